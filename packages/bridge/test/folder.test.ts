@@ -13,7 +13,7 @@ import { rename } from "node:fs/promises";
 import { join } from "node:path";
 import { openSpoolFolder } from "@sluice/bridge";
 import { expect, test } from "vitest";
-import { answer, openBench, spool } from "./spooling.ts";
+import { answer, bytesOf, openBench, spool } from "./spooling.ts";
 
 const long = "some text ".repeat(30);
 const bytes = Buffer.from(Array.from({ length: 300 }, (_, at) => (at * 7) % 256));
@@ -42,7 +42,7 @@ test("base64 of a blob or of data becomes its bytes", async () => {
           "base64",
         );
         const text = answer({ contents: [{ uri: "a:b", [member]: base64 }] });
-        await spool(bench, [...(escape ? text.replaceAll("/", "\\/") : text)]);
+        await spool(bench, bytesOf(escape ? text.replaceAll("/", "\\/") : text));
         const [file] = bench.spooled.values();
         expect(readFileSync(file!.path).toString("base64")).toBe(base64);
         expect(file!.coding).toBe("base64");
@@ -60,7 +60,7 @@ test.each([
   ["base64url", "-_".repeat(200)],
   ["no ASCII", `${"A".repeat(400)}é`],
 ])("a blob that is no canonical base64 becomes its text: %s", async (_what, text) => {
-  for (const chunks of [[answer({ blob: text })], [...answer({ blob: text })]]) {
+  for (const chunks of [[answer({ blob: text })], bytesOf(answer({ blob: text }))]) {
     await using bench = await openBench();
     await spool(bench, chunks);
     const [file] = bench.spooled.values();

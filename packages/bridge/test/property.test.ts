@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync, unlinkSync } from "node:fs";
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { cutAt, openBench, restore, spool } from "./spooling.ts";
 

@@ -30,11 +30,11 @@ async function rewritten(result: unknown): Promise<Rewritten> {
 }
 
 /** Words that name a file with all that is known of it. */
-function expectNames(words: string, file: SpooledString, mediaType?: string): void {
+function expectNames(words: string, file: SpooledString, mediaType = ""): void {
   expect(words).toContain(file.path);
   expect(words).toContain(`${file.bytes} bytes`);
   expect(words).toContain(file.sha256);
-  if (mediaType) expect(words).toContain(mediaType);
+  expect(words).toContain(mediaType);
 }
 
 test("a text block stays one: path, size, digest and the beginning", async () => {

@@ -54,15 +54,18 @@ const folder = await openSpoolFolder({ folder: root, maxBytes: 2 ** 40, maxAgeMs
 const spooled = new Map<string, SpooledString>();
 const options = { folder, spooled, inlineBytes: 65_536, maxBytes: 2 ** 40 };
 
-async function* received(): AsyncGenerator<Uint8Array> {
-  if (framing === "lines") return yield* spooledLines(answer(), options);
+async function* spooledBody(): AsyncGenerator<Uint8Array> {
   const type = framing === "events" ? "text/event-stream" : "application/json";
   const headers = { "content-type": type };
-  const fetch = spooledFetch(
-    async () => new Response(ReadableStream.from(answer()), { headers }),
-    options,
-  );
-  yield* (await fetch("http://127.0.0.1/")).body!;
+  const made = async (): Promise<Response> =>
+    new Response(ReadableStream.from(answer()), { headers });
+  const response = await spooledFetch(made, options)("http://127.0.0.1/");
+  yield* response.body!;
+}
+
+function received(): AsyncIterable<Uint8Array> {
+  if (mode === "keep") return answer();
+  return framing === "lines" ? spooledLines(answer(), options) : spooledBody();
 }
 
 const idle = process.memoryUsage.rss();
@@ -71,7 +74,7 @@ const watch = setInterval(() => (peak = Math.max(peak, process.memoryUsage.rss()
 const started = performance.now();
 const kept: Uint8Array[] = [];
 let givenBytes = 0;
-for await (const bytes of mode === "keep" ? answer() : received()) {
+for await (const bytes of received()) {
   if (mode === "keep") kept.push(bytes);
   givenBytes += bytes.length;
 }

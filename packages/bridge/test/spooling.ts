@@ -62,6 +62,11 @@ export function cutAt(text: string | Uint8Array, places: readonly number[]): Uin
   return cuts.slice(1).map((end, index) => bytes.subarray(cuts[index], end));
 }
 
+/** Each byte of a text by itself. */
+export function bytesOf(text: string): Uint8Array[] {
+  return Array.from(Buffer.from(text), (byte) => Uint8Array.of(byte));
+}
+
 /** An answer with this result. */
 export function answer(result: unknown, id: number | string = 1): string {
   return JSON.stringify({ jsonrpc: "2.0", id, result });

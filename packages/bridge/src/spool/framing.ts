@@ -1,5 +1,5 @@
 /** Bytes of a stream: JSON of a message, or what is around it; `end` is the end of a message. */
-export type Piece =
+type Piece =
   | { readonly kind: "json" | "frame"; readonly bytes: Uint8Array }
   | { readonly kind: "end" };
 
@@ -16,7 +16,7 @@ export interface Framing {
 export function createDocumentFraming(): Framing {
   return {
     split: (bytes) => [{ kind: "json", bytes }],
-    dataOf: (text) => text,
+    dataOf: withoutMark,
     withData: (_text, data) => data,
   };
 }
@@ -45,7 +45,8 @@ export function createEventFraming(): Framing {
   /** Where in a line the next byte lies: before its name, in it, behind the colon of `data`, in a value. */
   let place: "start" | "name" | "colon" | "data" | "other" = "start";
   let name = "";
-  let isAfterCr = false;
+  /** What a CR at the end of the last chunk ended: a LF that comes first now belongs to it. */
+  let endedByCr: "line" | "event" | undefined;
   /** Bytes of the mark that may begin the stream; more than its length: the place is behind. */
   let markBytes = 0;
 
@@ -71,13 +72,13 @@ export function createEventFraming(): Framing {
         if (end > from) pieces.push({ kind, bytes: chunk.subarray(from, end) });
         from = end;
       };
-      if (isAfterCr && chunk[0] === lf) {
+      if (endedByCr && chunk[0] === lf) {
         at = 1;
-        // the event before it may have ended already
         give("frame", at);
-        if (place === "start") pieces.push({ kind: "end" });
+        // it must not wait for the next event
+        if (endedByCr === "event") pieces.push({ kind: "end" });
       }
-      isAfterCr = false;
+      endedByCr = undefined;
       while (at < chunk.length) {
         const byte = chunk[at] as number;
         if (place === "start" && isMark(byte)) {
@@ -106,7 +107,7 @@ export function createEventFraming(): Framing {
         const isEmpty = place === "start";
         place = "start";
         if (byte === cr && chunk[at] === lf) at += 1;
-        else isAfterCr = byte === cr && at === chunk.length;
+        else if (byte === cr && at === chunk.length) endedByCr = isEmpty ? "event" : "line";
         if (isEmpty) {
           give("frame", at);
           pieces.push({ kind: "end" });
@@ -131,7 +132,12 @@ const [lf, cr, colon, space] = [0x0a, 0x0d, 0x3a, 0x20];
 const byteOrderMark = [0xef, 0xbb, 0xbf];
 
 function linesOf(text: string): string[] {
-  return text.split(/\r\n|\n|\r/);
+  return withoutMark(text).split(/\r\n|\n|\r/);
+}
+
+/** The parser behind takes a byte order mark off, too. */
+function withoutMark(text: string): string {
+  return text.startsWith("\u{feff}") ? text.slice(1) : text;
 }
 
 function isData(line: string): boolean {

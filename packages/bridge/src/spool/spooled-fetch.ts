@@ -34,13 +34,14 @@ function spooledBody(
     {
       async pull(controller) {
         try {
-          for (let isGiven = false; !isGiven && !isCancelled;) {
+          for (;;) {
             const { done, value } = await reader.read();
             if (isCancelled) return;
             const given = done ? await spooler.end() : await spooler.write(value);
+            if (isCancelled) return;
             for (const bytes of given) controller.enqueue(bytes);
-            if (done) return controller.close();
-            isGiven = given.length > 0;
+            if (done) controller.close();
+            if (done || given.length > 0) return;
           }
         } catch (error) {
           await spooler.abort();
