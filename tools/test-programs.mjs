@@ -33,6 +33,7 @@ const sources = [
   "e2e/literal/binary-rfc/stdio-server.ts",
   "packages/archive/test/memory-process.ts",
   "packages/bridge/test/serving-process.ts",
+  "packages/bridge/test/bridge-process.ts",
   "packages/bridge/test/spooling-process.ts",
   "packages/cli/src/main.ts",
   "packages/client/test/memory-process.ts",
