@@ -66,11 +66,11 @@ function urlFrom(text: string): URL {
 function headersFrom(lines: readonly string[]): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const line of lines) {
-    const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([^\r\n\0]*)$/.exec(line) ?? [];
+    const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n\0]*)$/.exec(line) ?? [];
     // never repeats it: it may hold a secret
     if (name === undefined || value === undefined)
       throw fault("invalid_argument", "a --header is malformed", "write it as 'Name: value'");
-    headers[name] = value;
+    headers[name] = value.trim();
   }
   return headers;
 }
