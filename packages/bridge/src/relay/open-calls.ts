@@ -1,6 +1,7 @@
 import type { JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextprotocol/client";
 import { keyOf } from "@sluice/core";
-import { SendError, type ServerLink } from "../upstream/server-link.ts";
+import { SendError } from "../upstream/send-fault.ts";
+import type { ServerLink } from "../upstream/server-link.ts";
 import { answerTo, codes, refusal } from "./messages.ts";
 
 /** A request of the host that waits for the server. */

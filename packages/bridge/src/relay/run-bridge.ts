@@ -7,7 +7,8 @@ import type {
 import { cancelledBy, keyOf, SluiceError } from "@sluice/core";
 import { isInTime, onAbort } from "@sluice/core/async";
 import type { RevisionKind } from "@sluice/core/wire";
-import { SendError, ServerLink } from "../upstream/server-link.ts";
+import { SendError } from "../upstream/send-fault.ts";
+import { ServerLink } from "../upstream/server-link.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { defer } from "./deferred.ts";
 import type { BridgeCalls, RelayHooks } from "./hooks.ts";

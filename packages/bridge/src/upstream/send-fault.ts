@@ -19,6 +19,17 @@ export type SendFault =
   /** The connection broke after the message was sent: what the server did is unknown. */
   | { readonly kind: "lost"; readonly reason: string };
 
+/** A message that was not sent, or whose answer cannot come. */
+export class SendError extends Error {
+  override readonly name = "SendError";
+  readonly fault: SendFault;
+
+  constructor(fault: SendFault) {
+    super("reason" in fault ? fault.reason : fault.error.message);
+    this.fault = fault;
+  }
+}
+
 const unreachedCodes: ReadonlySet<unknown> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",

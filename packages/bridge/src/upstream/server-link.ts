@@ -4,12 +4,12 @@ import type {
   JSONRPCResponse,
   Transport,
 } from "@modelcontextprotocol/client";
-import { keyOf, SluiceError } from "@sluice/core";
-import { isInTime, onAbort, sleep, within } from "@sluice/core/async";
-import { defer, type Deferred } from "../relay/deferred.ts";
+import { SluiceError } from "@sluice/core";
+import { isInTime, sleep } from "@sluice/core/async";
 import type { BridgeLimits } from "../relay/limits.ts";
 import { isAnswer } from "../relay/messages.ts";
-import { sendFaultOf, type SendFault } from "./send-fault.ts";
+import { Exchanges, type SendOptions } from "./exchanges.ts";
+import { SendError, sendFaultOf } from "./send-fault.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
@@ -34,25 +34,6 @@ export interface Connection {
   exchange(request: JSONRPCRequest, timeoutMs: number): Promise<JSONRPCResponse>;
 }
 
-/** How a message is sent. */
-export interface SendOptions {
-  /** Ends the request, over HTTP by closing its stream. */
-  readonly signal?: AbortSignal | undefined;
-  /** The stream of this request has ended, after an answer or without one. */
-  readonly onEnd?: (() => void) | undefined;
-}
-
-/** A message that was not sent, or whose answer cannot come. */
-export class SendError extends Error {
-  override readonly name = "SendError";
-  readonly fault: SendFault;
-
-  constructor(fault: SendFault) {
-    super("reason" in fault ? fault.reason : fault.error.message);
-    this.fault = fault;
-  }
-}
-
 const firstPauseMs = 250;
 const longestPauseMs = 5_000;
 /** A process that ends more often than this within a minute is not started again. */
@@ -64,7 +45,7 @@ export class ServerLink {
   readonly #flow: Flow;
   readonly #limits: BridgeLimits;
   readonly #events: LinkEvents;
-  readonly #exchanges = new Map<string, Deferred<JSONRPCResponse>>();
+  readonly #exchanges = new Exchanges();
   readonly #end = new AbortController();
   #transport: Transport | undefined;
   #opening: Promise<Transport> | undefined;
@@ -128,31 +109,16 @@ export class ServerLink {
     return this.#exchange(request, timeoutMs, signal, (options) => this.send(request, options));
   }
 
-  async #exchange(
+  #exchange(
     request: JSONRPCRequest,
     timeoutMs: number,
     signal: AbortSignal | undefined,
     send: (options: SendOptions) => Promise<void>,
   ): Promise<JSONRPCResponse> {
-    const key = keyOf(request.id);
-    const waiting = defer<JSONRPCResponse>();
-    this.#exchanges.set(key, waiting);
-    const stop = new AbortController();
-    const lost = (): void =>
-      waiting.reject(new SendError({ kind: "lost", reason: "the answer did not come" }));
-    const removeListener = onAbort(signal, (reason) => waiting.reject(reason));
-    send({ signal: stop.signal, onEnd: lost }).catch((error: unknown) => waiting.reject(error));
     const expired = (): SluiceError =>
       new SluiceError("timeout", `bridge: ${this.name} did not answer ${request.method} in time`);
-    try {
-      return await within(waiting.promise, { timeoutMs, expired, signal: this.#end.signal });
-    } catch (error) {
-      stop.abort(error);
-      throw error;
-    } finally {
-      removeListener();
-      this.#exchanges.delete(key);
-    }
+    const deadline = { timeoutMs, expired, signal: this.#end.signal };
+    return this.#exchanges.run(request, deadline, signal, send);
   }
 
   /** The first connection, or the next one after a loss; one attempt serves all that wait. */
@@ -191,7 +157,7 @@ export class ServerLink {
     transport.onclose = () => {
       isOpen = false;
       if (this.#transport === transport) this.#lose(transport, "the server has ended");
-      this.#failExchanges("the server has ended");
+      this.#exchanges.failAll("the server has ended");
     };
     if (!isFirst) {
       try {
@@ -234,12 +200,13 @@ export class ServerLink {
   #receive(transport: Transport, message: JSONRPCMessage): void {
     if (this.#end.signal.aborted) return;
     this.#upstream.learn?.(message);
-    const exchange = isAnswer(message) ? this.#exchanges.get(keyOf(message.id)) : undefined;
-    if (exchange && isAnswer(message)) {
-      const version = "result" in message ? message.result["protocolVersion"] : undefined;
-      if (typeof version === "string") transport.setProtocolVersion?.(version);
-      exchange.resolve(message);
-    } else this.#events.onmessage(message);
+    if (!isAnswer(message) || !this.#exchanges.take(message)) {
+      this.#events.onmessage(message);
+      return;
+    }
+    // the result of `initialize`: over HTTP each request then names the revision
+    const version = "result" in message ? message.result["protocolVersion"] : undefined;
+    if (typeof version === "string") transport.setProtocolVersion?.(version);
   }
 
   #fault(transport: Transport, error: Error): void {
@@ -268,18 +235,13 @@ export class ServerLink {
   #lose(transport: Transport, reason: string): void {
     this.#transport = undefined;
     transport.onmessage = () => {};
-    this.#failExchanges(reason);
+    this.#exchanges.failAll(reason);
     if (this.#end.signal.aborted) return;
     this.#events.onlost(reason);
     this.#away(reason);
     this.#open().catch((error: unknown) => {
       if (!this.#end.signal.aborted) this.#events.onfailed(error as Error);
     });
-  }
-
-  #failExchanges(reason: string): void {
-    for (const waiting of this.#exchanges.values())
-      waiting.reject(new SendError({ kind: "lost", reason }));
   }
 
   #away(reason: string): void {
@@ -298,7 +260,7 @@ export class ServerLink {
   /** Ends the connection, and with it a child process. */
   async close(): Promise<void> {
     this.#end.abort(new SluiceError("interrupted", "bridge: it has ended"));
-    this.#failExchanges("the bridge ends");
+    this.#exchanges.failAll("the bridge ends");
     const transport = this.#transport;
     this.#transport = undefined;
     await endSession(transport);

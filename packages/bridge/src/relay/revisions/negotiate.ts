@@ -1,7 +1,7 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { FIRST_MODERN_VERSION, type RevisionKind } from "@sluice/core/wire";
-import { SendError } from "../../upstream/server-link.ts";
+import { SendError } from "../../upstream/send-fault.ts";
 import { answerOf, isMembers, membersOf, type Answer, type Members } from "../messages.ts";
 import { SameRevisionSession } from "../same-revision.ts";
 import type { Session, SessionParts } from "../session.ts";
