@@ -150,6 +150,17 @@ test("the limit of bytes counts files of earlier runs, and has room again when t
   expect(await spool(later, [answer({ text: long })])).not.toContain("error");
 });
 
+test("what a killed process left counts until it is removed", async () => {
+  await using bench = await openBench(500);
+  const left = join(bench.folder.path, `.${"2".repeat(32)}.part`);
+  writeFileSync(left, long);
+  await bench.folder.clean();
+  expect(await spool(bench, [answer({ text: long })])).toContain("may have 500 bytes together");
+  utimesSync(left, 0, 0);
+  await bench.folder.clean();
+  expect(await spool(bench, [answer({ text: long })])).not.toContain("error");
+});
+
 test("bytes that failed count no more", async () => {
   await using bench = await openBench(1_000);
   for (let count = 0; count < 10; count += 1)

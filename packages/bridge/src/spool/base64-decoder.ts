@@ -1,8 +1,9 @@
-import { ByteQueue } from "@sluice/core";
-
 /** Bytes of base64 text that comes in chunks. */
 export interface Base64Decoder {
-  /** Decodes the next characters; `undefined` when the text is not canonical base64 after all. */
+  /**
+   * Decodes the next characters; `undefined` when the text is not canonical base64 after all. The bytes are good until
+   * the next call.
+   */
   decode(text: Uint8Array): Uint8Array | undefined;
   /** Characters that are not decoded yet: at most three. */
   rest(): Uint8Array;
@@ -13,47 +14,53 @@ export interface Base64Decoder {
  * and adding `rest()` gives the text again, exactly.
  */
 export function createBase64Decoder(): Base64Decoder {
-  const carry = new ByteQueue();
+  let carry: Uint8Array = new Uint8Array();
+  let bytes: Uint8Array = new Uint8Array();
   let isPadded = false;
+
+  /** Adds the bytes of whole quads behind the first `filled`, and tells how many there are then. */
+  function add(quads: Uint8Array, filled: number): number | undefined {
+    if (isPadded && quads.length > 0) return undefined;
+    const end = decodeQuads(quads, bytes, filled);
+    isPadded ||= end !== undefined && end - filled < (quads.length / 4) * 3;
+    return end;
+  }
 
   return {
     decode(text) {
-      if (isPadded && text.length > 0) return undefined;
-      carry.push(text);
-      if (carry.bytes < 4) return new Uint8Array();
-      const digits = carry.join();
-      const whole = digits.length - (digits.length % 4);
-      const decoded = decodeQuads(digits, whole);
-      carry.push(digits.subarray(whole));
-      if (!decoded) return undefined;
-      isPadded = decoded.length < (whole / 4) * 3;
-      return isPadded && carry.bytes > 0 ? undefined : decoded;
+      const head = carry.length === 0 ? 0 : Math.min(4 - carry.length, text.length);
+      const quad = Uint8Array.of(...carry, ...text.subarray(0, head));
+      const end = text.length - ((text.length - head) % 4);
+      const isWhole = quad.length === 4 || quad.length === 0;
+      carry = isWhole ? text.slice(end) : quad;
+      const most = (text.length / 4 + 1) * 3;
+      if (bytes.length < most) bytes = new Uint8Array(most);
+      const first = add(isWhole ? quad : quad.subarray(0, 0), 0);
+      const filled = first === undefined ? undefined : add(text.subarray(head, end), first);
+      if (filled === undefined || (isPadded && carry.length > 0)) return undefined;
+      return bytes.subarray(0, filled);
     },
-    rest: () => {
-      const rest = carry.join();
-      carry.push(rest);
-      return rest;
-    },
+    rest: () => carry,
   };
 }
 
-/** Bytes of the first `length` digits; padding may end them. */
-function decodeQuads(digits: Uint8Array, length: number): Uint8Array | undefined {
-  const bytes = new Uint8Array((length / 4) * 3);
-  let filled = 0;
-  for (let at = 0; at < length; at += 4) {
+/** Decodes whole quads, of which padding may end the last; how many bytes `bytes` has then. */
+function decodeQuads(digits: Uint8Array, bytes: Uint8Array, from: number): number | undefined {
+  let filled = from;
+  for (let at = 0; at < digits.length; at += 4) {
     const bits =
       (valueOf(digits[at]) << 18) |
       (valueOf(digits[at + 1]) << 12) |
       (valueOf(digits[at + 2]) << 6) |
       valueOf(digits[at + 3]);
     // −1 in any of them
-    if (bits < 0) return at + 4 === length ? decodePadded(digits, at, bytes, filled) : undefined;
+    if (bits < 0)
+      return at + 4 === digits.length ? decodePadded(digits, at, bytes, filled) : undefined;
     bytes[filled++] = bits >> 16;
     bytes[filled++] = bits >> 8;
     bytes[filled++] = bits;
   }
-  return bytes;
+  return filled;
 }
 
 function decodePadded(
@@ -61,16 +68,16 @@ function decodePadded(
   at: number,
   bytes: Uint8Array,
   filled: number,
-): Uint8Array | undefined {
+): number | undefined {
   const isOneByte = digits[at + 2] === padding;
   if (digits[at + 3] !== padding) return undefined;
-  const [first, second] = [valueOf(digits[at]), valueOf(digits[at + 1])];
   const third = isOneByte ? 0 : valueOf(digits[at + 2]);
-  const bits = (first << 18) | (second << 12) | (third << 6);
+  const bits = (valueOf(digits[at]) << 18) | (valueOf(digits[at + 1]) << 12) | (third << 6);
   if (bits < 0 || (bits & (isOneByte ? 0xffff : 0xff)) !== 0) return undefined;
   bytes[filled] = bits >> 16;
-  if (!isOneByte) bytes[filled + 1] = bits >> 8;
-  return bytes.subarray(0, filled + (isOneByte ? 1 : 2));
+  if (isOneByte) return filled + 1;
+  bytes[filled + 1] = bits >> 8;
+  return filled + 2;
 }
 
 const padding = 0x3d;
