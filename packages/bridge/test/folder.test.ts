@@ -71,6 +71,14 @@ test.each([
   }
 });
 
+test("a text keeps a byte order mark, and what is no UTF-8 becomes U+FFFD", async () => {
+  await using bench = await openBench();
+  const [before, after] = answer({ text: `\u{feff}${long}#` }).split("#") as [string, string];
+  await spool(bench, [before, Uint8Array.of(0xe2), Uint8Array.of(0x82), after]);
+  const [file] = bench.spooled.values();
+  expect(readFileSync(file!.path, "utf8")).toBe(`\u{feff}${long}\u{fffd}`);
+});
+
 test("base64 in another member is a text", async () => {
   const { coding, content } = await fileOf({ text: bytes.toString("base64") });
   expect(coding).toBe("text");
