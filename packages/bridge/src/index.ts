@@ -26,7 +26,7 @@ export {
   type SpoolFolder,
   type SpoolFolderOptions,
   type SpooledFile,
-} from "./spool/spool-folder.ts";
+} from "./spool/files/spool-folder.ts";
 export { spooledFetch } from "./spool/spooled-fetch.ts";
 export { spooledLines } from "./spool/spooled-lines.ts";
 export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";

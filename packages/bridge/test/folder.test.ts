@@ -71,6 +71,14 @@ test.each([
   }
 });
 
+test("a text keeps a byte order mark, and what is no UTF-8 becomes U+FFFD", async () => {
+  await using bench = await openBench();
+  const [before, after] = answer({ text: `\u{feff}${long}#` }).split("#") as [string, string];
+  await spool(bench, [before, Uint8Array.of(0xe2), Uint8Array.of(0x82), after]);
+  const [file] = bench.spooled.values();
+  expect(readFileSync(file!.path, "utf8")).toBe(`\u{feff}${long}\u{fffd}`);
+});
+
 test("base64 in another member is a text", async () => {
   const { coding, content } = await fileOf({ text: bytes.toString("base64") });
   expect(coding).toBe("text");
@@ -148,6 +156,17 @@ test("the limit of bytes counts files of earlier runs, and has room again when t
   for (const { path } of await again.list()) unlinkSync(path);
   await again.clean();
   expect(await spool(later, [answer({ text: long })])).not.toContain("error");
+});
+
+test("what a killed process left counts until it is removed", async () => {
+  await using bench = await openBench(500);
+  const left = join(bench.folder.path, `.${"2".repeat(32)}.part`);
+  writeFileSync(left, long);
+  await bench.folder.clean();
+  expect(await spool(bench, [answer({ text: long })])).toContain("may have 500 bytes together");
+  utimesSync(left, 0, 0);
+  await bench.folder.clean();
+  expect(await spool(bench, [answer({ text: long })])).not.toContain("error");
 });
 
 test("bytes that failed count no more", async () => {

@@ -1,4 +1,5 @@
 import * as fc from "fast-check";
+import { createJsonSpooler } from "@sluice/bridge";
 import { createEventReader } from "@sluice/core";
 import { expect, test } from "vitest";
 import { answer, bytesOf, cutAt, openBench, spool } from "./spooling.ts";
@@ -36,6 +37,20 @@ test("events without long strings pass byte for byte, with any line ends and cut
     expect(await spool(bench, chunks, { framing: "events" })).toBe(text);
   });
   await fc.assert(property, { numRuns: isDeep ? 20_000 : 500 });
+});
+
+test("the LF of a CR that ended an event and a chunk does not wait for the next event", async () => {
+  await using bench = await openBench();
+  const { folder, spooled } = bench;
+  const limits = { inlineBytes: 100, maxBytes: 1_000 };
+  const spooler = createJsonSpooler({ folder, spooled, framing: "events", ...limits });
+  const given = async (text: string): Promise<string> =>
+    Buffer.concat(await spooler.write(Buffer.from(text))).toString();
+  expect(await given("data: {}\r\n\r")).toBe("data: {}\r\n\r");
+  expect(await given("\n")).toBe("\n");
+  expect(await given("data: {}\r")).toBe("");
+  expect(await given("\n")).toBe("");
+  expect(await given("\r\n")).toBe("data: {}\r\n\r\n");
 });
 
 test("the data of an event is one text, however its lines end and wherever it is cut", async () => {

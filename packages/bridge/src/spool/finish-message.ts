@@ -1,8 +1,8 @@
 import { isResponse, SluiceError, type LooseResponse, type RpcId } from "@sluice/core";
 import { findPlaces, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
-import { spoolName } from "./spool-name.ts";
+import { spoolName } from "./files/spool-name.ts";
 import type { SpooledStrings } from "./spooled-string.ts";
-import type { StringFacts, StringFile } from "./string-file.ts";
+import type { StringFacts, StringFile } from "./files/string-file.ts";
 
 /** A long string of a message: its file, and what is known of it since its end. */
 export interface FoundString {

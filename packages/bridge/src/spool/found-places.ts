@@ -1,5 +1,5 @@
 import { fileNameFromUri } from "@sluice/core";
-import { mostLevels } from "./string-scanner.ts";
+import { mostLevels } from "./scan/string-scanner.ts";
 
 /** Where a value of a message that stands for a file lies. */
 export interface FoundPlace {

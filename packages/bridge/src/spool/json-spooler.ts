@@ -1,4 +1,4 @@
-import { createDocumentFraming, createEventFraming, createLineFraming } from "./framing.ts";
+import { createDocumentFraming, createEventFraming, createLineFraming } from "./scan/framing.ts";
 import { createMessageSpooler, type SpoolLimits } from "./message-spooler.ts";
 import type { SpooledStrings } from "./spooled-string.ts";
 

@@ -1,11 +1,11 @@
 import { ByteQueue, SluiceError, type RpcId } from "@sluice/core";
 import { finishMessage, type FoundString } from "./finish-message.ts";
-import type { Framing } from "./framing.ts";
-import type { SpoolFolder } from "./spool-folder.ts";
+import type { Framing } from "./scan/framing.ts";
+import type { SpoolFolder } from "./files/spool-folder.ts";
 import { createMarker, type SpooledStrings } from "./spooled-string.ts";
-import { createStringFile } from "./string-file.ts";
-import { createStringScanner, type ScanStep } from "./string-scanner.ts";
-import { MalformedString } from "./unescape.ts";
+import { createStringFile } from "./files/string-file.ts";
+import { createStringScanner, type ScanStep } from "./scan/string-scanner.ts";
+import { MalformedString } from "./scan/unescape.ts";
 
 /** What may be spooled, and where to. */
 export interface SpoolLimits {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { StringCoding } from "./string-file.ts";
+import type { StringCoding } from "./files/string-file.ts";
 
 /** One string of a message that went to a file. */
 export interface SpooledString {

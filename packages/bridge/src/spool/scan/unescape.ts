@@ -2,7 +2,7 @@
 export interface Unescaper {
   /**
    * Decodes the next bytes. Throws {@link MalformedString} for what JSON forbids in a string. A surrogate alone becomes
-   * U+FFFD, as in any UTF-8; other bytes that are no UTF-8 pass.
+   * U+FFFD, as in any UTF-8; other bytes that are no UTF-8 pass. The bytes are good until the next call.
    */
   decode(written: Uint8Array): Uint8Array;
   /** Gives what it held back. */
@@ -76,7 +76,7 @@ export function createUnescaper(): Unescaper {
         return written;
       }
       // an escape has at least as many bytes as what it means, but for the surrogate of an earlier chunk
-      out = new Uint8Array(written.length + 8);
+      if (out.length < written.length + 8) out = new Uint8Array(written.length + 8);
       filled = 0;
       for (let at = 0; at < written.length;) {
         if (escape.length > 0) {

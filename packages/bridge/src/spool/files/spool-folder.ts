@@ -63,13 +63,12 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
 
   async function clean(): Promise<void> {
     cleanedAt = performance.now();
-    await removeLeftParts(path, maxAgeMs);
-    let kept = 0;
+    let kept = await cleanParts(path);
     for (const file of await filesNow()) {
       if (Date.now() - file.modifiedMs <= maxAgeMs) kept += file.bytes;
       else await unlink(file.path).catch(() => {});
     }
-    usedBytes = [...parts].reduce((sum, part) => sum + part.bytes, kept);
+    usedBytes = kept;
   }
 
   function reserve(bytes: number): void {
@@ -148,14 +147,17 @@ function isMine(info: Stats): boolean {
   return info.isFile() && info.uid === (process.getuid?.() ?? info.uid);
 }
 
-async function removeLeftParts(path: string, maxAgeMs: number): Promise<void> {
+/** Removes files that no process writes any more; the bytes of the others, of any process. */
+async function cleanParts(path: string): Promise<number> {
+  let kept = 0;
   for (const name of await readdir(path).catch(() => [])) {
     if (!partName.test(name)) continue;
     const info = await lstat(join(path, name)).catch(() => undefined);
     if (!info || !isMine(info)) continue;
-    if (Date.now() - info.mtimeMs > Math.max(abandonedMs, maxAgeMs))
-      await unlink(join(path, name)).catch(() => {});
+    if (Date.now() - info.mtimeMs <= abandonedMs) kept += info.size;
+    else await unlink(join(path, name)).catch(() => {});
   }
+  return kept;
 }
 
 /** Gives a file its name, with digits that make it the only one. */

@@ -1,9 +1,9 @@
 import { isUtf8 } from "node:buffer";
 import { encodeBase64 } from "@sluice/core";
-import { createBase64Decoder, type Base64Decoder } from "./base64-decoder.ts";
+import { createBase64Decoder, type Base64Decoder } from "../scan/base64-decoder.ts";
 import type { SpoolFolder } from "./spool-folder.ts";
 import type { SpoolPart } from "./spool-part.ts";
-import { createUnescaper } from "./unescape.ts";
+import { createUnescaper } from "../scan/unescape.ts";
 
 /** How a file holds a string: its text as UTF-8, or the bytes that it is base64 of. */
 export type StringCoding = "base64" | "text";
