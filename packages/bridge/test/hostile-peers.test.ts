@@ -143,6 +143,24 @@ test.each([
   await expect.poll(() => host.got[1]).toMatchObject({ id: 1, error: { code: -32_000 } });
 });
 
+test("a call that the server refuses says so, and that it did not run", async () => {
+  const url = await oddServer((response) => response.writeHead(401).end());
+  const bridge = bridged({ upstream: createHttpUpstream({ url }) });
+  const host = await rawHost(bridge.transport);
+  await host.send(initialize);
+  await expect.poll(() => host.got.length).toBe(1);
+  await host.send({ id: 1, method: "tools/call", params: {} });
+  await expect
+    .poll(() => host.got[1])
+    .toMatchObject({
+      id: 1,
+      error: {
+        message: expect.stringMatching(/refused the call: HTTP 401. It did not run/),
+        data: { retryable: false },
+      },
+    });
+});
+
 test("a host that does not read holds the server back", async () => {
   let written = 0;
   const url = await oddServer((response) => {

@@ -72,6 +72,7 @@ export class OpenCalls {
       }
       const { fault } = error;
       if (fault.kind === "answered") this.#answer(call, answerTo(call.request.id, fault));
+      else if (fault.kind === "refused") this.#refuse(call, fault.reason);
       else this.fail(call, fault.reason, fault.kind === "lost");
     });
   }
@@ -103,6 +104,13 @@ export class OpenCalls {
       : "It may have run: find out before you repeat it.";
     const message = `No answer from ${this.#link.name} (${reason}). ${advice}`;
     this.#answer(call, refusal(id, codes.noConnection, message, { retryable: isRepeatable }));
+  }
+
+  /** The server did not take the call, and would not take it again. */
+  #refuse(call: OpenCall, reason: string): void {
+    const message = `${this.#link.name} refused the call: ${reason}. It did not run.`;
+    const data = { retryable: false };
+    this.#answer(call, refusal(call.request.id, codes.noConnection, message, data));
   }
 
   /** Answers every call that was sent on a connection that is gone. */
