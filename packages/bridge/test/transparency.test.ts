@@ -119,10 +119,11 @@ async function record(
   for (const call of calls)
     await client.request(call as never, z.looseObject({}) as never).catch(() => {});
   await client.close();
-  // the server asks for roots at a time of its choice, and counts its requests
-  return got
-    .map((message) => normal(isCall(message) ? { ...message, id: "any" } : message))
-    .toSorted();
+  // the server asks for roots when it likes and as often, and counts its requests
+  const messages = got.map((message) =>
+    normal(isCall(message) ? { ...message, id: "any" } : message),
+  );
+  return [...new Set(messages)].toSorted();
 }
 
 const isCall = (message: JSONRPCMessage): boolean => "method" in message && "id" in message;
