@@ -8,7 +8,7 @@ import type { Flow } from "./upstream.ts";
 export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): FetchLike {
   return async (url, init) => {
     const response = await fetch(url, init);
-    if (!response.body) return response;
+    if (!response.body || isSmall(response.headers, maxBytes)) return response;
     const check = isEventStream(response.headers) ? eventCheck(maxBytes) : bodyCheck(maxBytes);
     const bounded = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
@@ -23,6 +23,17 @@ export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): Fe
     return new Response(bounded, { status, statusText, headers });
   };
 }
+
+/** A body whose length is known needs no count: most answers are small, and a stream more costs them time. */
+function isSmall(headers: Headers, maxBytes: number): boolean {
+  const length = headers.get("content-length");
+  // the length of what is packed says nothing of what comes out
+  if (length === null || headers.has("content-encoding")) return false;
+  return !isEventStream(headers) && Number(length) <= Math.min(maxBytes, knownBytes);
+}
+
+/** Up to this length, a body is no reason to hold the server back. */
+const knownBytes = 2 ** 16;
 
 type Check = (chunk: Uint8Array) => void;
 
