@@ -11,7 +11,7 @@ import { bridged, createHost, rawHost } from "./bridged.ts";
 import { listen } from "./peers.ts";
 
 /** An authorization server and an MCP server that wants its tokens. */
-async function startGuarded() {
+async function startGuarded(authorizePage?: string) {
   const valid = new Set<string>();
   const refresh = new Set<string>();
   const codes = new Map<string, string>();
@@ -47,7 +47,7 @@ async function startGuarded() {
       "/.well-known/oauth-authorization-server": () =>
         json({
           issuer: base(),
-          authorization_endpoint: `${base()}/authorize`,
+          authorization_endpoint: authorizePage ?? `${base()}/authorize`,
           token_endpoint: `${base()}/token`,
           registration_endpoint: `${base()}/register`,
           response_types_supported: ["code"],
@@ -180,6 +180,16 @@ test("a user who does not sign in is an error that says so", async () => {
   await expect
     .poll(() => host.got)
     .toMatchObject([{ id: 1, error: { message: expect.stringContaining("did not sign in") } }]);
+});
+
+test("a page to sign in at that is no web page is not opened", async () => {
+  const { url } = await startGuarded("calculator:start");
+  let opened = 0;
+  const signIn = { folder: folderOf(), openBrowser: () => void opened++, userMs: 100 };
+  const host = await rawHost(bridged({ upstream: createHttpUpstream({ url, signIn }) }).transport);
+  await host.send({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25" } });
+  await expect.poll(() => host.got).toMatchObject([{ id: 1, error: { code: -32_000 } }]);
+  expect(opened).toBe(0);
 });
 
 test("with a token of its own, the bridge asks no user", async () => {

@@ -184,6 +184,9 @@ class FileProvider implements OAuthClientProvider {
   }
 
   redirectToAuthorization(url: URL): void | Promise<void> {
+    // the system opens any scheme with the program that takes it: a server must not choose one
+    if (url.protocol !== "https:" && url.protocol !== "http:")
+      throw new SluiceError("untrusted", `bridge: ${url.protocol} is no page to sign in at`);
     return this.#options.openBrowser(url);
   }
 
