@@ -18,7 +18,6 @@ interface Loose {
   readonly result?: Readonly<Record<string, unknown>>;
   readonly error?: { readonly code: number; readonly message: string };
 }
-};
 
 async function connect(limits: Partial<BridgeLimits> = {}) {
   const got: Loose[] = [];
