@@ -25,6 +25,7 @@ const mayImport = {
   resume: ["core", "state", "server", "transport-http"],
   "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
+  bridge: ["core", "client"],
   "transport-ws": ["core", "state", "server", "client", "binary-transfer"],
   uploads: ["core", "state", "storage", "server", "transport-http", "client"],
   cli: [
@@ -40,6 +41,7 @@ const mayImport = {
     "transport-ws",
     "client",
     "uploads",
+    "bridge",
   ],
   // one install for users: re-exports alone, and no package of ours stands on it
   sluice: [
@@ -57,6 +59,7 @@ const mayImport = {
 
 /** Packages whose source may name the MCP SDK at all. */
 const knowsTheSdk = new Set([
+  "bridge",
   "client",
   "server",
   "binary-transfer",

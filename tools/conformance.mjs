@@ -1,5 +1,5 @@
-// Runs the official conformance suite against one reference server twice, plain and with Sluice
-// attached, and fails when a single scenario scores differently: Sluice may not change what the
+// Runs the official conformance suite against one reference server: plain, with Sluice attached, and
+// through the bridge. It fails when a single scenario scores differently: Sluice may not change what the
 // SDK answers. The suite needs Node >= 22 and brings it along; the server runs on this Node.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -88,13 +88,15 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   let broken = 0;
   for (const revision of revisions) {
     const [plain, attached] = await Promise.all([measure(revision), measure(revision, "--attach")]);
+    const bridged = await measure(revision, "--bridge");
     console.log(`${revision} without Sluice: ${total(plain)}`);
     console.log(`${revision} with Sluice: ${total(attached)}`);
+    console.log(`${revision} through the bridge: ${total(bridged)}`);
     if (plain.size === 0) {
       console.error(`${revision}: the suite printed no summary`);
       broken++;
     }
-    for (const line of differences(plain, attached)) {
+    for (const line of [...differences(plain, attached), ...differences(plain, bridged)]) {
       console.error(`${revision} ${line}`);
       broken++;
     }

@@ -1,6 +1,6 @@
 /**
  * Serves the reference server on a free loopback port and prints its URL.
- * `--attach` puts Sluice on it.
+ * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it.
  */
 import { createServer } from "node:http";
 import { createMcpHandler } from "@modelcontextprotocol/server";
@@ -16,11 +16,9 @@ import { createReferenceServer } from "./reference-server.ts";
 const server = createServer();
 const { origin } = await listen(server);
 const url = `${origin}/mcp`;
+const plain = () => toNodeHandler(createMcpHandler(createReferenceServer));
 
-const handle = process.argv.includes("--attach")
-  ? // the plain server must not load a line of Sluice
-    (await import("./attached.ts")).createAttachedHandler(url)
-  : toNodeHandler(createMcpHandler(createReferenceServer));
+const handle = await chosenHandler();
 const hostIsLocal = localhostHostValidation();
 const originIsLocal = localhostOriginValidation();
 server.on("request", (request, response) => {
@@ -28,3 +26,19 @@ server.on("request", (request, response) => {
     void handle(request as NodeIncomingMessageLike & typeof request, response);
 });
 console.log(url);
+
+/** The plain server must not load a line of Sluice. */
+async function chosenHandler() {
+  if (process.argv.includes("--attach"))
+    return (await import("./attached.ts")).createAttachedHandler(url);
+  if (!process.argv.includes("--bridge")) return plain();
+  const behind = createServer();
+  const handlePlain = plain();
+  behind.on(
+    "request",
+    (request, response) =>
+      void handlePlain(request as NodeIncomingMessageLike & typeof request, response),
+  );
+  const { origin: inner } = await listen(behind);
+  return (await import("./bridged.ts")).createBridgedHandler(new URL(`${inner}/mcp`));
+}

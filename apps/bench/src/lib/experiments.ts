@@ -1,5 +1,6 @@
 import type { Experiment } from "./table.ts";
 import { binary } from "./tables/binary.ts";
+import { bridge } from "./tables/bridge.ts";
 import { download, downloadThrottled } from "./tables/download.ts";
 import { hidden } from "./tables/hidden.ts";
 import { memory } from "./tables/memory.ts";
@@ -34,4 +35,5 @@ export const experiments: readonly Experiment[] = [
   tokens,
   hidden,
   websocket,
+  bridge,
 ];

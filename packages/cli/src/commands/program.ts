@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { formatExitCodes } from "../outcome/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
+import type { BridgeCommandOptions } from "./bridge-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
 import type { PutOptions } from "./put-command.ts";
@@ -68,6 +69,18 @@ export function createProgram(signal: AbortSignal): Command {
     .action(async (source: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
       await serveCommand(source, runOptions(options));
+    });
+
+  program
+    .command("bridge")
+    .description("stand between a host and a server as a stdio MCP server")
+    .argument("<server...>", "URL of an MCP endpoint, or -- and the command of a stdio server")
+    .option("--header <line>", "header of every request, as 'Name: value'", collect)
+    .option("--no-browser", "do not sign in where the server asks for it")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
+      const { bridgeCommand } = await load(import("./bridge-command.ts"));
+      await bridgeCommand(server, runOptions(options));
     });
 
   program

@@ -1,0 +1,32 @@
+/**
+ * A bridge between an MCP host and the server behind it.
+ * @module
+ */
+export { runBridge, type BridgeOptions } from "./relay/run-bridge.ts";
+export type { BridgeCalls, RelayHooks, RequestDecision } from "./relay/hooks.ts";
+export type { BridgeLimits } from "./relay/limits.ts";
+export type { Answer, Members } from "./relay/messages.ts";
+export { createStdioHost, type StdioHostOptions } from "./relay/stdio-host.ts";
+export { createProcessUpstream } from "./upstream/process-upstream.ts";
+export type { ProcessOptions } from "./upstream/process-transport.ts";
+export type { Flow, Upstream } from "./upstream/upstream.ts";
+export { createHttpUpstream, type HttpUpstreamOptions } from "./upstream/http-upstream.ts";
+export type { SignInOptions } from "./upstream/oauth/sign-in.ts";
+export { bridgeStateFolder } from "./upstream/oauth/token-file.ts";
+export {
+  createJsonSpooler,
+  type JsonSpooler,
+  type JsonSpoolerOptions,
+  type MessageFraming,
+} from "./spool/json-spooler.ts";
+export type { SpoolLimits } from "./spool/message-spooler.ts";
+export { rewriteSpooled } from "./spool/rewrite-spooled.ts";
+export {
+  openSpoolFolder,
+  type SpoolFolder,
+  type SpoolFolderOptions,
+  type SpooledFile,
+} from "./spool/files/spool-folder.ts";
+export { spooledFetch } from "./spool/spooled-fetch.ts";
+export { spooledLines } from "./spool/spooled-lines.ts";
+export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";

@@ -1,0 +1,204 @@
+import { randomUUID } from "node:crypto";
+import type { JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextprotocol/client";
+import { keyOf } from "@sluice/core";
+import {
+  answerTo,
+  codes,
+  isMembers,
+  membersOf,
+  refusal,
+  type Answer,
+  type Members,
+} from "../messages.ts";
+import type { OpenCall } from "../open-calls.ts";
+
+/** Calls that may be held at the same time. */
+const maxHeld = 64;
+/** Questions that may wait for one call. */
+const maxQuestions = 100;
+/** Questions that come together are asked together. */
+const gatherMs = 10;
+
+/** Methods whose result may ask for more (2026-07-28). */
+const askingMethods: ReadonlySet<string> = new Set(["prompts/get", "resources/read", "tools/call"]);
+
+/** A call at the server whose answer the host gets in the result of its newest repetition. */
+export interface HeldCall {
+  readonly call: OpenCall;
+  /** Newest repetition of the host; undefined while the host holds questions. */
+  host: JSONRPCRequest | undefined;
+  /** What the host must say to go on. */
+  state: string | undefined;
+  readonly questions: Map<string, JSONRPCRequest>;
+  /** The server's answer, when it came while the host held questions. */
+  answer: Answer | undefined;
+  rounds: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+/** True when a call can carry questions. */
+export function canAsk({ request }: OpenCall): boolean {
+  return askingMethods.has(request.method);
+}
+
+/** What held calls need of their session. */
+export interface HeldCallsParts {
+  /** Longest wait for the host to go on, in milliseconds. */
+  readonly askMs: number;
+  readonly maxRounds: number;
+  readonly toHost: (response: JSONRPCResponse) => void;
+  /** Gives the server the answer to its question. */
+  readonly toServer: (response: JSONRPCResponse) => void;
+  /** The host did not go on: the call is taken back. */
+  readonly giveUp: (call: OpenCall) => void;
+}
+
+/**
+ * Questions of a server of 2025-11-25 or older, put to a host of 2026-07-28 in results of its calls. The call at
+ * the server stays open while the host answers.
+ */
+export class HeldCalls {
+  readonly #parts: HeldCallsParts;
+  readonly #byServerId = new Map<string, HeldCall>();
+  readonly #byState = new Map<string, HeldCall>();
+
+  constructor(parts: HeldCallsParts) {
+    this.#parts = parts;
+  }
+
+  /** Puts a question of the server to the host, in the result of `call`. */
+  ask(call: OpenCall, question: JSONRPCRequest): void {
+    const held = this.#byServerId.get(keyOf(call.serverId)) ?? this.#hold(call);
+    if (!held || held.questions.size >= maxQuestions || held.rounds >= this.#parts.maxRounds) {
+      const message = "The client has too many questions to answer";
+      this.#parts.toServer(refusal(question.id, codes.internal, message));
+      return;
+    }
+    held.questions.set(randomUUID(), question);
+    if (!held.host || held.timer) return;
+    held.timer = setTimeout(() => {
+      held.timer = undefined;
+      this.#pose(held);
+    }, gatherMs);
+  }
+
+  #hold(call: OpenCall): HeldCall | undefined {
+    if (this.#byServerId.size >= maxHeld) return undefined;
+    const held: HeldCall = {
+      call,
+      host: call.request,
+      state: undefined,
+      questions: new Map(),
+      answer: undefined,
+      rounds: 0,
+      timer: undefined,
+    };
+    this.#byServerId.set(keyOf(call.serverId), held);
+    return held;
+  }
+
+  #pose(held: HeldCall): void {
+    const { host } = held;
+    if (!host || held.questions.size === 0) return;
+    held.rounds++;
+    held.state = randomUUID();
+    held.host = undefined;
+    this.#byState.set(held.state, held);
+    const inputRequests = Object.fromEntries(
+      [...held.questions].map(([key, { method, params }]) => [
+        key,
+        params ? { method, params } : { method },
+      ]),
+    );
+    const result = { resultType: "input_required", inputRequests, requestState: held.state };
+    held.timer = setTimeout(() => this.#giveUp(held), this.#parts.askMs);
+    this.#parts.toHost(answerTo(host.id, { result }));
+  }
+
+  /**
+   * Takes the repetition of a held call. `undefined`: it is a call of its own. An error: the call it repeats is over.
+   */
+  resume(request: JSONRPCRequest): HeldCall | JSONRPCResponse | undefined {
+    const { requestState, inputResponses } = membersOf(request.params);
+    if (requestState === undefined) return undefined;
+    const state = typeof requestState === "string" ? requestState : "";
+    const held = this.#byState.get(state);
+    if (!held) {
+      const message = "That call is over. Call again without requestState.";
+      return refusal(request.id, codes.invalidParams, message);
+    }
+    this.#byState.delete(state);
+    clearTimeout(held.timer);
+    held.timer = undefined;
+    held.state = undefined;
+    held.host = request;
+    this.#answerQuestions(held, membersOf(inputResponses));
+    return held;
+  }
+
+  #answerQuestions(held: HeldCall, responses: Members): void {
+    for (const [key, question] of held.questions) {
+      const result = responses[key];
+      if (!isMembers(result)) continue;
+      held.questions.delete(key);
+      this.#parts.toServer(answerTo(question.id, { result }));
+    }
+    if (held.answer) this.answer(held, held.answer);
+    // what the host did not answer, and what came meanwhile
+    else if (held.questions.size > 0 && held.rounds < this.#parts.maxRounds) this.#pose(held);
+    else this.#refuseQuestions(held);
+  }
+
+  /** The held call that the server knows by `serverId`. */
+  get(serverId: RequestId): HeldCall | undefined {
+    return this.#byServerId.get(keyOf(serverId));
+  }
+
+  /** The held call whose newest repetition has this id. */
+  byHostId(id: RequestId): HeldCall | undefined {
+    return [...this.#byServerId.values()].find((held) => held.host?.id === id);
+  }
+
+  /** Gives the host the server's answer; keeps it while the host holds questions. */
+  answer(held: HeldCall, answer: Answer): void {
+    held.answer = answer;
+    if (!held.host) return;
+    this.end(held);
+    this.#parts.toHost(answerTo(held.host.id, answer));
+  }
+
+  /** The server takes a question back. */
+  withdraw(id: RequestId): void {
+    for (const held of this.#byServerId.values())
+      for (const [key, question] of held.questions)
+        if (question.id === id) held.questions.delete(key);
+  }
+
+  /** Forgets a call; what the server still asks is refused. */
+  end(held: HeldCall): void {
+    clearTimeout(held.timer);
+    this.#byServerId.delete(keyOf(held.call.serverId));
+    if (held.state !== undefined) this.#byState.delete(held.state);
+    this.#refuseQuestions(held);
+  }
+
+  /** Forgets all calls: their connection is gone. */
+  endAll(): void {
+    for (const held of this.#byServerId.values()) {
+      held.questions.clear();
+      // a repetition that comes later hears that the call is over
+      this.end(held);
+    }
+  }
+
+  #refuseQuestions(held: HeldCall): void {
+    for (const question of held.questions.values())
+      this.#parts.toServer(refusal(question.id, codes.internal, "The client did not answer"));
+    held.questions.clear();
+  }
+
+  #giveUp(held: HeldCall): void {
+    this.end(held);
+    this.#parts.giveUp(held.call);
+  }
+}

@@ -1,0 +1,246 @@
+import type {
+  JSONRPCMessage,
+  JSONRPCRequest,
+  JSONRPCResponse,
+  Transport,
+} from "@modelcontextprotocol/client";
+import { cancelledBy, keyOf, SluiceError } from "@sluice/core";
+import { isInTime, onAbort } from "@sluice/core/async";
+import type { RevisionKind } from "@sluice/core/wire";
+import { SendError } from "../upstream/send-fault.ts";
+import { ServerLink } from "../upstream/server-link.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import { defer } from "./deferred.ts";
+import type { BridgeCalls, RelayHooks } from "./hooks.ts";
+import { HostLink } from "./host-link.ts";
+import { defaultLimits, type BridgeLimits } from "./limits.ts";
+import { answerTo, codes, isCall, isNotice, refusal, type Answer } from "./messages.ts";
+import { hostRevision, negotiate } from "./revisions/negotiate.ts";
+import type { Session, SessionParts } from "./session.ts";
+
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
+/** Options of {@link runBridge}. */
+export interface BridgeOptions {
+  /** The host's end, not started: such as `createStdioHost()`. */
+  readonly host: Transport;
+  /** The server behind: `createHttpUpstream()` or `createProcessUpstream()`. */
+  readonly upstream: Upstream;
+  /** Sees the messages. Default: they pass as they are. */
+  readonly hooks?: RelayHooks | undefined;
+  /** Ends the bridge. */
+  readonly signal?: AbortSignal | undefined;
+  /** Gets lines for people, such as that the server is away. Default: they are dropped. */
+  readonly onNote?: ((line: string) => void) | undefined;
+  /** Bounds and deadlines. Default: those of {@link BridgeLimits}. */
+  readonly limits?: Partial<BridgeLimits> | undefined;
+}
+
+/** Messages of the host that may wait while the server is found out about. */
+const maxQueued = 1_000;
+/** How long a message without an answer holds back the next one. */
+const orderMs = 5_000;
+
+/**
+ * Passes messages between a host and a server until the host ends or `signal` aborts, then ends the server's
+ * connection or process. Rejects when the server cannot be reached at all, or not any more.
+ */
+export async function runBridge(options: BridgeOptions): Promise<void> {
+  const relay = new Relay(options);
+  await relay.run();
+}
+
+class Relay {
+  readonly #options: BridgeOptions;
+  readonly #hooks: RelayHooks;
+  readonly #host: HostLink;
+  readonly #link: ServerLink;
+  readonly #parts: SessionParts;
+  readonly #ended = defer<void>();
+  readonly #queue: JSONRPCMessage[] = [];
+  /** Requests of the host that are not answered yet, for the hooks. */
+  readonly #asked = new Map<string, { request: JSONRPCRequest; abort: AbortController }>();
+  #isPumping = false;
+  #session: Session | undefined;
+  #kind: RevisionKind | undefined;
+
+  constructor(options: BridgeOptions) {
+    this.#options = options;
+    this.#hooks = options.hooks ?? {};
+    const limits = { ...defaultLimits, ...options.limits };
+    this.#host = new HostLink(options.host);
+    this.#link = new ServerLink(options.upstream, this.#host, limits, {
+      onmessage: (message) => this.#fromServer(message),
+      onlost: (reason) => this.#session?.lost(reason),
+      restore: async (connection) => this.#session?.restore(connection),
+      onfailed: (error) => this.#ended.reject(error),
+      note: (line) => this.#note(line),
+    });
+    this.#parts = {
+      host: this.#host,
+      link: this.#link,
+      limits,
+      answerHost: (response) => void this.#answerHost(response),
+      answerServer: async (request) => this.#hooks.serverRequest?.(request),
+    };
+  }
+
+  async run(): Promise<void> {
+    const { host, signal } = this.#options;
+    this.#hooks.start?.(this.#calls());
+    host.onmessage = (message) => this.#fromHost(message);
+    host.onclose = () => this.#ended.resolve();
+    host.onerror = (error) => this.#note(error.message);
+    const removeListener = onAbort(signal, (reason) => this.#ended.reject(reason));
+    try {
+      if (!signal?.aborted) await host.start();
+      await this.#ended.promise;
+    } finally {
+      removeListener();
+      for (const { abort } of this.#asked.values()) abort.abort(new Error("the bridge ends"));
+      await this.#link.close();
+      await host.close();
+    }
+  }
+
+  #note(line: string): void {
+    this.#options.onNote?.(line);
+  }
+
+  #fromHost(message: JSONRPCMessage): void {
+    if (this.#host.takeAnswer(message)) return;
+    const cancelled = cancelledBy(message);
+    if (cancelled !== undefined)
+      this.#asked.get(keyOf(cancelled))?.abort.abort(new Error("the host cancelled it"));
+    if (this.#queue.length >= maxQueued) {
+      if (isCall(message))
+        this.#host.send(refusal(message.id, codes.noConnection, "Too many messages wait."));
+      return;
+    }
+    this.#queue.push(message);
+    if (!this.#isPumping) void this.#pump();
+  }
+
+  /** Messages of the host, one after the other: what has no answer is sent before the next one. */
+  async #pump(): Promise<void> {
+    this.#isPumping = true;
+    for (let message = this.#queue.shift(); message; message = this.#queue.shift()) {
+      const passed = this.#pass(message).catch((error: unknown) => this.#undelivered(error));
+      await (this.#session ? isInTime(passed, orderMs) : passed);
+    }
+    this.#isPumping = false;
+  }
+
+  async #pass(message: JSONRPCMessage): Promise<void> {
+    if (!isCall(message)) {
+      // before its first request a host has nothing to say
+      await this.#session?.fromHost(message);
+      return;
+    }
+    if (!this.#session && !(await this.#begin(message))) return;
+    const isWatched = this.#hooks.request ?? this.#hooks.answer;
+    if (isWatched) void this.#decide(message).catch((error: unknown) => this.#undelivered(error));
+    else await this.#session?.fromHost(message);
+  }
+
+  /** Finds out what the server speaks. False when that has answered the request. */
+  async #begin(first: JSONRPCRequest): Promise<boolean> {
+    this.#kind = hostRevision(first);
+    try {
+      const { session, answer } = await negotiate(this.#parts, first);
+      // a server that refuses may be asked again, by a better request
+      if (!answer?.error) this.#session = session;
+      if (answer) await this.#answerHost(answerTo(first.id, answer), first);
+      return !answer;
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const message = `The bridge cannot reach ${this.#link.name}: ${reason}`;
+      this.#note(message);
+      this.#host.send(refusal(first.id, codes.noConnection, message, { retryable: true }));
+      return false;
+    }
+  }
+
+  async #decide(request: JSONRPCRequest): Promise<void> {
+    const key = keyOf(request.id);
+    const asked = { request, abort: new AbortController() };
+    this.#asked.set(key, asked);
+    try {
+      const decision = await this.#hooks.request?.(request, asked.abort.signal);
+      if (asked.abort.signal.aborted) return;
+      if (decision && "answer" in decision) {
+        this.#asked.delete(key);
+        this.#host.send(answerTo(request.id, decision.answer));
+      } else await this.#session?.fromHost(decision ?? request);
+    } catch (error) {
+      this.#asked.delete(key);
+      if (!asked.abort.signal.aborted)
+        this.#host.send(refusal(request.id, codes.internal, wordsOf(error)));
+    } finally {
+      if (asked.abort.signal.aborted) this.#asked.delete(key);
+    }
+  }
+
+  async #answerHost(response: JSONRPCResponse, first?: JSONRPCRequest): Promise<void> {
+    const key = keyOf(response.id);
+    const request = first ?? this.#asked.get(key)?.request;
+    this.#asked.delete(key);
+    if (!request || !this.#hooks.answer) return this.#host.send(response);
+    try {
+      this.#host.send(await this.#hooks.answer(request, response));
+    } catch (error) {
+      this.#host.send(refusal(request.id, codes.internal, wordsOf(error)));
+    }
+  }
+
+  #fromServer(message: JSONRPCMessage): void {
+    // an id of ours in a request would let a server answer in the host's name
+    if (this.#host.isOwn(message)) return;
+    if (this.#session) this.#session.fromServer(message);
+    else if (isNotice(message)) this.#host.send(message);
+    else if (isCall(message)) {
+      const answer: Answer =
+        message.method === "ping"
+          ? { result: {} }
+          : { error: { code: codes.internal, message: "The client is not ready" } };
+      this.#link.send(answerTo(message.id, answer)).catch(() => {});
+    }
+  }
+
+  #undelivered(error: unknown): void {
+    if (error instanceof SendError && error.fault.kind === "answered") return;
+    this.#note(`a message did not reach ${this.#link.name}: ${wordsOf(error)}`);
+  }
+
+  #calls(): BridgeCalls {
+    const session = (): Session => {
+      if (this.#session) return this.#session;
+      throw new SluiceError("unavailable", "bridge: the host has not begun yet");
+    };
+    const kind = (): RevisionKind | undefined => this.#kind;
+    const { limits } = this.#parts;
+    return {
+      get hostRevision() {
+        return kind();
+      },
+      get hostCapabilities() {
+        return session().hostCapabilities;
+      },
+      callServer: async (method, params, signal) => session().call(method, params, signal),
+      notifyHost: (method, params) =>
+        this.#host.send({ jsonrpc: "2.0", method, params: { ...params } }),
+      askHost: async (method, params, signal) => {
+        if (kind() === "legacy")
+          return this.#host.ask(method, params, { timeoutMs: limits.askMs, signal });
+        throw new SluiceError(
+          "unsupported",
+          "bridge: a host of 2026-07-28 takes questions only in the result of a call",
+        );
+      },
+    };
+  }
+}
+
+function wordsOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

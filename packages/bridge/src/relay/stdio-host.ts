@@ -1,0 +1,58 @@
+import type { Readable, Writable } from "node:stream";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import { readLine, writeLine } from "../upstream/line-transport.ts";
+import { linesOf } from "../upstream/lines.ts";
+
+/** Options of {@link createStdioHost}. */
+export interface StdioHostOptions {
+  /** Default: standard input of this process. */
+  readonly input?: Readable | undefined;
+  /** Default: standard output of this process. */
+  readonly output?: Writable | undefined;
+  /** Largest message to take from the host, in bytes. Default: 32 MiB. */
+  readonly maxMessageBytes?: number | undefined;
+}
+
+/** The host's end of a bridge: lines of JSON over standard input and output. It closes when the input ends. */
+export function createStdioHost({
+  input = process.stdin,
+  output = process.stdout,
+  maxMessageBytes = 32 * 2 ** 20,
+}: StdioHostOptions = {}): Transport {
+  let isClosed = false;
+
+  async function read(): Promise<void> {
+    try {
+      for await (const line of linesOf(input, maxMessageBytes)) {
+        const { message, fault } = readLine(line, maxMessageBytes);
+        if (isClosed) return;
+        // what is too long is answered here, and never passed on
+        if (message && typeof line !== "string") await host.send(message);
+        else if (message) host.onmessage?.(message);
+        else host.onerror?.(new SluiceError("protocol", `bridge: from the host: ${fault}`));
+      }
+    } catch (error) {
+      if (!isClosed) host.onerror?.(error as Error);
+    } finally {
+      void host.close();
+    }
+  }
+
+  const host: Transport = {
+    start: () => {
+      output.on("error", () => void host.close());
+      void read();
+      return Promise.resolve();
+    },
+    send: (message: JSONRPCMessage) => writeLine(output, message),
+    close: () => {
+      if (isClosed) return Promise.resolve();
+      isClosed = true;
+      input.destroy();
+      host.onclose?.();
+      return Promise.resolve();
+    },
+  };
+  return host;
+}

@@ -1,0 +1,41 @@
+import type { SpooledString } from "./spooled-string.ts";
+
+/** What a model is told in place of a string: path, size, media type, digest, and how the text begins. */
+export function describeFile(
+  file: SpooledString,
+  mediaType: string | undefined,
+  previewBytes: number,
+): string {
+  const head = cutToFit(file.head, previewBytes);
+  const facts = factsOf(file, mediaType);
+  const text = `This content is in a file: it is too large to show.\n${file.path}\n${facts}`;
+  if (head === "") return text;
+  const isAll = head === file.head && file.bytes <= Buffer.byteLength(head);
+  return `${text}\nIt begins:\n${head}${isAll ? "" : " …"}`;
+}
+
+/** The same in one sentence, for a string whose place has no room for more. */
+export function pathSentence(file: SpooledString): string {
+  return `In the file ${file.path} (${factsOf(file, undefined)})`;
+}
+
+function factsOf(file: SpooledString, mediaType: string | undefined): string {
+  const { bytes, sha256, coding } = file;
+  const decoded = coding === "base64" ? ["decoded from base64"] : [];
+  const type = mediaType === undefined ? [] : [mediaType.slice(0, longestType)];
+  return [`${bytes} bytes`, ...type, ...decoded, `sha-256 ${sha256}`].join(", ");
+}
+
+const longestType = 127;
+
+/** As many characters from the front as need at most `bytes` bytes in JSON. */
+function cutToFit(text: string, bytes: number): string {
+  let used = 0;
+  let end = 0;
+  for (const point of text) {
+    used += Buffer.byteLength(JSON.stringify(point)) - 2;
+    if (used > bytes) break;
+    end += point.length;
+  }
+  return text.slice(0, end);
+}

@@ -1,0 +1,184 @@
+import { randomBytes } from "node:crypto";
+import { lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
+import type { Stats } from "node:fs";
+import { join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { folderFault } from "./folder-fault.ts";
+import { createPart, type SpoolPart } from "./spool-part.ts";
+
+/** Options of {@link openSpoolFolder}. */
+export interface SpoolFolderOptions {
+  /** A folder that the user named. It must exist. Files go to `spooled` in it, which is made. */
+  readonly folder: string;
+  /** Most bytes of all spooled files together. A string that has no room fails with `no_space`. */
+  readonly maxBytes: number;
+  /** Spooled files that are older are removed, by `clean` and before others are written. */
+  readonly maxAgeMs: number;
+}
+
+/** A file that this process or an earlier one has spooled. */
+export interface SpooledFile {
+  readonly name: string;
+  readonly path: string;
+  readonly bytes: number;
+  /** When it was written, in milliseconds since 1970. */
+  readonly modifiedMs: number;
+}
+
+/** Where long strings are written. */
+export interface SpoolFolder {
+  /** Absolute path of the folder that holds the files, without links. */
+  readonly path: string;
+  /** Begins a file. Rejects with `no_space`, `permission_denied`, or `untrusted` when the folder was replaced. */
+  create(): Promise<SpoolPart>;
+  /** Whole files, the oldest first. */
+  list(): Promise<SpooledFile[]>;
+  /** Removes files that are too old, and what processes left that ended while they wrote. */
+  clean(): Promise<void>;
+  /** Removes files that are being written. Whole ones stay. */
+  close(): Promise<void>;
+}
+
+/** Opens the folder and cleans it. Rejects with `not_found`, `permission_denied`, or `untrusted` where a link is in its place. */
+export async function openSpoolFolder(options: SpoolFolderOptions): Promise<SpoolFolder> {
+  const { maxBytes, maxAgeMs } = options;
+  const path = await ownFolder(options.folder);
+  const identity = await identityOf(path);
+  const parts = new Set<SpoolPart>();
+  /** Bytes of all files, and of what is being written. */
+  let usedBytes = 0;
+  let cleanedAt = -Infinity;
+  let isClosed = false;
+
+  async function filesNow(): Promise<SpooledFile[]> {
+    const files: SpooledFile[] = [];
+    for (const name of await readdir(path).catch(() => [])) {
+      if (!wholeName.test(name)) continue;
+      const info = await lstat(join(path, name)).catch(() => undefined);
+      if (!info || !isMine(info)) continue;
+      files.push({ name, path: join(path, name), bytes: info.size, modifiedMs: info.mtimeMs });
+    }
+    return files.toSorted((a, b) => a.modifiedMs - b.modifiedMs);
+  }
+
+  async function clean(): Promise<void> {
+    cleanedAt = performance.now();
+    let kept = await cleanParts(path);
+    for (const file of await filesNow()) {
+      if (Date.now() - file.modifiedMs <= maxAgeMs) kept += file.bytes;
+      else await unlink(file.path).catch(() => {});
+    }
+    usedBytes = kept;
+  }
+
+  function reserve(bytes: number): void {
+    if (usedBytes + bytes > maxBytes)
+      throw new SluiceError(
+        "no_space",
+        `bridge: spool: the files in ${JSON.stringify(path)} may have ${maxBytes} bytes together; delete some or raise that limit`,
+      );
+    usedBytes += bytes;
+  }
+
+  async function ensureInPlace(): Promise<void> {
+    if (isClosed) throw new SluiceError("unavailable", "bridge: spool: the folder is closed");
+    if ((await identityOf(path).catch(() => undefined)) === identity) return;
+    throw new SluiceError(
+      "untrusted",
+      `bridge: spool: ${JSON.stringify(path)} was replaced or deleted; start the bridge again`,
+    );
+  }
+
+  await clean();
+  return {
+    path,
+    async create() {
+      await ensureInPlace();
+      if (performance.now() - cleanedAt > cleanEveryMs) await clean();
+      const part = await createPart(path, {
+        reserve,
+        release: (bytes) => (usedBytes -= bytes),
+        ended: () => parts.delete(part),
+        publish: (from, name) => publish(path, from, name),
+      });
+      parts.add(part);
+      return part;
+    },
+    list: filesNow,
+    clean,
+    async close() {
+      isClosed = true;
+      await Promise.all([...parts].map((part) => part.discard()));
+    },
+  };
+}
+
+/** `name-8 digits.extension`: only such files are listed, counted and removed. */
+const wholeName = /-[0-9a-f]{8}\.[^./\\]{1,32}$/;
+const partName = /^\.[0-9a-f]{32}\.part$/;
+const cleanEveryMs = 60_000;
+/** A file that is written gets bytes all the time; after this it has no writer. */
+const abandonedMs = 3_600_000;
+
+async function ownFolder(folder: string): Promise<string> {
+  try {
+    const path = join(await realpath(folder), "spooled");
+    await mkdir(path, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
+    return path;
+  } catch (error) {
+    throw folderFault(error);
+  }
+}
+
+/** Device and inode of the folder. Rejects with `untrusted` for what is no folder of this user. */
+async function identityOf(path: string): Promise<string> {
+  const info = await lstat(path);
+  const isOwn = info.uid === (process.getuid?.() ?? info.uid);
+  if (info.isDirectory() && isOwn) return `${info.dev}:${info.ino}`;
+  throw new SluiceError(
+    "untrusted",
+    `bridge: spool: ${JSON.stringify(path)} is no folder of this user; remove it, or name another folder`,
+  );
+}
+
+function isMine(info: Stats): boolean {
+  return info.isFile() && info.uid === (process.getuid?.() ?? info.uid);
+}
+
+/** Removes files that no process writes any more; the bytes of the others, of any process. */
+async function cleanParts(path: string): Promise<number> {
+  let kept = 0;
+  for (const name of await readdir(path).catch(() => [])) {
+    if (!partName.test(name)) continue;
+    const info = await lstat(join(path, name)).catch(() => undefined);
+    if (!info || !isMine(info)) continue;
+    if (Date.now() - info.mtimeMs <= abandonedMs) kept += info.size;
+    else await unlink(join(path, name)).catch(() => {});
+  }
+  return kept;
+}
+
+/** Gives a file its name, with digits that make it the only one. */
+async function publish(folder: string, from: string, name: string): Promise<string> {
+  const dot = name.lastIndexOf(".");
+  for (;;) {
+    const unique = `${name.slice(0, dot)}-${randomBytes(4).toString("hex")}${name.slice(dot)}`;
+    const path = join(folder, unique);
+    try {
+      // the empty file takes the name: rename alone would replace what has it
+      await (await open(path, "wx", 0o600)).close();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") continue;
+      throw folderFault(error);
+    }
+    try {
+      await rename(from, path);
+      return path;
+    } catch (error) {
+      await unlink(path).catch(() => {});
+      throw folderFault(error);
+    }
+  }
+}

@@ -1,0 +1,133 @@
+import { isUtf8 } from "node:buffer";
+import { encodeBase64 } from "@sluice/core";
+import { createBase64Decoder, type Base64Decoder } from "../scan/base64-decoder.ts";
+import type { SpoolFolder } from "./spool-folder.ts";
+import type { SpoolPart } from "./spool-part.ts";
+import { createUnescaper } from "../scan/unescape.ts";
+
+/** How a file holds a string: its text as UTF-8, or the bytes that it is base64 of. */
+export type StringCoding = "base64" | "text";
+
+/** What is known of a string that came to its end. */
+export interface StringFacts {
+  readonly bytes: number;
+  readonly sha256: string;
+  readonly head: string;
+  readonly coding: StringCoding;
+}
+
+/** A string on its way to a file. */
+export interface StringFile {
+  /** Bytes of the file so far. */
+  readonly bytes: number;
+  /** Adds what is between the quotes, as it is written. Throws `MalformedString` where it is no JSON. */
+  write(written: Uint8Array): Promise<void>;
+  end(): Promise<StringFacts>;
+  publish(name: string): Promise<string>;
+  discard(): Promise<void>;
+}
+
+/**
+ * Begins the file of one string. With `base64` it holds the decoded bytes as long as the text is canonical base64;
+ * where that ends, the file is written again as text.
+ */
+export async function createStringFile(
+  folder: SpoolFolder,
+  coding: StringCoding,
+): Promise<StringFile> {
+  const unescaper = createUnescaper();
+  // what is no UTF-8 becomes U+FFFD here, as in a parser that decodes the whole text first
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const encoder = new TextEncoder();
+  let base64: Base64Decoder | undefined = coding === "base64" ? createBase64Decoder() : undefined;
+  let part = await folder.create();
+  let head = new Uint8Array();
+
+  async function put(bytes: Uint8Array): Promise<void> {
+    if (bytes.length === 0) return;
+    if (head.length < headBytes)
+      head = new Uint8Array(Buffer.concat([head, bytes.subarray(0, headBytes - head.length)]));
+    await part.write(bytes);
+  }
+
+  async function putText(text: Uint8Array): Promise<void> {
+    await put(encoder.encode(decoder.decode(text, { stream: true })));
+  }
+
+  /** Writes again as text what was decoded. */
+  async function giveUpBase64(rest: Uint8Array): Promise<void> {
+    const decoded = part;
+    base64 = undefined;
+    head = new Uint8Array();
+    part = await folder.create();
+    try {
+      for await (const bytes of bytesOf(decoded)) await put(encoder.encode(encodeBase64(bytes)));
+    } finally {
+      await decoded.discard();
+    }
+    await putText(rest);
+  }
+
+  async function putDecoded(text: Uint8Array): Promise<void> {
+    if (base64) {
+      const rest = base64.rest();
+      const bytes = base64.decode(text);
+      if (bytes) return put(bytes);
+      await giveUpBase64(rest);
+    }
+    return putText(text);
+  }
+
+  return {
+    get bytes() {
+      return part.bytes;
+    },
+    async write(written) {
+      await putDecoded(unescaper.decode(written));
+    },
+    async end() {
+      await putDecoded(unescaper.finish());
+      if (base64 && base64.rest().length > 0) await giveUpBase64(base64.rest());
+      if (!base64) await put(encoder.encode(decoder.decode()));
+      const isBase64 = base64 !== undefined;
+      return {
+        bytes: part.bytes,
+        sha256: await part.seal(),
+        head: isBase64 ? headOfBytes(head) : headOfText(head),
+        coding: isBase64 ? "base64" : "text",
+      };
+    },
+    publish: (name) => part.publish(name),
+    discard: () => part.discard(),
+  };
+}
+
+const headBytes = 1_024;
+const hexBytes = 32;
+/** A multiple of 3: only the last piece has padding. */
+const readBytes = 49_152;
+
+async function* bytesOf(part: SpoolPart): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < part.bytes;) {
+    const bytes = await part.read(at, readBytes);
+    if (bytes.length === 0) return;
+    yield bytes;
+    at += bytes.length;
+  }
+}
+
+/** As much of it as is whole characters. */
+function headOfText(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true });
+}
+
+/** Text where the bytes look like text, else the first of them in hexadecimal. */
+function headOfBytes(bytes: Uint8Array): string {
+  const text = headOfText(bytes);
+  const isText = isUtf8(bytes.subarray(0, Buffer.byteLength(text))) && !unprintable.test(text);
+  if (isText) return text;
+  return Buffer.from(bytes.subarray(0, hexBytes)).toString("hex").replace(/../g, "$& ").trimEnd();
+}
+
+// oxlint-disable-next-line no-control-regex
+const unprintable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffd]/;

@@ -1,0 +1,114 @@
+import { isResponse, SluiceError, type LooseResponse, type RpcId } from "@sluice/core";
+import { findPlaces, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
+import { spoolName } from "./files/spool-name.ts";
+import type { SpooledStrings } from "./spooled-string.ts";
+import type { StringFacts, StringFile } from "./files/string-file.ts";
+
+/** A long string of a message: its file, and what is known of it since its end. */
+export interface FoundString {
+  readonly file: StringFile;
+  facts?: StringFacts;
+}
+
+/** The long strings of one message. */
+export interface FoundStrings {
+  /** What stands for them, also for those without a file. */
+  readonly markers: ReadonlySet<string>;
+  readonly files: ReadonlyMap<string, FoundString>;
+  /** Why no answer of the message can be given. */
+  readonly failure: SluiceError | undefined;
+}
+
+/** What is asked of an answer. */
+export interface AnswerRules {
+  readonly spooled: SpooledStrings;
+  readonly inlineBytes: number;
+  readonly isAwaited: (id: RpcId) => boolean;
+}
+
+/** What goes on in place of a message. */
+export interface FinishedMessage {
+  /** Other JSON, where it has some. */
+  readonly json?: string;
+  /** Markers that are words now, as no file of theirs is kept. */
+  readonly leftOut: readonly string[];
+}
+
+/** A message of a batch, or the only one. */
+interface Part {
+  readonly message: unknown;
+  readonly places: readonly FoundPlace[];
+  /** Its files are kept: the host waits for it. */
+  readonly isAnswer: boolean;
+}
+
+/**
+ * Names the files of the answers in a parsed text and removes all others. Answers become JSON-RPC errors where a file
+ * failed, or where a long string stands in a place that JSON-RPC or MCP reads.
+ */
+export async function finishMessage(
+  value: unknown,
+  strings: FoundStrings,
+  rules: AnswerRules,
+): Promise<FinishedMessage> {
+  const parts = (Array.isArray(value) ? value : [value]).map((message: unknown): Part => {
+    const places = findPlaces(message, strings.markers);
+    return { message, places, isAnswer: isResponse(message) && rules.isAwaited(message.id) };
+  });
+  const failure = strings.failure ?? (await publishAnswers(parts, strings, rules));
+  const kept = new Set(failure ? [] : placesOf(parts, true).map(({ marker }) => marker));
+  for (const [marker, { file }] of strings.files) if (!kept.has(marker)) await file.discard();
+  const leftOut = placesOf(parts, false).map(({ marker }) => marker);
+  if (!failure) return { leftOut };
+  const messages = parts.map(({ message, places, isAnswer }) =>
+    isAnswer && places.length > 0 ? errorFor(message as LooseResponse, failure) : message,
+  );
+  return { json: JSON.stringify(Array.isArray(value) ? messages : messages[0]), leftOut };
+}
+
+function placesOf(parts: readonly Part[], isAnswer: boolean): FoundPlace[] {
+  return parts.filter((part) => part.isAnswer === isAnswer).flatMap(({ places }) => places);
+}
+
+/** Gives the files their names; what hinders it, where something does. */
+async function publishAnswers(
+  parts: readonly Part[],
+  { files }: FoundStrings,
+  { spooled, inlineBytes }: AnswerRules,
+): Promise<SluiceError | undefined> {
+  const places = placesOf(parts, true);
+  const refused = places.find(({ protocolMember }) => protocolMember !== undefined);
+  if (refused)
+    return new SluiceError(
+      "too_large",
+      `bridge: spool: the answer has a "${refused.protocolMember}" of more than ${inlineBytes} bytes; raise that limit to get it`,
+    );
+  try {
+    for (const place of places) await publish(place, files.get(place.marker), spooled);
+    return undefined;
+  } catch (error) {
+    for (const { marker } of places) spooled.delete(marker);
+    if (SluiceError.is(error)) return error;
+    throw error;
+  }
+}
+
+async function publish(
+  place: FoundPlace,
+  found: FoundString | undefined,
+  spooled: SpooledStrings,
+): Promise<void> {
+  const { marker, holder } = place;
+  if (!found?.facts) throw new SluiceError("internal", "bridge: spool: a file was lost");
+  const { coding, bytes, sha256, head } = found.facts;
+  const name = spoolName({ name: nameHintOf(place), mediaType: mediaTypeOf(holder), coding });
+  const path = await found.file.publish(name);
+  spooled.set(marker, { id: marker, path, bytes, sha256, head, coding });
+}
+
+/** An error in place of an answer (JSON-RPC 2.0 §5.1). */
+function errorFor({ id }: LooseResponse, { message, code }: SluiceError): object {
+  return { jsonrpc: "2.0", id, error: { code: internalError, message, data: { reason: code } } };
+}
+
+const internalError = -32_603;

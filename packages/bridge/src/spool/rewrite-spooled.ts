@@ -1,0 +1,84 @@
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { describeFile, pathSentence } from "./describe-file.ts";
+import { findPlaces, isObject, mediaTypeOf } from "./found-places.ts";
+import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
+
+/**
+ * Puts words for a model in the place of strings that went to files, and takes those out of `spooled`. Text of content
+ * blocks and resources becomes path, size, media type, SHA-256 and the beginning; blobs, images, audio and embedded
+ * resources become text that says the same; any other string becomes a sentence with the path. A message without such
+ * strings is given back as it is.
+ */
+export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings): JSONRPCMessage {
+  if (spooled.size === 0) return message;
+  const markers = new Set(spooled.keys());
+  const found = findPlaces(message, markers).map(({ marker }) => marker);
+  if (found.length === 0) return message;
+  const previewBytes = Math.floor(mostPreviewBytes / found.length);
+  const rewritten = rewriteValue(message, {
+    file: (value) => (typeof value === "string" ? spooled.get(value) : undefined),
+    describe: (file, mediaType) => describeFile(file, mediaType, previewBytes),
+  });
+  for (const marker of found) spooled.delete(marker);
+  return rewritten as JSONRPCMessage;
+}
+
+/** Of all previews of a message, as JSON carries them. */
+const mostPreviewBytes = 1_024;
+const mostLevels = 130;
+
+interface Words {
+  file(value: unknown): SpooledString | undefined;
+  describe(file: SpooledString, mediaType: string | undefined): string;
+}
+
+function rewriteValue(value: unknown, words: Words, level = 0): unknown {
+  const file = words.file(value);
+  if (file) return pathSentence(file);
+  if (!isObject(value) || level > mostLevels) return value;
+  const inside = (inner: unknown): unknown => rewriteValue(inner, words, level + 1);
+  if (Array.isArray(value)) return value.map(inside);
+  const block = rewriteBlock(value, words) ?? value;
+  const members = Object.entries(block).map(([name, inner]) => [name, inside(inner)]);
+  return Object.fromEntries(members);
+}
+
+/** A content block or the contents of a resource, in the shape that text has; `undefined` for other objects. */
+function rewriteBlock(block: Record<string, unknown>, words: Words): object | undefined {
+  const { type, data, mimeType, resource, ...others } = block;
+  const image = type === "image" || type === "audio" ? words.file(data) : undefined;
+  if (image)
+    return { ...others, type: "text", text: words.describe(image, mediaTypeOf({ mimeType })) };
+  if (type === "resource" && isObject(resource)) {
+    const text = rewriteContents(resource, words)?.["text"];
+    return text === undefined
+      ? undefined
+      : { ...others, type: "text", text: `${uriLine(resource)}${text as string}` };
+  }
+  if (type === "text") {
+    const file = words.file(block["text"]);
+    return file && { ...block, text: words.describe(file, undefined) };
+  }
+  return rewriteContents(block, words);
+}
+
+/** Contents of a resource, as SEP and schema have them: `uri`, and `blob` or `text`. */
+function rewriteContents(
+  contents: Record<string, unknown>,
+  words: Words,
+): Record<string, unknown> | undefined {
+  const { blob, text, ...others } = contents;
+  const file = words.file(blob) ?? words.file(text);
+  if (!file || typeof contents["uri"] !== "string") return undefined;
+  return {
+    ...others,
+    mimeType: "text/plain",
+    text: words.describe(file, mediaTypeOf(contents)),
+  };
+}
+
+function uriLine({ uri }: Record<string, unknown>): string {
+  return typeof uri === "string" ? `${uri.slice(0, longestUri)}\n` : "";
+}
+
+const longestUri = 256;

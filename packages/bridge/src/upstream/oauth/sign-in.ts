@@ -1,0 +1,221 @@
+import { randomUUID } from "node:crypto";
+import {
+  auth,
+  extractWWWAuthenticateParams,
+  type AuthProvider,
+  type OAuthClientInformationMixed,
+  type OAuthClientProvider,
+  type OAuthDiscoveryState,
+  type OAuthTokens,
+} from "@modelcontextprotocol/client";
+import { definedMembers, SluiceError, type FetchLike } from "@sluice/core";
+import { openCallbackServer, type CallbackServer } from "./callback-server.ts";
+import {
+  readSignIn,
+  tokenFilePath,
+  whileLocked,
+  writeSignIn,
+  type StoredSignIn,
+} from "./token-file.ts";
+
+/** How a user signs in. */
+export interface SignInOptions {
+  /** Folder for tokens; files in it have mode 0600. */
+  readonly folder: string;
+  /** Shows the user the page to sign in at. */
+  readonly openBrowser: (url: URL) => void | Promise<void>;
+  /** How long the user may take, in milliseconds. Default: 5 min. */
+  readonly userMs?: number | undefined;
+  /** Name under which the client registers. Default: `Sluice bridge`. */
+  readonly clientName?: string | undefined;
+  /** Ends a wait for the user. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Tokens of one server. */
+export interface SignIn {
+  /** For the transport: the token of each request, and a sign-in when the server wants one. */
+  readonly provider: AuthProvider;
+  /** Signs in again for more, after a 403 with `insufficient_scope`. */
+  widen(scope: string | undefined): Promise<void>;
+}
+
+const defaultUserMs = 300_000;
+
+/** Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. */
+export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike): SignIn {
+  const { userMs = defaultUserMs, signal = new AbortController().signal } = options;
+  const path = tokenFilePath(options.folder, url);
+  let lastToken: string | undefined;
+  let signingIn: Promise<void> | undefined;
+
+  async function token(): Promise<string | undefined> {
+    lastToken = accessTokenOf(await readSignIn(path));
+    return lastToken;
+  }
+
+  /** One sign-in serves all requests of this process; the lock keeps other bridges out. */
+  function signInOnce(challenge: Challenge): Promise<void> {
+    const refused = lastToken;
+    signingIn ??= whileLocked(path, 2 * userMs, signal, async () => {
+      const stored = await readSignIn(path);
+      const isNewer = accessTokenOf(stored) !== undefined && accessTokenOf(stored) !== refused;
+      // another bridge has done it meanwhile
+      if (isNewer && !challenge.isWider) return;
+      await authorize(challenge, stored);
+    }).finally(() => {
+      signingIn = undefined;
+    });
+    return signingIn;
+  }
+
+  async function authorize(challenge: Challenge, stored: StoredSignIn): Promise<void> {
+    const state = randomUUID();
+    const callback = await openCallbackServer(state, stored.port);
+    try {
+      const provider = new FileProvider(path, stored, callback, { ...options, state });
+      const { isWider, ...asked } = challenge;
+      const known = { serverUrl: url, fetchFn: fetch, ...definedMembers(asked) };
+      if ((await auth(provider, { ...known, forceReauthorization: isWider })) === "AUTHORIZED")
+        return;
+      const params = await callback.wait(userMs, signal);
+      const code = params.get("code");
+      if (code === null)
+        throw new SluiceError("unauthenticated", `bridge: the sign-in failed: ${faultIn(params)}`);
+      const iss = params.get("iss");
+      const answered = { ...known, authorizationCode: code };
+      await auth(provider, iss === null ? answered : { ...answered, iss });
+    } finally {
+      callback.close();
+    }
+  }
+
+  return {
+    provider: {
+      token,
+      onUnauthorized: ({ response }) =>
+        signInOnce({ ...extractWWWAuthenticateParams(response), isWider: false }),
+    },
+    widen: (scope) => signInOnce({ scope, isWider: true }),
+  };
+}
+
+interface Challenge {
+  readonly scope?: string | undefined;
+  readonly resourceMetadataUrl?: URL | undefined;
+  /** The token is good and allows too little. */
+  readonly isWider: boolean;
+}
+
+interface FileProviderOptions extends SignInOptions {
+  /** Sent to the authorization server and expected back. */
+  readonly state: string;
+}
+
+/** What the SDK keeps of a sign-in, in a file. */
+class FileProvider implements OAuthClientProvider {
+  readonly #path: string;
+  readonly #callback: CallbackServer;
+  readonly #options: FileProviderOptions;
+  #stored: StoredSignIn;
+  #verifier = "";
+
+  constructor(
+    path: string,
+    stored: StoredSignIn,
+    callback: CallbackServer,
+    options: FileProviderOptions,
+  ) {
+    this.#path = path;
+    // a client is registered with its address: another port is another client
+    this.#stored = stored.port === callback.port ? stored : { ...stored, client: undefined };
+    this.#callback = callback;
+    this.#options = options;
+  }
+
+  get redirectUrl(): string {
+    return this.#callback.url;
+  }
+
+  get clientMetadata(): OAuthClientProvider["clientMetadata"] {
+    return {
+      client_name: this.#options.clientName ?? "Sluice bridge",
+      redirect_uris: [this.#callback.url],
+      grant_types: ["authorization_code", "refresh_token"],
+      response_types: ["code"],
+      token_endpoint_auth_method: "none",
+    };
+  }
+
+  state(): string {
+    return this.#options.state;
+  }
+
+  clientInformation(): OAuthClientInformationMixed | undefined {
+    return this.#stored.client as OAuthClientInformationMixed | undefined;
+  }
+
+  saveClientInformation(client: OAuthClientInformationMixed): Promise<void> {
+    return this.#save({ client: { ...client }, port: this.#callback.port });
+  }
+
+  tokens(): OAuthTokens | undefined {
+    return this.#stored.tokens as OAuthTokens | undefined;
+  }
+
+  saveTokens(tokens: OAuthTokens): Promise<void> {
+    return this.#save({ tokens: { ...tokens } });
+  }
+
+  codeVerifier(): string {
+    return this.#verifier;
+  }
+
+  saveCodeVerifier(verifier: string): void {
+    this.#verifier = verifier;
+  }
+
+  discoveryState(): OAuthDiscoveryState | undefined {
+    return this.#stored.discovery;
+  }
+
+  saveDiscoveryState(discovery: OAuthDiscoveryState): Promise<void> {
+    return this.#save({ discovery });
+  }
+
+  redirectToAuthorization(url: URL): void | Promise<void> {
+    // the system opens any scheme with the program that takes it: a server must not choose one
+    if (url.protocol !== "https:" && url.protocol !== "http:")
+      throw new SluiceError("untrusted", `bridge: ${url.protocol} is no page to sign in at`);
+    return this.#options.openBrowser(url);
+  }
+
+  invalidateCredentials(
+    scope: "all" | "client" | "tokens" | "verifier" | "discovery",
+  ): Promise<void> {
+    const { client, tokens, discovery, port } = this.#stored;
+    const isGone = (name: typeof scope): boolean => scope === "all" || scope === name;
+    return this.#save({
+      client: isGone("client") ? undefined : client,
+      tokens: isGone("tokens") ? undefined : tokens,
+      discovery: isGone("discovery") ? undefined : discovery,
+      port,
+    });
+  }
+
+  async #save(change: StoredSignIn): Promise<void> {
+    this.#stored = { ...this.#stored, ...change };
+    await writeSignIn(this.#path, this.#stored);
+  }
+}
+
+function accessTokenOf(stored: StoredSignIn): string | undefined {
+  const token = stored.tokens?.["access_token"];
+  return typeof token === "string" ? token : undefined;
+}
+
+/** The words of an authorization server, as far as they are harmless. */
+function faultIn(params: URLSearchParams): string {
+  const words = params.get("error_description") ?? params.get("error") ?? "no code came back";
+  return words.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 200);
+}

@@ -1,0 +1,128 @@
+import { once } from "node:events";
+import type { ChildProcess } from "node:child_process";
+import spawn from "cross-spawn";
+import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import { isInTime } from "@sluice/core/async";
+import { readLine, writeLine } from "./line-transport.ts";
+import { linesOf } from "./lines.ts";
+import type { Flow } from "./upstream.ts";
+
+/** Options of a server that runs as a child process. */
+export interface ProcessOptions {
+  /** Program to run, found as a shell finds it. */
+  readonly command: string;
+  readonly args?: readonly string[] | undefined;
+  /** Folder to run it in. Default: the one of this process. */
+  readonly cwd?: string | undefined;
+  /** Its environment. Default: that of this process. */
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  /** Largest message to take from it, in bytes. Default: 32 MiB. */
+  readonly maxMessageBytes?: number | undefined;
+  /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 3 s. */
+  readonly endMs?: number | undefined;
+  /** Wraps its output, as the spool does. */
+  readonly wrapOutput?:
+    | ((output: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>)
+    | undefined;
+}
+
+const defaultMaxMessageBytes = 32 * 2 ** 20;
+
+/** Speaks lines of JSON with a child process, which it starts and ends. */
+export class ProcessTransport implements Transport {
+  onmessage?: Transport["onmessage"];
+  onerror?: Transport["onerror"];
+  onclose?: Transport["onclose"];
+  readonly #options: ProcessOptions;
+  readonly #flow: Flow;
+  #child: ChildProcess | undefined;
+  #exited: Promise<unknown> = Promise.resolve();
+  #isClosed = false;
+
+  constructor(options: ProcessOptions, flow: Flow) {
+    this.#options = options;
+    this.#flow = flow;
+  }
+
+  /** Starts the process. Throws `not_found` when there is no such program. */
+  async start(): Promise<void> {
+    const { command, args = [], cwd, env = process.env } = this.#options;
+    const child = spawn(command, [...args], {
+      cwd,
+      env,
+      stdio: ["pipe", "pipe", "inherit"],
+      windowsHide: true,
+      // a group of its own: what the program started ends with it
+      detached: process.platform !== "win32",
+    });
+    this.#child = child;
+    this.#exited = new Promise((resolve) => child.once("exit", resolve));
+    child.stdin?.on("error", (error) => this.onerror?.(error));
+    try {
+      await once(child, "spawn");
+    } catch (error) {
+      throw new SluiceError("not_found", `bridge: cannot run ${command}: is it installed?`, {
+        cause: error,
+      });
+    }
+    child.on("error", (error) => this.onerror?.(error));
+    void this.#read(child).finally(() => this.#ended());
+  }
+
+  async #read(child: ChildProcess): Promise<void> {
+    if (!child.stdout) return;
+    const { maxMessageBytes = defaultMaxMessageBytes } = this.#options;
+    const output = this.#options.wrapOutput?.(child.stdout) ?? child.stdout;
+    const lines = linesOf(output, maxMessageBytes);
+    try {
+      for await (const line of lines) {
+        await this.#flow.ready();
+        const { message, fault } = readLine(line, maxMessageBytes);
+        if (message) this.onmessage?.(message);
+        else this.onerror?.(new SluiceError("protocol", `bridge: ${fault}`));
+      }
+    } catch (error) {
+      if (!this.#isClosed) this.onerror?.(error as Error);
+    }
+  }
+
+  #ended(): void {
+    const wasClosed = this.#isClosed;
+    void this.close();
+    if (!wasClosed) this.onclose?.();
+  }
+
+  send(message: JSONRPCMessage): Promise<void> {
+    const input = this.#child?.stdin;
+    if (!input || this.#isClosed)
+      return Promise.reject(new SluiceError("unavailable", "bridge: the server has ended"));
+    return writeLine(input, message);
+  }
+
+  /** Ends the process: end of input, then SIGTERM, then SIGKILL to it and what it started. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const child = this.#child;
+    if (!child?.pid) return;
+    const { endMs = 3_000 } = this.#options;
+    child.stdin?.end();
+    if (!(await isInTime(this.#exited, endMs))) {
+      kill(child, "SIGTERM");
+      await isInTime(this.#exited, endMs);
+    }
+    // also what outlived its parent
+    kill(child, "SIGKILL");
+    child.stdout?.destroy();
+  }
+}
+
+function kill(child: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (process.platform === "win32" || child.pid === undefined) child.kill(signal);
+    else process.kill(-child.pid, signal);
+  } catch {
+    // it has ended
+  }
+}

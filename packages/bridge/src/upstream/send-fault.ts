@@ -1,0 +1,96 @@
+import type { JSONRPCErrorResponse } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import { isMembers } from "../relay/messages.ts";
+
+/** Why a message did not get to the server, and what follows from it. */
+export type SendFault =
+  /** The server answered with an error of JSON-RPC in a response with a status of failure. */
+  | {
+      readonly kind: "answered";
+      readonly error: JSONRPCErrorResponse["error"];
+      readonly status: number;
+    }
+  /** The server does not know the session any more: nothing was done. */
+  | { readonly kind: "session-gone"; readonly reason: string }
+  /** The server was not reached: nothing was done. */
+  | { readonly kind: "unreached"; readonly reason: string }
+  /** The server refused it: nothing was done, and another try gives the same. */
+  | { readonly kind: "refused"; readonly reason: string; readonly status?: number }
+  /** The connection broke after the message was sent: what the server did is unknown. */
+  | { readonly kind: "lost"; readonly reason: string };
+
+/** A message that was not sent, or whose answer cannot come. */
+export class SendError extends Error {
+  override readonly name = "SendError";
+  readonly fault: SendFault;
+
+  constructor(fault: SendFault) {
+    super("reason" in fault ? fault.reason : fault.error.message);
+    this.fault = fault;
+  }
+}
+
+const unreachedCodes: ReadonlySet<unknown> = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+/** Reads what a transport rejected with. `hasSession`: the message was sent in a session of 2025-11-25 or older. */
+export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
+  const data = isMembers(thrown) ? thrown["data"] : undefined;
+  const status = isMembers(data) ? data["status"] : undefined;
+  if (typeof status === "number") {
+    const text = isMembers(data) ? data["text"] : undefined;
+    return answeredFault(status, typeof text === "string" ? text : "", hasSession);
+  }
+  if (SluiceError.is(thrown) && thrown.code === "unavailable")
+    return { kind: "unreached", reason: thrown.message };
+  const code = innermostCode(thrown);
+  if (unreachedCodes.has(code)) return { kind: "unreached", reason: String(code) };
+  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  const name = thrown instanceof Error ? thrown.name : "";
+  // faults of signing in and of the transport's own checks come before or instead of an answer
+  if (name === "UnauthorizedError" || name === "SluiceError" || name.startsWith("OAuth"))
+    return { kind: "refused", reason };
+  return { kind: "lost", reason };
+}
+
+function answeredFault(status: number, text: string, hasSession: boolean): SendFault {
+  if (hasSession && (status === 404 || (status === 400 && /session/i.test(text))))
+    return { kind: "session-gone", reason: `HTTP ${status}` };
+  const error = rpcErrorIn(text);
+  if (error) return { kind: "answered", error, status };
+  if (status === 503) return { kind: "unreached", reason: `HTTP ${status}` };
+  if (status >= 500) return { kind: "lost", reason: `HTTP ${status}` };
+  return { kind: "refused", reason: `HTTP ${status}`, status };
+}
+
+function rpcErrorIn(text: string): JSONRPCErrorResponse["error"] | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    const error = isMembers(body) ? body["error"] : undefined;
+    if (!isMembers(error)) return undefined;
+    const { code, message } = error;
+    if (typeof code !== "number" || typeof message !== "string") return undefined;
+    return error as unknown as JSONRPCErrorResponse["error"];
+  } catch {
+    return undefined;
+  }
+}
+
+function innermostCode(thrown: unknown): unknown {
+  let error = thrown;
+  // a cause of a cause of a cause, at most
+  for (let depth = 0; depth < 4 && error instanceof Error; depth++) {
+    const code = (error as NodeJS.ErrnoException).code;
+    if (unreachedCodes.has(code)) return code;
+    const [first] = error instanceof AggregateError ? (error.errors as unknown[]) : [error.cause];
+    error = first;
+  }
+  return undefined;
+}

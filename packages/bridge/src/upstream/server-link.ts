@@ -1,0 +1,285 @@
+import type {
+  JSONRPCMessage,
+  JSONRPCRequest,
+  JSONRPCResponse,
+  Transport,
+} from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import { isInTime, sleep } from "@sluice/core/async";
+import type { BridgeLimits } from "../relay/limits.ts";
+import { isAnswer } from "../relay/messages.ts";
+import { Exchanges, type SendOptions } from "./exchanges.ts";
+import { SendError, sendFaultOf } from "./send-fault.ts";
+import type { Flow, Upstream } from "./upstream.ts";
+
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
+/** What a link tells its owner. */
+export interface LinkEvents {
+  /** A message of the server that answers no exchange of the link itself. */
+  readonly onmessage: (message: JSONRPCMessage) => void;
+  /** The connection is gone: nothing that was sent on it is answered any more. */
+  readonly onlost: (reason: string) => void;
+  /** Brings a new connection to the state of the old one, before anything else is sent on it. */
+  readonly restore: (connection: Connection) => Promise<void>;
+  /** The server could not be reached again. */
+  readonly onfailed: (error: Error) => void;
+  /** A line for people. */
+  readonly note: (line: string) => void;
+}
+
+/** A connection while it is being restored. */
+export interface Connection {
+  send(message: JSONRPCMessage): Promise<void>;
+  exchange(request: JSONRPCRequest, timeoutMs: number): Promise<JSONRPCResponse>;
+}
+
+const firstPauseMs = 250;
+const longestPauseMs = 5_000;
+/** A process that ends more often than this within a minute is not started again. */
+const maxStartsPerMinute = 6;
+
+/** The server's end: one connection after the other, opened again when it was lost. */
+export class ServerLink {
+  readonly #upstream: Upstream;
+  readonly #flow: Flow;
+  readonly #limits: BridgeLimits;
+  readonly #events: LinkEvents;
+  readonly #exchanges = new Exchanges();
+  readonly #end = new AbortController();
+  #transport: Transport | undefined;
+  #opening: Promise<Transport> | undefined;
+  #starts: number[] = [];
+  #wasOpen = false;
+  #isAway = false;
+
+  constructor(upstream: Upstream, flow: Flow, limits: BridgeLimits, events: LinkEvents) {
+    this.#upstream = upstream;
+    this.#flow = flow;
+    this.#limits = limits;
+    this.#events = events;
+  }
+
+  /** True when each request has a stream of its own, which cancels it when it is closed. */
+  get hasRequestStreams(): boolean {
+    return this.#upstream.kind === "http";
+  }
+
+  /** What messages call the server. */
+  get name(): string {
+    return this.#upstream.name;
+  }
+
+  /**
+   * Sends a message. While the server is away, it tries again for as long as the limits say. Throws
+   * {@link SendError}, or the reason of an abort.
+   */
+  async send(message: JSONRPCMessage, { signal, onEnd }: SendOptions = {}): Promise<void> {
+    const deadline = Date.now() + this.#limits.reconnectMs;
+    for (let attempt = 0; ; attempt++) {
+      signal?.throwIfAborted();
+      const transport = this.#transport ?? (await this.#open());
+      try {
+        await transport.send(message, { requestSignal: signal, onRequestStreamEnd: onEnd });
+        this.#reached();
+        return;
+      } catch (error) {
+        signal?.throwIfAborted();
+        this.#end.signal.throwIfAborted();
+        const fault = sendFaultOf(error, transport.sessionId !== undefined);
+        const isRepeatable = fault.kind === "unreached" || fault.kind === "session-gone";
+        if (!isRepeatable || Date.now() > deadline || attempt > 1_000) throw new SendError(fault);
+        if (fault.kind === "session-gone") {
+          if (attempt > 2) throw new SendError(fault);
+          await this.#renew(transport, fault.reason);
+        } else {
+          this.#away(fault.reason);
+          await sleep(pauseMs(attempt), signal ?? this.#end.signal);
+        }
+      }
+    }
+  }
+
+  /** Sends a request and resolves with the response to it. */
+  async exchange(
+    request: JSONRPCRequest,
+    timeoutMs: number,
+    signal?: AbortSignal,
+  ): Promise<JSONRPCResponse> {
+    return this.#exchange(request, timeoutMs, signal, (options) => this.send(request, options));
+  }
+
+  #exchange(
+    request: JSONRPCRequest,
+    timeoutMs: number,
+    signal: AbortSignal | undefined,
+    send: (options: SendOptions) => Promise<void>,
+  ): Promise<JSONRPCResponse> {
+    const expired = (): SluiceError =>
+      new SluiceError("timeout", `bridge: ${this.name} did not answer ${request.method} in time`);
+    const deadline = { timeoutMs, expired, signal: this.#end.signal };
+    return this.#exchanges.run(request, deadline, signal, send);
+  }
+
+  /** The first connection, or the next one after a loss; one attempt serves all that wait. */
+  #open(): Promise<Transport> {
+    this.#opening ??= this.#openWithin(this.#limits.reconnectMs).finally(() => {
+      this.#opening = undefined;
+    });
+    return this.#opening;
+  }
+
+  async #openWithin(reconnectMs: number): Promise<Transport> {
+    const deadline = Date.now() + reconnectMs;
+    for (let attempt = 0; ; attempt++) {
+      this.#end.signal.throwIfAborted();
+      try {
+        return await this.#openOnce();
+      } catch (error) {
+        this.#end.signal.throwIfAborted();
+        const isFinal = SluiceError.is(error) && !error.retryable;
+        if (isFinal || !this.#wasOpen || Date.now() > deadline) throw error;
+        this.#away(error instanceof Error ? error.message : String(error));
+        await sleep(pauseMs(attempt), this.#end.signal);
+      }
+    }
+  }
+
+  async #openOnce(): Promise<Transport> {
+    this.#checkStarts();
+    const transport = await this.#upstream.open(this.#flow);
+    transport.onmessage = (message) => this.#receive(transport, message);
+    transport.onerror = (error) => this.#fault(transport, error);
+    await transport.start();
+    const isFirst = !this.#wasOpen;
+    this.#wasOpen = true;
+    let isOpen = true;
+    transport.onclose = () => {
+      isOpen = false;
+      if (this.#transport === transport) this.#lose(transport, "the server has ended");
+      this.#exchanges.failAll("the server has ended");
+    };
+    if (!isFirst) {
+      try {
+        await this.#events.restore(this.#connectionOf(transport));
+      } catch (error) {
+        await transport.close();
+        throw error;
+      }
+    }
+    if (!isOpen) throw new SluiceError("unavailable", `bridge: ${this.name} ended at once`);
+    if (this.#end.signal.aborted) await transport.close();
+    this.#end.signal.throwIfAborted();
+    this.#transport = transport;
+    if (!isFirst) this.#reached();
+    return transport;
+  }
+
+  #connectionOf(transport: Transport): Connection {
+    return {
+      send: (message) => transport.send(message),
+      exchange: (request, timeoutMs) =>
+        this.#exchange(request, timeoutMs, undefined, ({ signal, onEnd }) =>
+          transport.send(request, { requestSignal: signal, onRequestStreamEnd: onEnd }),
+        ),
+    };
+  }
+
+  #checkStarts(): void {
+    if (this.#upstream.kind !== "process") return;
+    const now = Date.now();
+    this.#starts = this.#starts.filter((start) => now - start < 60_000);
+    if (this.#starts.length >= maxStartsPerMinute)
+      throw new SluiceError(
+        "internal",
+        `bridge: ${this.name} ends again and again: see its output`,
+      );
+    this.#starts.push(now);
+  }
+
+  #receive(transport: Transport, message: JSONRPCMessage): void {
+    if (this.#end.signal.aborted) return;
+    this.#upstream.learn?.(message);
+    if (!isAnswer(message) || !this.#exchanges.take(message)) {
+      this.#events.onmessage(message);
+      return;
+    }
+    // the result of `initialize`: over HTTP each request then names the revision
+    const version = "result" in message ? message.result["protocolVersion"] : undefined;
+    if (typeof version === "string") transport.setProtocolVersion?.(version);
+  }
+
+  #fault(transport: Transport, error: Error): void {
+    if (this.#end.signal.aborted) return;
+    const isLost = transport.sessionId !== undefined && this.#transport === transport;
+    // the stream of a session that a new server does not know; a failed POST says so by itself
+    if (isLost && sendFaultOf(error, true).kind === "session-gone" && isStreamFault(error))
+      this.#renew(transport, "its session is over").catch((fault: unknown) => {
+        this.#events.note(`${this.name} could not be reached again: ${String(fault)}`);
+      });
+    else if (SluiceError.is(error)) this.#events.note(error.message);
+  }
+
+  /** Gives the connection up and opens another one. */
+  async #renew(transport: Transport, reason: string): Promise<void> {
+    if (this.#transport === transport) {
+      this.#transport = undefined;
+      transport.onclose = () => {};
+      this.#events.onlost(reason);
+      this.#away(reason);
+      await transport.close();
+    }
+    await this.#open();
+  }
+
+  #lose(transport: Transport, reason: string): void {
+    this.#transport = undefined;
+    transport.onmessage = () => {};
+    this.#exchanges.failAll(reason);
+    if (this.#end.signal.aborted) return;
+    this.#events.onlost(reason);
+    this.#away(reason);
+    this.#open().catch((error: unknown) => {
+      if (!this.#end.signal.aborted) this.#events.onfailed(error as Error);
+    });
+  }
+
+  #away(reason: string): void {
+    if (this.#isAway) return;
+    this.#isAway = true;
+    const seconds = Math.round(this.#limits.reconnectMs / 1_000);
+    this.#events.note(`${this.name} is away (${reason}): trying again for ${seconds} s`);
+  }
+
+  #reached(): void {
+    if (!this.#isAway) return;
+    this.#isAway = false;
+    this.#events.note(`${this.name} is back`);
+  }
+
+  /** Ends the connection, and with it a child process. */
+  async close(): Promise<void> {
+    this.#end.abort(new SluiceError("interrupted", "bridge: it has ended"));
+    this.#exchanges.failAll("the bridge ends");
+    const transport = this.#transport;
+    this.#transport = undefined;
+    await endSession(transport);
+    await transport?.close();
+    await this.#opening?.catch(() => {});
+  }
+}
+
+/** Tells the server that the session is over: it may free what it holds. A server need not answer. */
+async function endSession(transport: Transport | undefined): Promise<void> {
+  const ending = transport as { terminateSession?: () => Promise<void> } | undefined;
+  if (transport?.sessionId === undefined || !ending?.terminateSession) return;
+  await isInTime(ending.terminateSession(), 1_000);
+}
+
+function isStreamFault(error: Error): boolean {
+  return error.message.includes("SSE stream");
+}
+
+function pauseMs(attempt: number): number {
+  return Math.min(firstPauseMs * 2 ** attempt, longestPauseMs);
+}

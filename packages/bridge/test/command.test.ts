@@ -1,0 +1,60 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { expect, inject, test } from "vitest";
+import { createHost } from "./bridged.ts";
+import { startLegacyPeer, startModernPeer } from "./peers.ts";
+
+const program = (name: string): string => inject("programs")[name]!;
+const readme = "packages/bridge/test/bridge-process.ts";
+const command = "packages/cli/src/main.ts";
+
+test("the README's program is a server for a host", async () => {
+  const peer = await startLegacyPeer();
+  const args = [program(readme), peer.url.href];
+  const client = createHost("modern");
+  await client.connect(new StdioClientTransport({ command: process.execPath, args }));
+  expect((await client.listTools()).tools.length).toBeGreaterThan(5);
+  await client.close();
+});
+
+test("sluice bridge takes a URL, a token and headers", async () => {
+  const peer = await startModernPeer();
+  const args = [program(command), "bridge", peer.url.href, "--header", "X-Team: a:b"];
+  const env = { ...process.env, SLUICE_TOKEN: "secret" } as Record<string, string>;
+  const client = createHost("legacy");
+  await client.connect(new StdioClientTransport({ command: process.execPath, args, env }));
+  expect((await client.listTools()).tools.length).toBeGreaterThan(5);
+  expect(peer.headers.at(-1)).toMatchObject({ authorization: "Bearer secret", "x-team": "a:b" });
+  await client.close();
+});
+
+test("sluice bridge takes a command and ends with its input", async () => {
+  const server = `require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+    const { id, params } = JSON.parse(line);
+    const result = { protocolVersion: params.protocolVersion, capabilities: {}, serverInfo: { name: "c", version: "1" } };
+    console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  });`;
+  const args = [program(command), "bridge", "--", process.execPath, "-e", server];
+  const child = spawn(process.execPath, args, { stdio: ["pipe", "pipe", "ignore"] });
+  const params = { protocolVersion: "2025-11-25", capabilities: {} };
+  child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`);
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  expect(JSON.parse(line.toString())).toMatchObject({
+    id: 1,
+    result: { serverInfo: { name: "c" } },
+  });
+  child.stdin.end();
+  expect(await once(child, "exit")).toEqual([0, null]);
+});
+
+test("a malformed header is a mistake of the command line, and is not repeated", async () => {
+  const args = [program(command), "bridge", "http://127.0.0.1:9/mcp", "--header", "secret"];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let words = "";
+  child.stderr.on("data", (chunk: Buffer) => (words += chunk.toString()));
+  const [status] = await once(child, "close");
+  expect(status).not.toBe(0);
+  expect(words).toContain("Name: value");
+  expect(words).not.toContain("secret");
+});

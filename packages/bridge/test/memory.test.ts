@@ -1,0 +1,31 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, inject, test } from "vitest";
+import type { SpoolingCost } from "./spooling-process.ts";
+
+const mib = 2 ** 20;
+const isDeep = process.env["SLUICE_DEEP"] !== undefined;
+if (!isDeep) console.info("8 MiB only: 200 MiB run with SLUICE_DEEP");
+const fileBytes = (isDeep ? 200 : 8) * mib;
+
+async function run(...args: readonly string[]): Promise<SpoolingCost> {
+  const program = inject("programs")["packages/bridge/test/spooling-process.ts"]!;
+  const { stdout } = await promisify(execFile)(process.execPath, [program, ...args]);
+  console.info(`${args.join(" ")}: ${stdout}`);
+  return JSON.parse(stdout) as SpoolingCost;
+}
+
+for (const framing of ["document", "events", "lines"])
+  for (const kind of ["blob", "text"])
+    test(`${framing}: a ${kind} of ${fileBytes} bytes needs no memory of its size`, async () => {
+      const cost = await run(framing, kind, String(fileBytes));
+      expect(cost.isSame).toBe(true);
+      expect(cost.fileBytes).toBe(fileBytes);
+      expect(cost.givenBytes).toBeLessThan(2_048);
+      expect(cost.grownBytes).toBeLessThan(64 * mib);
+    });
+
+test("a reader that keeps the text is found", async () => {
+  const cost = await run("document", "blob", String(100 * mib), "keep");
+  expect(cost.grownBytes).toBeGreaterThan(64 * mib);
+});
