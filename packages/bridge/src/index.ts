@@ -30,3 +30,6 @@ export {
 export { spooledFetch } from "./spool/spooled-fetch.ts";
 export { spooledLines } from "./spool/spooled-lines.ts";
 export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";
+export { diagnose, examine, type DiagnoseOptions, type Diagnosis } from "./doctor/diagnose.ts";
+export type { SeenServer } from "./doctor/evidence.ts";
+export type { Finding, FindingCause } from "./doctor/finding.ts";

@@ -1,6 +1,12 @@
 export { SluiceError, type FetchLike, type SluiceErrorCode } from "@sluice/core";
 export type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
-export { ensureTrustedOrigins } from "./trust/accept-url.ts";
+export {
+  acceptUrl,
+  ensureTrustedOrigins,
+  type AcceptedUrl,
+  type UrlHop,
+  type UrlPolicy,
+} from "./trust/accept-url.ts";
 export { formatScale, scaleOf, type Consent, type TransferScale } from "./trust/consent.ts";
 export type { RequestingClient } from "./calls/requesting-client.ts";
 export type {

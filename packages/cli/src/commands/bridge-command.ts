@@ -9,6 +9,7 @@ import {
 import { fault } from "../outcome/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
+import { headersFrom } from "./header-lines.ts";
 
 /** Options of `sluice bridge`. */
 export interface BridgeCommandOptions {
@@ -61,18 +62,6 @@ function upstreamOf(server: readonly string[], options: BridgeCommandOptions): U
 function urlFrom(text: string): URL {
   if (URL.canParse(text)) return new URL(text);
   throw fault("invalid_argument", "that is no URL", "pass the address of an MCP endpoint");
-}
-
-function headersFrom(lines: readonly string[]): Record<string, string> {
-  const headers: Record<string, string> = {};
-  for (const line of lines) {
-    const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n\0]*)$/.exec(line) ?? [];
-    // never repeats it: it may hold a secret
-    if (name === undefined || value === undefined)
-      throw fault("invalid_argument", "a --header is malformed", "write it as 'Name: value'");
-    headers[name] = value.trim();
-  }
-  return headers;
 }
 
 /** A browser may be elsewhere, or not open: the address is printed, too. */

@@ -2,6 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { formatExitCodes } from "../outcome/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { BridgeCommandOptions } from "./bridge-command.ts";
+import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
 import type { PutOptions } from "./put-command.ts";
@@ -81,6 +82,19 @@ export function createProgram(signal: AbortSignal): Command {
     .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
       const { bridgeCommand } = await load(import("./bridge-command.ts"));
       await bridgeCommand(server, runOptions(options));
+    });
+
+  program
+    .command("doctor")
+    .description("say what stands between this machine and the bytes of a server")
+    .argument("<server>", "URL of its MCP endpoint")
+    .option("--header <line>", "header of every request, as 'Name: value'", collect)
+    .option("--trust <origin>", "origin that bytes may come from besides the server's own", collect)
+    .option("--json", "print the result as one JSON object")
+    .addOption(tokenOption("token to show to the server"))
+    .action(async (server: string, options: Omit<DoctorOptions, "signal">) => {
+      const { doctorCommand } = await load(import("./doctor-command.ts"));
+      await doctorCommand(server, runOptions(options));
     });
 
   program

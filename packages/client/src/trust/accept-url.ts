@@ -14,7 +14,7 @@ export interface UrlPolicy {
 }
 
 /** Where a URL stands. */
-interface Hop {
+export interface UrlHop {
   /** What a relative one is resolved against. */
   readonly base?: URL | undefined;
   /** It stands in the answer of an address that passed. */
@@ -35,7 +35,7 @@ export interface AcceptedUrl {
  * 2,048 characters (8,192 for a redirect: signed storage URLs carry session tokens), and origins
  * outside the trusted ones.
  */
-export function acceptUrl(text: string, policy: UrlPolicy, hop: Hop): AcceptedUrl {
+export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): AcceptedUrl {
   const url = parse(text, hop);
   if (url.username !== "" || url.password !== "") throw refusal("carries user information");
   if (url.hash !== "" || text.includes("#")) throw refusal("carries a fragment");
@@ -54,7 +54,7 @@ export function acceptUrl(text: string, policy: UrlPolicy, hop: Hop): AcceptedUr
   );
 }
 
-function parse(text: string, hop: Hop): URL {
+function parse(text: string, hop: UrlHop): URL {
   if (text.length > (hop.redirect ? 8_192 : 2_048)) throw refusal("is too long");
   if (!/^[\x21\x23-\x3b\x3d\x3f-\x5b\x5d\x5f\x61-\x7a\x7e]+$/.test(text))
     throw refusal("holds characters that no URL has");

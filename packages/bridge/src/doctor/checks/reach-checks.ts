@@ -1,0 +1,114 @@
+import { isTlsFault } from "@sluice/core";
+import type { Check } from "../evidence.ts";
+import { codesOf } from "../probe/visit.ts";
+
+/** Codes of the fault that kept the last request from its answer; none where there was one. */
+function faultCodes({ exchanges }: Parameters<Check>[0]): string[] | undefined {
+  const last = exchanges.at(-1);
+  return last && last.status === undefined ? codesOf(last.fault) : undefined;
+}
+
+/** The name has an address. */
+export const checkName: Check = (evidence) => {
+  const codes = faultCodes(evidence);
+  const { hostname } = evidence.endpoint;
+  if (codes?.includes("ENOTFOUND"))
+    return {
+      cause: "name",
+      message: `The name ${hostname} has no address: check its spelling, or the DNS that this machine uses.`,
+    };
+  if (codes?.includes("EAI_AGAIN"))
+    return {
+      cause: "name",
+      message: `No DNS server answers for ${hostname}: check the network and DNS of this machine.`,
+    };
+  return undefined;
+};
+
+/** The clock of one of the two makes the certificate look invalid, or the certificate is. */
+export const checkCertificate: Check = (evidence) => {
+  const fault = evidence.exchanges.at(-1)?.fault;
+  if (!isTlsFault(fault)) return undefined;
+  const { host } = evidence.endpoint;
+  const codes = codesOf(fault);
+  const has = (...wanted: string[]): boolean => codes.some((code) => wanted.includes(code));
+  if (has("CERT_HAS_EXPIRED", "CERT_NOT_YET_VALID")) {
+    const { from, to, serverTime } = evidence.certificate ?? {};
+    if (from !== undefined && to !== undefined && serverTime !== undefined)
+      if (from <= serverTime && serverTime <= to)
+        return {
+          cause: "clock",
+          message: `This machine's clock says that the certificate of ${host} is not valid now, and the server's clock says that it is: set this machine's clock.`,
+        };
+    return has("CERT_HAS_EXPIRED")
+      ? {
+          cause: "certificate",
+          message: `The certificate of ${host} has expired${dateOf(to)}: have the server's operator renew it.`,
+        }
+      : {
+          cause: "certificate",
+          message: `The certificate of ${host} is not valid yet${dateOf(from)}: have the server's operator install one that is.`,
+        };
+  }
+  if (has("ERR_TLS_CERT_ALTNAME_INVALID", "HOSTNAME_MISMATCH"))
+    return {
+      cause: "certificate",
+      message: `The certificate at ${host} is for another name: use the name that it is for, or have the operator add this one.`,
+    };
+  if (codes.some((code) => code === "EPROTO" || code.startsWith("ERR_SSL_")))
+    return {
+      cause: "certificate",
+      message: `${host} does not speak TLS 1.2 or 1.3: use http: where that is its address, or have the operator turn TLS on.`,
+    };
+  return {
+    cause: "certificate",
+    message: `This machine does not trust the authority of ${host}'s certificate (${codes[0] ?? "unknown"}): name the authority's file in NODE_EXTRA_CA_CERTS, or have the operator send the whole chain.`,
+  };
+};
+
+function dateOf(time: number | undefined): string {
+  return time === undefined || Number.isNaN(time)
+    ? ""
+    : ` (${new Date(time).toISOString().slice(0, 10)})`;
+}
+
+/** There is an answer. */
+export const checkConnection: Check = (evidence) => {
+  const codes = faultCodes(evidence);
+  if (!codes) return undefined;
+  const { host, protocol } = evidence.endpoint;
+  const code = codes[0] ?? "no reason given";
+  if (codes.includes("ECONNREFUSED"))
+    return {
+      cause: "connection",
+      message: `Nothing listens at ${host}: start the server, or check host and port.`,
+    };
+  const isCut = codes.some((one) => /^(?:ECONNRESET|EPIPE|UND_ERR_SOCKET|HPE_[A-Z_]+)$/.test(one));
+  if (isCut && protocol === "http:")
+    return {
+      cause: "connection",
+      message: `${host} breaks off (${code}): use https: where the server speaks TLS, else see the server's log.`,
+    };
+  if (isCut)
+    return {
+      cause: "connection",
+      message: `${host} breaks off before it answers (${code}): see the log of the server, or of the proxy in front.`,
+    };
+  return {
+    cause: "connection",
+    message: `${host} does not answer (${code}): check that the server runs, and that no firewall stands between.`,
+  };
+};
+
+/** What a clock may be wrong by: signed URLs and tokens allow for about as much. */
+const clockMs = 5 * 60_000;
+
+/** Both clocks say the same. */
+export const checkClock: Check = ({ clockAheadMs = 0 }) => {
+  if (Math.abs(clockAheadMs) < clockMs) return undefined;
+  const minutes = Math.round(Math.abs(clockAheadMs) / 60_000);
+  return {
+    cause: "clock",
+    message: `The server's clock is ${minutes} minutes ${clockAheadMs > 0 ? "ahead of" : "behind"} this machine's: set the wrong one by NTP, since signed URLs and tokens expire by it.`,
+  };
+};

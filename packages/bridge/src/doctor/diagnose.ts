@@ -1,0 +1,209 @@
+import { Client } from "@modelcontextprotocol/client";
+import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { EnvHttpProxyAgent, fetch as undiciFetch } from "undici";
+import {
+  checkAccess,
+  checkCapability,
+  checkEndpoint,
+  checkMcpHeaders,
+  checkRedirect,
+  checkServer,
+  checkSignIn,
+} from "./checks/answer-checks.ts";
+import {
+  checkBodyCap,
+  checkBuffering,
+  checkChanged,
+  checkCut,
+  checkDownload,
+  checkDownloadCut,
+  checkPublicUrl,
+  checkRange,
+} from "./checks/bytes-checks.ts";
+import {
+  checkCertificate,
+  checkClock,
+  checkConnection,
+  checkName,
+} from "./checks/reach-checks.ts";
+import type { Check, Evidence, SeenServer } from "./evidence.ts";
+import type { Finding } from "./finding.ts";
+import { probeBody } from "./probe/probe-body.ts";
+import { probeRange, probeWhole } from "./probe/probe-bytes.ts";
+import { probeCut, probeEvents } from "./probe/probe-events.ts";
+import { probeGrant } from "./probe/probe-grant.ts";
+import { probeSession } from "./probe/probe-session.ts";
+import { answerMs, type Visit } from "./probe/visit.ts";
+import { ByteBudget, watchedFetch } from "./probe/watched-fetch.ts";
+
+/** Options of {@link diagnose}. */
+export interface DiagnoseOptions {
+  /** Bearer token of every request. Default: none. */
+  readonly token?: string | undefined;
+  /** Headers of every request. Default: none. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Origins beside the server's own that bytes may come from. Default: none. */
+  readonly trustedOrigins?: readonly string[] | undefined;
+  /** Resource whose transfer failed. Default: one of the server's first page. */
+  readonly uri?: string | undefined;
+  /** Milliseconds for everything. What was found until then is the answer. Default: 30 s. */
+  readonly timeoutMs?: number | undefined;
+  /** Milliseconds for which an open stream is watched. Default: 5 s. */
+  readonly watchMs?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a diagnosis saw. */
+export interface Diagnosis {
+  /** Absent where there was no session. */
+  readonly server?: SeenServer | undefined;
+  /** What stands in the way, and none that another one explains. */
+  readonly findings: readonly Finding[];
+}
+
+/** A probe, and the checks of what it saw: the first that finds something explains the others. */
+interface Stage {
+  readonly probe?: (visit: Visit) => Promise<void>;
+  readonly checks: readonly Check[];
+  /** What comes after does not depend on it. */
+  readonly goesOn?: true;
+}
+
+const stages: readonly Stage[] = [
+  {
+    probe: probeSession,
+    checks: [
+      checkName,
+      checkCertificate,
+      checkRedirect,
+      checkMcpHeaders,
+      checkSignIn,
+      checkAccess,
+      checkServer,
+      checkConnection,
+      checkEndpoint,
+    ],
+  },
+  { checks: [checkClock], goesOn: true },
+  { checks: [checkCapability] },
+  { probe: probeEvents, checks: [checkBuffering], goesOn: true },
+  { probe: probeGrant, checks: [checkPublicUrl] },
+  { probe: probeWhole, checks: [checkDownload, checkDownloadCut, checkChanged] },
+  { probe: probeRange, checks: [checkRange, checkBuffering], goesOn: true },
+  { probe: probeBody, checks: [checkBodyCap], goesOn: true },
+  { probe: probeCut, checks: [checkCut], goesOn: true },
+];
+
+/**
+ * Looks for what stands between this machine and the bytes of the server at `url`, as `diagnose` does, and says what it
+ * saw of the server.
+ */
+export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<Diagnosis> {
+  const { token, headers = {}, trustedOrigins = [], timeoutMs = 30_000, signal } = options;
+  if (url.protocol !== "https:" && url.protocol !== "http:")
+    throw new SluiceError("invalid_argument", `doctor: ${url.protocol} is no URL of a server`);
+  ensureTrustedOrigins(trustedOrigins);
+  const sent = token === undefined ? { ...headers } : { ...headers, authorization: `Bearer ${token}` };
+  const has = (name: string): boolean =>
+    Object.keys(sent).some((header) => header.toLowerCase() === name);
+  const evidence: Evidence = {
+    endpoint: url,
+    hasToken: has("authorization"),
+    hasOrigin: has("origin"),
+    exchanges: [],
+  };
+  const deadline = AbortSignal.timeout(timeoutMs);
+  const ending = new AbortController();
+  const ends = [deadline, ending.signal];
+  const dispatcher = new EnvHttpProxyAgent({
+    connect: { timeout: answerMs },
+    headersTimeout: answerMs,
+  });
+  // its types are those of the package, not of the platform
+  const fetch: FetchLike = (input, init) =>
+    undiciFetch(input, { ...(init as object), dispatcher }) as unknown as Promise<Response>;
+  const budget = new ByteBudget(2 ** 20);
+  const visit: Visit = {
+    evidence,
+    client: new Client(
+      { name: "sluice-doctor", version: "1" },
+      {
+        capabilities: streamingCapabilities({ prefer: ["downloadUrl"] }),
+        versionNegotiation: { mode: "auto" },
+      },
+    ),
+    dispatcher,
+    fetch: watchedFetch(fetch, evidence.exchanges, budget),
+    headers: sent,
+    trustedOrigins,
+    uri: options.uri,
+    watchMs: options.watchMs ?? 5_000,
+    budget,
+    signal: AbortSignal.any(signal ? [...ends, signal] : ends),
+  };
+  const findings: Finding[] = [];
+  try {
+    await runStages(visit, findings);
+  } catch (error) {
+    signal?.throwIfAborted();
+    if (!deadline.aborted) throw error;
+    if (findings.length === 0) findings.push(slow(evidence, timeoutMs));
+  } finally {
+    await close(visit);
+    ending.abort(new Error("done"));
+    await dispatcher.destroy();
+  }
+  return { server: evidence.server, findings };
+}
+
+/**
+ * Looks for what stands between this machine and the bytes of the server at `url`: the causes, none of which another
+ * one explains. Changes nothing there, downloads at most 1 MiB, and follows no redirect. Rejects with
+ * `invalid_argument`, or the abort's reason.
+ */
+export async function diagnose(url: URL, options: DiagnoseOptions = {}): Promise<Finding[]> {
+  const { findings } = await examine(url, options);
+  return [...findings];
+}
+
+async function runStages(visit: Visit, findings: Finding[]): Promise<void> {
+  const { evidence } = visit;
+  for (const { probe, checks, goesOn } of stages) {
+    await probe?.(visit);
+    const finding = firstOf(checks, evidence);
+    if (!finding) continue;
+    if (!findings.some(({ cause }) => cause === finding.cause)) findings.push(finding);
+    if (!goesOn) return;
+  }
+}
+
+function firstOf(checks: readonly Check[], evidence: Evidence): Finding | undefined {
+  for (const check of checks) {
+    const finding = check(evidence);
+    if (finding) return finding;
+  }
+  return undefined;
+}
+
+function slow({ endpoint }: Evidence, timeoutMs: number): Finding {
+  return {
+    cause: "connection",
+    message: `${endpoint.host} is not done within ${Math.round(timeoutMs / 1_000)} s: check its load, and that no firewall stands between.`,
+  };
+}
+
+/** Milliseconds to say goodbye in. */
+const goodbyeMs = 1_000;
+
+/** Ends a session that was begun: nothing stays at the server. */
+async function close({ client, evidence, fetch, headers }: Visit): Promise<void> {
+  const { sessionId } = (client.transport ?? {}) as { readonly sessionId?: string };
+  if (sessionId !== undefined)
+    await fetch(evidence.endpoint, {
+      method: "DELETE",
+      headers: { ...headers, "mcp-session-id": sessionId },
+      signal: AbortSignal.timeout(goodbyeMs),
+    }).catch(() => {});
+  await client.close();
+}

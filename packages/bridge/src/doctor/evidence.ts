@@ -1,0 +1,83 @@
+import type { AcceptedUrl } from "@sluice/client";
+import type { Finding } from "./finding.ts";
+
+/** One HTTP request to the endpoint and its answer. */
+export interface SeenExchange {
+  readonly httpMethod: string;
+  /** JSON-RPC method of its message. */
+  readonly rpcMethod: string | undefined;
+  status?: number;
+  headers: Headers;
+  /** Beginning of an answer that is no message. */
+  text: string;
+  /** Code of the JSON-RPC error in an answer of status 400 and above. */
+  rpcCode?: number | undefined;
+  /** What broke it: the request, or its answer on the way. */
+  fault?: unknown;
+}
+
+/** Validity of a certificate, and the time at the server that showed it. */
+export interface SeenCertificate {
+  readonly from: number;
+  readonly to: number;
+  readonly serverTime: number | undefined;
+}
+
+/** The bytes of one GET. */
+export interface SeenBody {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly bytes: Uint8Array;
+  /** False when there are more than were read. */
+  readonly isWhole: boolean;
+  /** Milliseconds to the first byte. */
+  readonly firstByteMs: number;
+  readonly fault?: unknown;
+}
+
+/** What a server said of a download. */
+export interface SeenGrant {
+  /** As the server wrote it. */
+  readonly text: string;
+  /** What the trust rules of the client make of it. */
+  readonly accepted: AcceptedUrl | { readonly refusal: string };
+  /** The URL at the endpoint's own origin that answers for it, where the given one cannot be used. */
+  readonly answersAt?: string | undefined;
+  readonly size: number | undefined;
+  /** SHA-256 of the whole, in hex. */
+  readonly sha256: string | undefined;
+}
+
+/** What an agreed session says of its server. */
+export interface SeenServer {
+  readonly name: string | undefined;
+  readonly revision: string | undefined;
+  readonly hasResources: boolean;
+  readonly hasStreaming: boolean;
+}
+
+/** All that was seen. Each probe adds to it, and checks judge it. */
+export interface Evidence {
+  readonly endpoint: URL;
+  readonly hasToken: boolean;
+  /** A header `Origin` is sent. */
+  readonly hasOrigin: boolean;
+  readonly exchanges: SeenExchange[];
+  /** Why there is no session. */
+  sessionFault?: unknown;
+  certificate?: SeenCertificate | undefined;
+  /** Milliseconds that the server's clock is ahead. */
+  clockAheadMs?: number | undefined;
+  server?: SeenServer;
+  /** No event came on an open stream of events while other answers did. */
+  isEventStreamHeld?: boolean;
+  grant?: SeenGrant | undefined;
+  whole?: SeenBody;
+  oneByte?: SeenBody;
+  /** Milliseconds to the first byte of a second GET, made where the first was slow. */
+  secondFirstByteMs?: number;
+  largeRequest?: SeenExchange | undefined;
+}
+
+/** Judges what was seen. */
+export type Check = (evidence: Evidence) => Finding | undefined;

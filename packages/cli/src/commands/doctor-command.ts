@@ -1,0 +1,73 @@
+import { examine, type Diagnosis } from "@sluice/bridge";
+import { ensureTrust } from "../server-calls/connect.ts";
+import { fault } from "../outcome/failure.ts";
+import { isLoopbackHost } from "../serve/loopback.ts";
+import { print } from "../terminal/print.ts";
+import { printable, printableJson } from "../terminal/printable.ts";
+import { headersFrom } from "./header-lines.ts";
+
+/** Options of `sluice doctor`. */
+export interface DoctorOptions {
+  /** Headers of every request: `Name: value`. */
+  readonly header?: readonly string[];
+  /** Origins that bytes may come from besides the server's own. */
+  readonly trust?: readonly string[];
+  /** Bearer token of every request. */
+  readonly token?: string | undefined;
+  /** One JSON object. */
+  readonly json?: boolean;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * `sluice doctor`: says what stands between this machine and the bytes of a server, one sentence each, and fails when
+ * there is something.
+ */
+export async function doctorCommand(server: string, options: DoctorOptions): Promise<void> {
+  const { header = [], trust = [], token, json, signal } = options;
+  ensureTrust(trust);
+  const headers = headersFrom(header);
+  const diagnosis = await examine(addressOf(server, token), {
+    token,
+    headers,
+    trustedOrigins: trust,
+    signal,
+  });
+  const { findings } = diagnosis;
+  if (json) await print(printableJson(diagnosis));
+  else for (const line of linesOf(diagnosis)) await print(printable(line));
+  if (findings.length > 0)
+    throw fault(
+      "internal",
+      findings.length === 1 ? "one thing stands in the way" : `${findings.length} things stand in the way`,
+      "change it and run the same command again",
+    );
+}
+
+function linesOf({ server, findings }: Diagnosis): string[] {
+  const lines = findings.map(({ cause, message }) => `${cause}: ${message}`);
+  if (server) {
+    const { name = "the server", revision = "an unknown revision", hasStreaming } = server;
+    const way = hasStreaming ? "streams its resources" : "gives resources within JSON";
+    lines.unshift(`${name} speaks MCP ${revision} and ${server.hasResources ? way : "has no resources"}`);
+  }
+  if (findings.length === 0) lines.push("nothing stands in the way");
+  return lines;
+}
+
+function addressOf(text: string, token: string | undefined): URL {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "")
+    throw fault(
+      "invalid_argument",
+      "that is no address of a server",
+      "write it like http://127.0.0.1:2532/mcp",
+    );
+  if (token !== undefined && url.protocol === "http:" && !isLoopbackHost(url.hostname))
+    throw fault(
+      "untrusted",
+      `the token would travel to ${url.host} in the clear`,
+      "use the server's https: address",
+    );
+  return url;
+}
