@@ -21,12 +21,7 @@ import {
   checkPublicUrl,
   checkRange,
 } from "./checks/bytes-checks.ts";
-import {
-  checkCertificate,
-  checkClock,
-  checkConnection,
-  checkName,
-} from "./checks/reach-checks.ts";
+import { checkCertificate, checkClock, checkConnection, checkName } from "./checks/reach-checks.ts";
 import type { Check, Evidence, SeenServer } from "./evidence.ts";
 import type { Finding } from "./finding.ts";
 import { probeBody } from "./probe/probe-body.ts";
@@ -104,7 +99,8 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
   if (url.protocol !== "https:" && url.protocol !== "http:")
     throw new SluiceError("invalid_argument", `doctor: ${url.protocol} is no URL of a server`);
   ensureTrustedOrigins(trustedOrigins);
-  const sent = token === undefined ? { ...headers } : { ...headers, authorization: `Bearer ${token}` };
+  const sent =
+    token === undefined ? { ...headers } : { ...headers, authorization: `Bearer ${token}` };
   const has = (name: string): boolean =>
     Object.keys(sent).some((header) => header.toLowerCase() === name);
   const evidence: Evidence = {

@@ -76,7 +76,9 @@ export interface Evidence {
   oneByte?: SeenBody;
   /** Milliseconds to the first byte of a second GET, made where the first was slow. */
   secondFirstByteMs?: number;
-  largeRequest?: SeenExchange | undefined;
+  largeRequest?:
+    | { readonly bodyBytes: number; readonly status: number | undefined; readonly fault: unknown }
+    | undefined;
 }
 
 /** Judges what was seen. */

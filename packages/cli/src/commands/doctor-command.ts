@@ -39,7 +39,9 @@ export async function doctorCommand(server: string, options: DoctorOptions): Pro
   if (findings.length > 0)
     throw fault(
       "internal",
-      findings.length === 1 ? "one thing stands in the way" : `${findings.length} things stand in the way`,
+      findings.length === 1
+        ? "one thing stands in the way"
+        : `${findings.length} things stand in the way`,
       "change it and run the same command again",
     );
 }
@@ -49,7 +51,9 @@ function linesOf({ server, findings }: Diagnosis): string[] {
   if (server) {
     const { name = "the server", revision = "an unknown revision", hasStreaming } = server;
     const way = hasStreaming ? "streams its resources" : "gives resources within JSON";
-    lines.unshift(`${name} speaks MCP ${revision} and ${server.hasResources ? way : "has no resources"}`);
+    lines.unshift(
+      `${name} speaks MCP ${revision} and ${server.hasResources ? way : "has no resources"}`,
+    );
   }
   if (findings.length === 0) lines.push("nothing stands in the way");
   return lines;

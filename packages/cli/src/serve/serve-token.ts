@@ -21,7 +21,9 @@ export function createAuthenticate(
     const given = bearerIn(request.headers.authorization);
     if (isToken(given)) return next();
     refusals.add({ address: request.socket.remoteAddress, kind, hasToken: given !== "" });
-    response.writeHead(401, { "www-authenticate": 'Bearer realm="sluice"' }).end();
+    // a client learns whether its token came at all (RFC 6750 section 3.1)
+    const reason = given === "" ? "" : ', error="invalid_token"';
+    response.writeHead(401, { "www-authenticate": `Bearer realm="sluice"${reason}` }).end();
   };
 }
 

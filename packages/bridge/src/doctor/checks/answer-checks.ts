@@ -152,7 +152,9 @@ export const checkEndpoint: Check = (evidence) => {
       message:
         "The server speaks no protocol revision that this client knows: update the older of the two.",
     };
-  return because(`What answers at ${pathname} does not speak MCP (${answer?.status ?? "no status"})`);
+  return because(
+    `What answers at ${pathname} does not speak MCP (${answer?.status ?? "no status"})`,
+  );
 };
 
 function isFault({ fault }: SeenExchange): boolean {

@@ -124,11 +124,12 @@ export const checkBuffering: Check = (evidence) => {
 
 /** Requests may be large. */
 export const checkBodyCap: Check = ({ largeRequest }) => {
-  if (largeRequest?.status !== 413 && largeRequest?.fault === undefined) return undefined;
+  if (!largeRequest || (largeRequest.status !== 413 && largeRequest.fault === undefined))
+    return undefined;
+  const { bodyBytes, status = "no answer" } = largeRequest;
   return {
     cause: "body-cap",
-    message:
-      "Requests of 1.25 MiB are refused (413), so files cannot be sent: raise the limit of request bodies in the proxy (nginx: client_max_body_size).",
+    message: `Requests of ${bodyBytes / 1024} KiB are refused (${status}): raise the limit of request bodies in the proxy (nginx: client_max_body_size) or the server.`,
   };
 };
 

@@ -1,7 +1,7 @@
 import { answerMs, type Visit } from "./visit.ts";
 
-/** More than what proxies take by default, and less than what MCP servers do: 1.25 MiB. */
-const bodyBytes = 1.25 * 2 ** 20;
+/** Servers take at least 100 kB, Sluice 256 KiB. */
+const bodyBytes = 64 * 1024;
 
 /** Sends a large request that changes nothing: a list, with padding that servers pass over. */
 export async function probeBody({ client, evidence, signal }: Visit): Promise<void> {
@@ -11,7 +11,8 @@ export async function probeBody({ client, evidence, signal }: Visit): Promise<vo
     .request({ method: "resources/list", params }, { signal, timeout: answerMs })
     .catch(() => {});
   signal.throwIfAborted();
-  evidence.largeRequest = evidence.exchanges
+  const seen = evidence.exchanges
     .slice(before)
     .find(({ rpcMethod }) => rpcMethod === "resources/list");
+  evidence.largeRequest = seen && { bodyBytes, status: seen.status, fault: seen.fault };
 }

@@ -18,7 +18,8 @@ export async function probeWhole(visit: Visit): Promise<void> {
   const atMost = Math.min(wholeBytes, Math.floor(visit.budget.left / 2));
   const whole = await getBytes(visit, url, { atMost });
   evidence.whole = whole;
-  if (whole.status === 404) evidence.grant = { ...grant, answersAt: await findOwn(url.href, visit) };
+  if (whole.status === 404)
+    evidence.grant = { ...grant, answersAt: await findOwn(url.href, visit) };
 }
 
 /** GETs one byte of it, and the whole once more where that began late. */

@@ -66,7 +66,8 @@ export async function findOwn(text: string, visit: Visit): Promise<string | unde
   if (!URL.canParse(text)) return undefined;
   for (const candidate of candidatesFor(new URL(text), visit.evidence)) {
     const body = await getBytes(visit, candidate, { range: "bytes=0-0", atMost: 1 });
-    if ((body.status === 200 || body.status === 206) && !isPage(body.headers)) return candidate.href;
+    if ((body.status === 200 || body.status === 206) && !isPage(body.headers))
+      return candidate.href;
   }
   return undefined;
 }

@@ -22,7 +22,9 @@ export async function probeSession(visit: Visit): Promise<void> {
   evidence.clockAheadMs = clockOf(evidence);
   if (evidence.sessionFault !== undefined) {
     if (evidence.endpoint.protocol === "https:" && codesOf(evidence.exchanges[0]?.fault).length > 0)
-      evidence.certificate = await readCertificate(evidence.endpoint, signal).catch(() => undefined);
+      evidence.certificate = await readCertificate(evidence.endpoint, signal).catch(
+        () => undefined,
+      );
     return;
   }
   const capabilities = client.getServerCapabilities() ?? {};
@@ -32,7 +34,8 @@ export async function probeSession(visit: Visit): Promise<void> {
     revision: client.getNegotiatedProtocolVersion(),
     hasResources: capabilities.resources !== undefined,
     hasStreaming:
-      loose.resourceStreaming !== undefined || capabilities.extensions?.[EXTENSION_ID] !== undefined,
+      loose.resourceStreaming !== undefined ||
+      capabilities.extensions?.[EXTENSION_ID] !== undefined,
   };
 }
 
@@ -52,7 +55,12 @@ async function readCertificate(endpoint: URL, signal: AbortSignal): Promise<Seen
   const port = endpoint.port === "" ? 443 : Number(endpoint.port);
   const certificate = await new Promise<{ valid_from: string; valid_to: string }>(
     (resolve, reject) => {
-      const socket = connectTls({ host, port, servername: nameFor(host), rejectUnauthorized: false });
+      const socket = connectTls({
+        host,
+        port,
+        servername: nameFor(host),
+        rejectUnauthorized: false,
+      });
       socket.setTimeout(answerMs, () => socket.destroy(new Error("timeout")));
       const onAbort = (): void => void socket.destroy(new Error("aborted"));
       signal.addEventListener("abort", onAbort, { once: true });

@@ -52,7 +52,8 @@ export function watchedFetch(
     const body = watchedBody(answer.body, budget, (fault) => {
       if (!signal?.aborted) seen.fault = fault;
     });
-    if (status < 400 && isMessage(headers)) return new Response(body, { status, statusText, headers });
+    if (status < 400 && isMessage(headers))
+      return new Response(body, { status, statusText, headers });
     seen.text = await readStart(body);
     if (status >= 400) seen.rpcCode = rpcCodeOf(seen.text);
     return new Response(isBodiless(status) ? null : seen.text, { status, statusText, headers });

@@ -1,0 +1,337 @@
+// A server, and what goes wrong between it and a client: the doctor names that, and nothing that follows from it.
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
+import { toNodeHandler } from "@modelcontextprotocol/node";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { diagnose, type DiagnoseOptions } from "@sluice/bridge";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { createCertificate } from "../bed/certificate.ts";
+import { startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
+import { freePort, listen } from "../bed/listen.ts";
+import { hasNginx, startNginx } from "../bed/nginx.ts";
+import { startSite, type Site, type SiteOptions } from "../bed/site.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const files = { "a.bin": "0123456789".repeat(20_000) };
+const watchMs = 600;
+
+async function startBehind(faults: Faults, options: SiteOptions = {}): Promise<Site> {
+  const front = (target: () => number) => startFaultyProxy(target, faults);
+  const site = await startSite({ files, front, ...options });
+  onTestFinished(() => site[Symbol.asyncDispose]());
+  return site;
+}
+
+async function causes(url: string, options: DiagnoseOptions = {}): Promise<string[]> {
+  const findings = await diagnose(new URL(url), { watchMs, ...options });
+  for (const { message } of findings) expect(message).toMatch(/^[^\n]{20,400}: [^\n]+\.$/);
+  return findings.map(({ cause }) => cause);
+}
+
+/** A server of its own in place of MCP. */
+async function startPlain(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<string> {
+  const server = await listen(
+    createServer((request, response) => {
+      request.resume().on("end", () => answer(request, response));
+    }),
+  );
+  onTestFinished(() => server.close());
+  return `${server.origin}/mcp`;
+}
+
+const isDownload = ({ method, url }: IncomingMessage): boolean =>
+  method === "GET" && (url ?? "").startsWith("/mcp/streams/");
+const isEvents = ({ headers }: IncomingMessage): boolean =>
+  headers["content-type"]?.startsWith("text/event-stream") ?? false;
+
+/** Passes an answer on with another body. */
+async function rewrite(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  change: (body: Buffer) => Buffer | string,
+  more: Record<string, string> = {},
+): Promise<true> {
+  const body = change(await buffer(answer));
+  const { "content-length": _, "transfer-encoding": __, ...headers } = answer.headers;
+  response.writeHead(answer.statusCode ?? 502, { ...headers, ...more }).end(body);
+  return true;
+}
+
+test.each([false, true])("a proxy without a fault is none, with sessions: %s", async (sessions) => {
+  const { url } = await startBehind({}, { sessions });
+  expect(await causes(url)).toEqual([]);
+});
+
+test("a name without an address", async () => {
+  expect(await causes("http://server.invalid/mcp")).toEqual(["name"]);
+});
+
+test("a port that nothing listens on", async () => {
+  expect(await causes(`http://127.0.0.1:${await freePort()}/mcp`)).toEqual(["connection"]);
+});
+
+test("a certificate of an unknown authority", async () => {
+  const site = await startSite({ files, tls: createCertificate() });
+  onTestFinished(() => site[Symbol.asyncDispose]());
+  expect(await causes(site.url)).toEqual(["certificate"]);
+});
+
+test("https in front of a server without TLS", async () => {
+  const { url } = await startBehind({});
+  expect(await causes(url.replace("http:", "https:"))).toEqual(["certificate"]);
+});
+
+test.each([3_600_000, -3_600_000])("a clock that is off by %i ms", async (offMs) => {
+  const { url } = await startBehind({
+    passOn(answer) {
+      answer.headers.date = new Date(Date.now() + offMs).toUTCString();
+      return false;
+    },
+  });
+  expect(await causes(url)).toEqual(["clock"]);
+});
+
+test("an endpoint that redirects", async () => {
+  const { url } = await startBehind({
+    answer(request, response) {
+      response.writeHead(308, { location: `${request.url}/` }).end();
+      return true;
+    },
+  });
+  expect(await causes(url)).toEqual(["redirect"]);
+});
+
+test("a path without MCP", async () => {
+  const { url } = await startBehind({});
+  expect(await causes(url.replace("/mcp", "/other"))).toEqual(["endpoint"]);
+});
+
+test("a web page in place of MCP", async () => {
+  const url = await startPlain((_, response) =>
+    response.writeHead(200, { "content-type": "text/html" }).end("<h1>Sign in</h1>"),
+  );
+  expect(await causes(url)).toEqual(["endpoint"]);
+});
+
+test("JSON that is not MCP", async () => {
+  const url = await startPlain((_, response) =>
+    response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}'),
+  );
+  expect(await causes(url)).toEqual(["endpoint"]);
+});
+
+test.each([502, 503, 504])("a proxy that does not reach the server: %i", async (status) => {
+  const url = await startPlain((_, response) => response.writeHead(status).end("<h1>no</h1>"));
+  expect(await causes(url)).toEqual(["server"]);
+});
+
+test("a connection that breaks off before an answer", async () => {
+  const url = await startPlain((_, response) => response.destroy());
+  expect(await causes(url)).toEqual(["connection"]);
+});
+
+test.each([{}, { "www-authenticate": 'Bearer realm="x"' }])(
+  "a server that wants a token, with the challenge %j",
+  async (headers) => {
+    const url = await startPlain((_, response) => response.writeHead(401, headers).end());
+    expect(await causes(url)).toEqual(["sign-in"]);
+  },
+);
+
+test("a token that is refused", async () => {
+  const headers = { "www-authenticate": 'Bearer realm="x", error="invalid_token"' };
+  const url = await startPlain((_, response) => response.writeHead(401, headers).end());
+  expect(await causes(url, { token: "old" })).toEqual(["sign-in"]);
+});
+
+test("a proxy that drops Authorization", async () => {
+  const guarded = await startPlain(({ headers }, response) => {
+    const challenge = headers.authorization ? 'Bearer error="invalid_token"' : "Bearer";
+    response.writeHead(401, { "www-authenticate": challenge }).end();
+  });
+  const proxy = await startFaultyProxy(() => Number(new URL(guarded).port), {
+    headers: (headers) => void delete headers.authorization,
+  });
+  onTestFinished(() => proxy.close());
+  expect(await causes(guarded, { token: "t" })).toEqual(["sign-in"]);
+  expect(await causes(`${proxy.origin}/mcp`, { token: "t" })).toEqual(["authorization"]);
+});
+
+test("a proxy that sends another Host", async () => {
+  const { url } = await startBehind({
+    headers: (headers) => void (headers.host = "inner.example"),
+  });
+  expect(await causes(url)).toEqual(["host"]);
+});
+
+test("an origin that the server does not take", async () => {
+  const { url } = await startBehind({});
+  expect(await causes(url, { headers: { Origin: "https://evil.example" } })).toEqual(["origin"]);
+});
+
+test.each([false, true])(
+  "a proxy that drops Mcp-* headers, with sessions: %s",
+  async (sessions) => {
+    const drop = (headers: NodeJS.Dict<unknown>): void => {
+      for (const name of Object.keys(headers)) if (name.startsWith("mcp-")) delete headers[name];
+    };
+    const { url } = await startBehind({ headers: drop }, { sessions });
+    expect(await causes(url)).toEqual(["mcp-headers"]);
+  },
+);
+
+test("a server without resources", async () => {
+  const handler = createMcpHandler(() => {
+    const mcp = new McpServer({ name: "tools", version: "1.0.0" });
+    mcp.registerTool("one", {}, () => ({ content: [] }));
+    return mcp;
+  });
+  const server = await listen(createServer(toNodeHandler(handler)));
+  onTestFinished(() => server.close());
+  expect(await causes(`${server.origin}/mcp`)).toEqual(["capability"]);
+});
+
+test("download URLs with another port", async () => {
+  const { port } = await startBehind({});
+  expect(await causes(`http://127.0.0.1:${port}/mcp`)).toEqual(["public-url"]);
+});
+
+test("download URLs without the path that a proxy has in front", async () => {
+  const { url } = await startBehind({
+    path: (path) => path.replace(/^\/tools/, ""),
+    answer(request, response) {
+      if (request.url?.startsWith("/tools/")) return false;
+      response.writeHead(404).end();
+      return true;
+    },
+  });
+  const [finding] = await diagnose(new URL(url.replace("/mcp", "/tools/mcp")), { watchMs });
+  expect(finding).toMatchObject({
+    cause: "public-url",
+    message: expect.stringContaining("/tools/mcp"),
+  });
+});
+
+/** Has the server name its downloads at another origin. */
+const elsewhere: Faults["passOn"] = async (answer, response, request) =>
+  request.method === "POST" && !isEvents(answer)
+    ? rewrite(answer, response, (body) =>
+        body
+          .toString()
+          .replace(
+            /"downloadUrl":"http:\/\/[^/]+\/mcp\/streams\//,
+            '"downloadUrl":"http://localhost:9/d/',
+          ),
+      )
+    : false;
+
+test("bytes at an origin that is not trusted", async () => {
+  const { url } = await startBehind({ passOn: elsewhere });
+  expect(await causes(url)).toEqual(["trust"]);
+});
+
+test("a proxy that drops Range", async () => {
+  const { url } = await startBehind({ headers: (headers) => void delete headers.range });
+  expect(await causes(url)).toEqual(["range"]);
+});
+
+test("a proxy that packs downloads", async () => {
+  const { url } = await startBehind({
+    passOn: (answer, response, request) =>
+      isDownload(request) && rewrite(answer, response, gzipSync, { "content-encoding": "gzip" }),
+  });
+  expect(await causes(url)).toEqual(["changed"]);
+});
+
+test("a proxy that shortens downloads", async () => {
+  const { url } = await startBehind({
+    passOn: (answer, response, request) =>
+      isDownload(request) && rewrite(answer, response, (body) => body.subarray(1)),
+  });
+  expect(await causes(url)).toEqual(["changed"]);
+});
+
+test("a proxy that cuts downloads", async () => {
+  const { url } = await startBehind({
+    passOn(answer, response, request) {
+      if (!isDownload(request)) return false;
+      response.writeHead(200, answer.headers);
+      answer.once("data", (chunk: Buffer) => {
+        response.write(chunk.subarray(0, 1_000), () => response.destroy());
+      });
+      return true;
+    },
+  });
+  expect(await causes(url)).toEqual(["cut"]);
+});
+
+test("a proxy that holds downloads back", async () => {
+  const { url } = await startBehind({
+    async passOn(answer, response, request) {
+      if (!isDownload(request) || request.headers.range) return false;
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      return rewrite(answer, response, (body) => body);
+    },
+  });
+  expect(await causes(url)).toEqual(["buffering"]);
+});
+
+test.each([false, true])("a proxy that holds events back, with sessions: %s", async (sessions) => {
+  const { url } = await startBehind(
+    {
+      passOn: (answer, response) => isEvents(answer) && rewrite(answer, response, (body) => body),
+    },
+    { sessions },
+  );
+  expect(await causes(url)).toEqual(["buffering"]);
+});
+
+test.each([false, true])("a proxy that cuts open streams, with sessions: %s", async (sessions) => {
+  const { url } = await startBehind(
+    {
+      passOn(answer, response) {
+        if (isEvents(answer)) setTimeout(() => response.destroy(), 300);
+        return false;
+      },
+    },
+    { sessions },
+  );
+  expect(await causes(url)).toEqual(["cut"]);
+});
+
+test("a proxy that refuses large requests", async () => {
+  const { url } = await startBehind({
+    answer(request, response) {
+      if (Number(request.headers["content-length"] ?? 0) < 2 ** 15) return false;
+      response.writeHead(413).end();
+      return true;
+    },
+  });
+  expect(await causes(url)).toEqual(["body-cap"]);
+});
+
+test.skipIf(!hasNginx)(
+  "nginx with a small client_max_body_size refuses large requests",
+  async () => {
+    const site = await startSite({
+      files,
+      front: (target) =>
+        startNginx(
+          (port) =>
+            `server { listen 127.0.0.1:${port}; client_max_body_size 32k; location / {
+             proxy_set_header Host $http_host; proxy_pass http://127.0.0.1:${target()}; } }`,
+        ),
+    });
+    onTestFinished(() => site[Symbol.asyncDispose]());
+    expect(await causes(site.url)).toEqual(["body-cap"]);
+  },
+);
+
+test("a server that never answers ends in time", async () => {
+  const url = await startPlain(() => {});
+  expect(await causes(url, { timeoutMs: 500 })).toEqual(["connection"]);
+});
