@@ -190,7 +190,8 @@ test("a server without resources", async () => {
     mcp.registerTool("one", {}, () => ({ content: [] }));
     return mcp;
   });
-  const server = await listen(createServer(toNodeHandler(handler)));
+  const handle = toNodeHandler(handler);
+  const server = await listen(createServer((request, response) => void handle(request, response)));
   onTestFinished(() => server.close());
   expect(await causes(`${server.origin}/mcp`)).toEqual(["capability"]);
 });

@@ -117,8 +117,7 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     headersTimeout: answerMs,
   });
   // its types are those of the package, not of the platform
-  const fetch: FetchLike = (input, init) =>
-    undiciFetch(input, { ...(init as object), dispatcher }) as unknown as Promise<Response>;
+  const fetch: FetchLike = (input, init) => undiciFetch(input, { ...(init as object), dispatcher });
   const budget = new ByteBudget(2 ** 20);
   const visit: Visit = {
     evidence,

@@ -1,11 +1,18 @@
 import { isTlsFault } from "@sluice/core";
-import type { Check } from "../evidence.ts";
+import type { Check, Evidence, SeenExchange } from "../evidence.ts";
 import { codesOf } from "../probe/visit.ts";
 
-/** Codes of the fault that kept the last request from its answer; none where there was one. */
-function faultCodes({ exchanges }: Parameters<Check>[0]): string[] | undefined {
-  const last = exchanges.at(-1);
-  return last && last.status === undefined ? codesOf(last.fault) : undefined;
+/** The request that ended the attempt to agree on a session, where it got no answer. */
+function unanswered({ sessionFault, exchanges }: Evidence): SeenExchange | undefined {
+  if (sessionFault === undefined) return undefined;
+  const last = exchanges.findLast(({ httpMethod }) => httpMethod === "POST");
+  return last?.status === undefined ? last : undefined;
+}
+
+/** Codes of the fault that kept it from its answer; none where there was one. */
+function faultCodes(evidence: Evidence): string[] | undefined {
+  const exchange = unanswered(evidence);
+  return exchange && codesOf(exchange.fault);
 }
 
 /** The name has an address. */
@@ -27,7 +34,7 @@ export const checkName: Check = (evidence) => {
 
 /** The clock of one of the two makes the certificate look invalid, or the certificate is. */
 export const checkCertificate: Check = (evidence) => {
-  const fault = evidence.exchanges.at(-1)?.fault;
+  const fault = unanswered(evidence)?.fault;
   if (!isTlsFault(fault)) return undefined;
   const { host } = evidence.endpoint;
   const codes = codesOf(fault);
@@ -77,7 +84,7 @@ export const checkConnection: Check = (evidence) => {
   const codes = faultCodes(evidence);
   if (!codes) return undefined;
   const { host, protocol } = evidence.endpoint;
-  const code = codes[0] ?? "no reason given";
+  const code = codes[0] ?? "no answer in time";
   if (codes.includes("ECONNREFUSED"))
     return {
       cause: "connection",

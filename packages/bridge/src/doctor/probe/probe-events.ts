@@ -9,21 +9,26 @@ const patienceMs = 3_000;
 export async function probeEvents(visit: Visit): Promise<void> {
   const { client, evidence } = visit;
   if (client.getProtocolEra() === "legacy") {
-    // the SDK has opened one; it answers at once, if only that there is none
-    const opened = (): boolean =>
-      evidence.exchanges.some(
-        ({ httpMethod, status, fault }) =>
-          httpMethod === "GET" && (status !== undefined || fault !== undefined),
-      );
-    const asked = evidence.exchanges.some(({ httpMethod }) => httpMethod === "GET");
-    for (let waited = 0; asked && !opened() && waited < 2 * patienceMs; waited += 50)
-      await sleep(50, visit.signal);
-    evidence.isEventStreamHeld = asked && !opened();
+    evidence.isEventStreamHeld = !(await isOpened(visit));
     return;
   }
   if (await isAcknowledged(visit)) return;
   evidence.isEventStreamHeld = !(await isAcknowledged(visit));
 }
+
+/** The SDK opens one by itself, which answers at once, if only that there is none. */
+async function isOpened({ evidence, signal }: Visit): Promise<boolean> {
+  for (let waited = 0; waited < 2 * patienceMs; waited += paceMs) {
+    await sleep(paceMs, signal);
+    const asked = evidence.exchanges.filter(({ httpMethod }) => httpMethod === "GET");
+    if (asked.every(({ status, fault }) => status !== undefined || fault !== undefined))
+      return true;
+  }
+  return false;
+}
+
+/** Milliseconds from one look to the next. */
+const paceMs = 50;
 
 /** True when the stream begins, and when the server has none. */
 async function isAcknowledged({ client, signal }: Visit): Promise<boolean> {
@@ -42,9 +47,11 @@ async function isAcknowledged({ client, signal }: Visit): Promise<boolean> {
 
 /** Waits until the stream of events has been open for a while. */
 export async function probeCut({ evidence, watchMs, signal }: Visit): Promise<void> {
-  const stream = evidence.exchanges.find(isStream);
-  for (let waited = 0; stream && !stream.fault && waited < watchMs; waited += 50)
-    await sleep(50, signal);
+  for (let waited = 0; waited < watchMs; waited += paceMs) {
+    const streams = evidence.exchanges.filter(isStream);
+    if (streams.length === 0 || streams.some(({ fault }) => fault !== undefined)) return;
+    await sleep(paceMs, signal);
+  }
 }
 
 /** True for a stream that the server keeps open until it has something to say. */

@@ -46,7 +46,7 @@ function clockOf({ exchanges }: Evidence): number | undefined {
   if (date === undefined) return undefined;
   // what a cache kept is as old as it says (RFC 9111 section 5.1)
   const ageMs = Number(headers?.get("age") ?? 0) * 1_000;
-  return Number(date) + (Number.isFinite(ageMs) ? ageMs : 0) - Date.now();
+  return date + (Number.isFinite(ageMs) ? ageMs : 0) - Date.now();
 }
 
 /** Looks at a certificate that is not trusted. Nothing is sent but a GET of `/` without credentials. */
@@ -91,8 +91,7 @@ async function readTime(endpoint: URL, signal: AbortSignal): Promise<number | un
   try {
     const answer = await request(endpoint.origin, { dispatcher, signal, headersTimeout: answerMs });
     answer.body.on("error", () => {}).destroy();
-    const date = parseHttpDate(String(answer.headers["date"] ?? ""), Date.now());
-    return date === undefined ? undefined : Number(date);
+    return parseHttpDate(String(answer.headers["date"] ?? ""), Date.now());
   } finally {
     await dispatcher.destroy();
   }
