@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
-import { toNodeHandler } from "@modelcontextprotocol/node";
+import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { diagnose, type DiagnoseOptions } from "@sluice/bridge";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -191,7 +191,9 @@ test("a server without resources", async () => {
     return mcp;
   });
   const handle = toNodeHandler(handler);
-  const server = await listen(createServer((request, response) => void handle(request, response)));
+  const server = await listen(
+    createServer((request, response) => void handle(request as NodeIncomingMessageLike, response)),
+  );
   onTestFinished(() => server.close());
   expect(await causes(`${server.origin}/mcp`)).toEqual(["capability"]);
 });

@@ -23,7 +23,6 @@
  * - `buffering`: nothing arrives before everything is there
  * - `body-cap`: requests may not be large
  * - `cut`: connections end too early
- * - `too-much`: the answers are larger than what a diagnosis downloads
  */
 export type FindingCause =
   | "name"
@@ -47,8 +46,7 @@ export type FindingCause =
   | "changed"
   | "buffering"
   | "body-cap"
-  | "cut"
-  | "too-much";
+  | "cut";
 
 /** One thing between this machine and the bytes of a server. */
 export interface Finding {

@@ -1,5 +1,5 @@
 import type { Check, Evidence, SeenExchange } from "../evidence.ts";
-import type { Finding, FindingCause } from "../finding.ts";
+import type { Finding } from "../finding.ts";
 
 /** JSON-RPC code `HeaderMismatch` (SEP-2243). */
 const headerMismatch = -32_020;
@@ -135,16 +135,12 @@ export const checkEndpoint: Check = (evidence) => {
   if (evidence.sessionFault === undefined) return undefined;
   const answer = lastAnswer(evidence);
   const { pathname } = evidence.endpoint;
-  const because = (what: string, cause: FindingCause = "endpoint"): Finding => ({
-    cause,
-    message: `${what}: check the address, whose path often ends with /mcp.`,
-  });
-  if (answer && isFault(answer)) return cutAnswer();
-  if (answer?.status === 404) return because(`There is no MCP endpoint at ${pathname} (404)`);
+  if (answer?.fault !== undefined) return cutAnswer();
+  if (answer?.status === 404) return noMcp(`There is no MCP endpoint at ${pathname} (404)`);
   if (answer?.status === 405)
-    return because(`${pathname} takes no POST (405), so it is no endpoint of Streamable HTTP`);
+    return noMcp(`${pathname} takes no POST (405), so it is no endpoint of Streamable HTTP`);
   if (/^text\/html\b/i.test(answer?.headers.get("content-type") ?? ""))
-    return because(`A web page answers at ${pathname}, not MCP`);
+    return noMcp(`A web page answers at ${pathname}, not MCP`);
   const { name, code } = evidence.sessionFault as { name?: unknown; code?: unknown };
   if (name === "UnsupportedProtocolVersionError" || code === -32_022)
     return {
@@ -152,13 +148,14 @@ export const checkEndpoint: Check = (evidence) => {
       message:
         "The server speaks no protocol revision that this client knows: update the older of the two.",
     };
-  return because(
-    `What answers at ${pathname} does not speak MCP (${answer?.status ?? "no status"})`,
-  );
+  return noMcp(`What answers at ${pathname} does not speak MCP (${answer?.status ?? "no status"})`);
 };
 
-function isFault({ fault }: SeenExchange): boolean {
-  return fault !== undefined;
+function noMcp(what: string): Finding {
+  return {
+    cause: "endpoint",
+    message: `${what}: check the address, whose path often ends with /mcp.`,
+  };
 }
 
 function cutAnswer(): Finding {

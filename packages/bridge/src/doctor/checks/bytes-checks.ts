@@ -42,7 +42,8 @@ export const checkDownload: Check = ({ endpoint, grant, whole, hasToken }) => {
         ? `The server takes the token at its endpoint and not at its download URLs (${status}): have the proxy pass on Authorization below ${pathOf(grant.text)}.`
         : `The download URL is refused (${status}): have the proxy in front leave ${pathOf(grant.text)} open.`,
     };
-  if (status >= 300)
+  // the client follows a redirect of bytes
+  if (status >= 400)
     return {
       cause: "server",
       message: `The download URL answers HTTP ${status}: see the log of the server, or of the proxy in front.`,

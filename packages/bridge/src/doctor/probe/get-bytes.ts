@@ -22,7 +22,7 @@ export async function getBytes(
     const { sessionId } = (client.transport ?? {}) as { readonly sessionId?: string };
     if (sessionId !== undefined) sent["mcp-session-id"] = sessionId;
   }
-  const limit = Math.min(atMost, budget.left);
+  const limit = Math.max(1, Math.min(atMost, budget.left));
   const chunks: Uint8Array[] = [];
   let [status, received, isWhole, firstByteMs] = [0, 0, false, 0];
   let answered = new Headers();

@@ -5,6 +5,9 @@ import type { Visit } from "./visit.ts";
 /** Bytes of a resource to read from its beginning. */
 const wholeBytes = 768 * 1024;
 
+/** With less left of what may be downloaded, nothing is. */
+const leastBytes = 4_096;
+
 /** From here on, a first byte is suspiciously late, in milliseconds. */
 export const lateMs = 1_000;
 
@@ -12,7 +15,7 @@ export const lateMs = 1_000;
 export async function probeWhole(visit: Visit): Promise<void> {
   const { evidence } = visit;
   const { grant } = evidence;
-  if (!grant || "refusal" in grant.accepted) return;
+  if (!grant || "refusal" in grant.accepted || visit.budget.left < leastBytes) return;
   const { url } = grant.accepted;
   // half of what is left: a slow beginning is looked at twice
   const atMost = Math.min(wholeBytes, Math.floor(visit.budget.left / 2));

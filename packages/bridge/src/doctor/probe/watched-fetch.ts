@@ -50,7 +50,8 @@ export function watchedFetch(
     seen.headers = headers;
     if (!answer.body) return new Response(null, { status, statusText, headers });
     const body = watchedBody(answer.body, budget, (fault) => {
-      if (!signal?.aborted) seen.fault = fault;
+      // the budget is ours, and no fault of the server
+      if (!signal?.aborted && !SluiceError.is(fault)) seen.fault = fault;
     });
     if (status < 400 && isMessage(headers))
       return new Response(body, { status, statusText, headers });

@@ -1,0 +1,67 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { exitCodes } from "../src/outcome/exit-code.ts";
+import { runHere } from "./run-here.ts";
+import { freePort, serve, type Served } from "./sluice.ts";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+let folder = "";
+let served: Served;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-doctor-"));
+  await writeFile(join(folder, "a.txt"), "content");
+  served = await serve(folder, [], { env: { SLUICE_TOKEN: "right" } });
+});
+afterAll(async () => {
+  await served.end();
+  await rm(folder, { recursive: true });
+});
+
+const doctor = (...args: string[]) => runHere(["doctor", ...args]);
+
+test("a healthy server is said to be one, with the exit code 0", async () => {
+  const run = await doctor(served.url, "--token", "right");
+  expect(run).toMatchObject({ status: exitCodes.ok.status, stderr: "" });
+  expect(run.stdout).toMatch(
+    / speaks MCP 20\S+ and streams its resources\nnothing stands in the way\n$/,
+  );
+});
+
+test("a finding is a line, and the exit code is 1", async () => {
+  const run = await doctor(served.url);
+  expect(run.stdout).toMatch(/^sign-in: The server wants a token \(401\): .*\.\n$/);
+  expect(run.stderr).toBe(
+    "sluice: one thing stands in the way; change it and run the same command again\n",
+  );
+  expect(run.status).toBe(exitCodes.failed.status);
+});
+
+test("--json prints one object, and --header is sent", async () => {
+  const args = ["--json", "--header", "Authorization: Bearer wrong"];
+  const { stdout, status } = await doctor(served.url, ...args);
+  expect(JSON.parse(stdout)).toEqual({
+    findings: [{ cause: "sign-in", message: expect.stringContaining("get a new one") }],
+  });
+  expect(status).toBe(exitCodes.failed.status);
+});
+
+test("a port that nothing listens on is named", async () => {
+  const { stdout } = await doctor(`http://127.0.0.1:${await freePort()}/mcp`);
+  expect(stdout).toMatch(/^connection: Nothing listens at 127\.0\.0\.1:\d+: /);
+});
+
+test.each([
+  [["nowhere"], exitCodes.usage.status, /no address of a server/],
+  [["ftp://a.example/"], exitCodes.usage.status, /no address of a server/],
+  [["http://a.example/mcp", "--header", "secret"], exitCodes.usage.status, /--header is malformed/],
+  [["http://a.example/mcp", "--trust", "x"], exitCodes.usage.status, /--trust/],
+  [["http://a.example/mcp", "--token", "t"], exitCodes.refused.status, /in the clear/],
+])("%j is refused before anything is sent", async (args, status, message) => {
+  const run = await doctor(...args);
+  expect(run.status).toBe(status);
+  expect(run.stderr).toMatch(message);
+  expect(run.stderr).not.toContain("secret");
+});
