@@ -10,7 +10,7 @@ import { createCertificate } from "../bed/certificate.ts";
 import { startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
 import { freePort, listen } from "../bed/listen.ts";
 import { hasNginx, startNginx } from "../bed/nginx.ts";
-import { startSite, type Site, type SiteOptions } from "../bed/site.ts";
+import { baseUri, startSite, type Site, type SiteOptions } from "../bed/site.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -184,6 +184,38 @@ test.each([false, true])(
   },
 );
 
+test("a proxy that drops Mcp-Session-Id from answers", async () => {
+  const drop = { passOn: (answer: IncomingMessage) => !delete answer.headers["mcp-session-id"] };
+  const legacy = await startBehind(
+    { ...drop, headers: (headers) => void delete headers["mcp-protocol-version"] },
+    { sessions: true },
+  );
+  expect(await causes(legacy.url)).toEqual(["mcp-headers"]);
+});
+
+test("a proxy that asks for a token of its own at download URLs", async () => {
+  const { url } = await startBehind({
+    answer(request, response) {
+      if (!isDownload(request)) return false;
+      response.writeHead(401).end();
+      return true;
+    },
+  });
+  expect(await causes(url)).toEqual(["access"]);
+  expect(await causes(url, { token: "t" })).toEqual(["authorization"]);
+});
+
+test("a proxy that leaves out the download URLs", async () => {
+  const { url } = await startBehind({
+    answer(request, response) {
+      if (!isDownload(request)) return false;
+      response.writeHead(404).end();
+      return true;
+    },
+  });
+  expect(await causes(url)).toEqual(["public-url"]);
+});
+
 test("a server without resources", async () => {
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "tools", version: "1.0.0" });
@@ -240,6 +272,16 @@ test("bytes at an origin that is not trusted", async () => {
 test("a proxy that drops Range", async () => {
   const { url } = await startBehind({ headers: (headers) => void delete headers.range });
   expect(await causes(url)).toEqual(["range"]);
+});
+
+test("what is found for a resource, as the guide prints it", async () => {
+  const { url } = await startBehind({ headers: (headers) => void delete headers.range });
+  const uri = `${baseUri}a.bin`;
+  // #region diagnose
+  const findings = await diagnose(new URL(url), { uri });
+  const lines = findings.map(({ cause, message }) => `${cause}: ${message}`);
+  // #endregion diagnose
+  expect(lines).toEqual([expect.stringMatching(/^range: A Range comes back as the whole file/)]);
 });
 
 test("a proxy that packs downloads", async () => {

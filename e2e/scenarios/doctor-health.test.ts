@@ -7,6 +7,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { diagnose, examine } from "@sluice/bridge";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
+import { adapted, documentedSite, hasNginx, startNginx } from "../bed/nginx.ts";
+import { startFaultyProxy } from "../bed/faulty-proxy.ts";
 import { freePort, untilAnswered } from "../bed/listen.ts";
 import { startSite } from "../bed/site.ts";
 
@@ -81,4 +83,37 @@ test("nothing is found at a site without files", async () => {
   const site = await startSite();
   onTestFinished(() => site[Symbol.asyncDispose]());
   await expectHealthy(site.url);
+});
+
+test.skipIf(!hasNginx)("nothing is found behind nginx as its page has it", async () => {
+  const page = await documentedSite("guides/deploy/nginx.md");
+  const site = await startSite({
+    files: { "a.bin": content },
+    front: (target) =>
+      startNginx((port) =>
+        adapted(page, {
+          "listen 8000": `listen 127.0.0.1:${port}`,
+          "127.0.0.1:8001": `127.0.0.1:${target()}`,
+          "  server 127.0.0.1:8002 max_fails=0;\n": "",
+          "  server 127.0.0.1:8003 max_fails=0;\n": "",
+        }),
+      ),
+  });
+  onTestFinished(() => site[Symbol.asyncDispose]());
+  await expectHealthy(site.url);
+});
+
+test("a server that is slow with everything is not held to buffer", async () => {
+  const site = await startSite({
+    files: { "a.bin": content },
+    front: (target) =>
+      startFaultyProxy(target, {
+        async passOn(_, __, { method }) {
+          if (method === "GET") await new Promise((resolve) => setTimeout(resolve, 1_200));
+          return false;
+        },
+      }),
+  });
+  onTestFinished(() => site[Symbol.asyncDispose]());
+  expect(await diagnose(new URL(site.url), options)).toEqual([]);
 });

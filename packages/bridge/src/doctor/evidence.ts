@@ -83,3 +83,13 @@ export interface Evidence {
 
 /** Judges what was seen. */
 export type Check = (evidence: Evidence) => Finding | undefined;
+
+/** True for a stream that the server keeps open until it has something to say. */
+export function isStream({ httpMethod, rpcMethod, status, headers }: SeenExchange): boolean {
+  const isEvents = /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+  const isOpen = httpMethod === "GET" || rpcMethod === "subscriptions/listen";
+  return status === 200 && isEvents && isOpen;
+}
+
+/** From here on, a first byte is suspiciously late, in milliseconds. */
+export const lateMs = 1_000;

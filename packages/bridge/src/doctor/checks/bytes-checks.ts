@@ -1,7 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Check, SeenBody } from "../evidence.ts";
-import { isStream } from "../probe/probe-events.ts";
-import { lateMs } from "../probe/probe-bytes.ts";
+import { isStream, lateMs, type Check, type SeenBody } from "../evidence.ts";
 
 /** The server's download URLs lead where this client may go. */
 export const checkPublicUrl: Check = ({ endpoint, grant }) => {

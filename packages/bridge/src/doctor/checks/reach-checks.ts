@@ -1,6 +1,6 @@
 import { isTlsFault } from "@sluice/core";
 import type { Check, Evidence, SeenExchange } from "../evidence.ts";
-import { codesOf } from "../probe/visit.ts";
+import { codesOf } from "../fault-codes.ts";
 
 /** The request that ended the attempt to agree on a session, where it got no answer. */
 function unanswered({ sessionFault, exchanges }: Evidence): SeenExchange | undefined {

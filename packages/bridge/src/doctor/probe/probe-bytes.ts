@@ -1,3 +1,4 @@
+import { lateMs } from "../evidence.ts";
 import { findOwn } from "./probe-grant.ts";
 import { getBytes } from "./get-bytes.ts";
 import type { Visit } from "./visit.ts";
@@ -7,9 +8,6 @@ const wholeBytes = 768 * 1024;
 
 /** With less left of what may be downloaded, nothing is. */
 const leastBytes = 4_096;
-
-/** From here on, a first byte is suspiciously late, in milliseconds. */
-export const lateMs = 1_000;
 
 /** GETs the resource as a whole, up to 768 KiB. */
 export async function probeWhole(visit: Visit): Promise<void> {

@@ -1,5 +1,5 @@
 import { isInTime, sleep } from "@sluice/core/async";
-import type { SeenExchange } from "../evidence.ts";
+import { isStream } from "../evidence.ts";
 import type { Visit } from "./visit.ts";
 
 /** Milliseconds in which an open stream of events must show itself. */
@@ -52,11 +52,4 @@ export async function probeCut({ evidence, watchMs, signal }: Visit): Promise<vo
     if (streams.length === 0 || streams.some(({ fault }) => fault !== undefined)) return;
     await sleep(paceMs, signal);
   }
-}
-
-/** True for a stream that the server keeps open until it has something to say. */
-export function isStream({ httpMethod, rpcMethod, status, headers }: SeenExchange): boolean {
-  const isEvents = /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
-  const isOpen = httpMethod === "GET" || rpcMethod === "subscriptions/listen";
-  return status === 200 && isEvents && isOpen;
 }

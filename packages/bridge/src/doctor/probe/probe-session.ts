@@ -4,7 +4,8 @@ import { parseHttpDate } from "@sluice/core";
 import { Agent, request } from "undici";
 import { connect as connectTls } from "node:tls";
 import type { Evidence, SeenCertificate } from "../evidence.ts";
-import { answerMs, codesOf, type Visit } from "./visit.ts";
+import { codesOf } from "../fault-codes.ts";
+import { answerMs, type Visit } from "./visit.ts";
 
 /** Agrees on a session with the server, as every client does. */
 export async function probeSession(visit: Visit): Promise<void> {
