@@ -46,6 +46,15 @@ test("a file of a trusted origin is read, with what its server says of it, and n
   expect(asked).toEqual([undefined, undefined, undefined, undefined]);
 });
 
+test("a trusted loopback origin is taken wherever it stands in the list, and no other port of the machine", async () => {
+  const origin = await serve((_request, response) => response.end("here"));
+  const other = await serve((_request, response) => response.end("another"));
+  const trusted = ["http://store.internal:9000", "https://*.example.com", origin];
+  expect(await textOf(`${origin}/a`, trusted)).toMatchObject({ text: "here" });
+  for (const url of [`${other}/a`, "http://store.internal:9000/a"])
+    await expect(textOf(url, trusted)).rejects.toMatchObject({ code: "untrusted" });
+});
+
 test.each([
   "http://example.com/a",
   "https://127.0.0.1/a",
