@@ -69,6 +69,23 @@ test.each([
   "https://ex ample.com/",
   "https://2130706433/",
   "https://0x7f.1/",
+  "https://0/",
+  "https://127.0.0.1./a",
+  "https://[::ffff:127.0.0.1]/a",
+  "https://[::ffff:7f00:1]/a",
+  "https://[::127.0.0.1]/a",
+  "https://[64:ff9b::7f00:1]/a",
+  "https://[2002:7f00:1::]/a",
+  "https://[fe80::1]/a",
+  "https://[fd00:ec2::254]/a",
+  "https://[fe80::1%25eth0]/a",
+  "https://①②⑦.0.0.1/a",
+  "https://example.com@127.0.0.1/a",
+  "https:\\\\127.0.0.1/a",
+  "https:/127.0.0.1/a",
+  "https://example.com/a#b",
+  "ftp://example.com/a",
+  "",
 ])("%s is refused before anything is sent", async (url) => {
   const opening = openForeignFile(url, { signal: never });
   await expect(opening).rejects.toMatchObject({ code: "untrusted" });

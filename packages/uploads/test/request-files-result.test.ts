@@ -185,7 +185,7 @@ test("a file on an open page is taken when its user has pressed Done, and not be
   expect(JSON.parse(taken.text)).toMatchObject({ action: "accept" });
 });
 
-test("an upload is taken up by its principal, with its tool and its question only", async () => {
+test("an upload is taken up by its principal, with its question only", async () => {
   const state = createMemoryStateStore();
   const server = await startUploadServer({ sluice: { state } });
   const { fetch } = await start(one, server);

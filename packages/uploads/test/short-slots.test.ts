@@ -7,9 +7,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createTokenStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
+import { newId } from "../src/slots/random-id.ts";
 import { createSlotTokens } from "../src/slots/slot-token.ts";
 import {
   alice,
@@ -200,4 +201,32 @@ test("a bound slot lets no request in without its principal, wherever its token 
   expect((await fetch(short, { method: "PUT", body: "x", headers: bearer("alice") })).status).toBe(
     404,
   );
+});
+
+test("a stored token that is bound to a principal opens no short slot", async () => {
+  const { sluice, url } = await startUploadServer();
+  const { keys, state, endpoint } = sluice.host;
+  const store = createTokenStore({ keys, state, audience: endpoint.url });
+  const statusWith = async (claims: { principal?: typeof alice }): Promise<number> => {
+    const key = JSON.stringify([newId(), "anonymous", 100, 1, ""]);
+    const { token } = await store.issue("upload", { key, ...claims }, { owner: "" });
+    const { status } = await fetch(`${url}/u/${token}`, {
+      method: "PUT",
+      body: "x",
+      headers: bearer("alice"),
+    });
+    return status;
+  };
+  expect([await statusWith({}), await statusWith({ principal: alice })]).toEqual([201, 404]);
+});
+
+test("a browser that may look at a bound slot gets no page, whose script would have no bearer", async () => {
+  const server = await startUploadServer();
+  const { url } = await server.slot();
+  const headers = { ...bearer("alice"), accept: "text/html" };
+  const { status, headers: answered } = await fetch(url, { headers, redirect: "manual" });
+  expect([status, answered.get("content-type")]).toEqual([
+    200,
+    expect.stringContaining("application/json"),
+  ]);
 });
