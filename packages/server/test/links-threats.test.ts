@@ -99,6 +99,28 @@ describe.each(forms)("a link with a %s token", (form) => {
     expect(seen(await open(token))).toBe(missing);
   });
 
+  test("tells a browser in words that it is over, and every other client in a problem", async () => {
+    const { sluice, make } = linking(form);
+    const revoked = await make();
+    await sluice.revoke({ token: revoked });
+    const open = (token: string, accept: string) =>
+      sluice.redeem({
+        kind: "link",
+        method: "GET",
+        token,
+        header: (name) => (name === "accept" ? accept : undefined),
+      });
+    const browser = await open(revoked, "text/html,application/xhtml+xml,*/*;q=0.8");
+    expect([browser.status, headerOf(browser, "content-type")]).toEqual([
+      404,
+      "text/html; charset=utf-8",
+    ]);
+    expect(browser.text).toContain("Ask for a new one.");
+    expect(headerOf(browser, "content-length")).toBe(String(browser.text!.length));
+    expect(seen(browser)).toBe(seen(await open("A".repeat(32), "text/html")));
+    expect(headerOf(await open(revoked, "*/*"), "content-type")).toBe("application/problem+json");
+  });
+
   test("gives its bytes to one of many that use it once at the same moment", async () => {
     const { make, open } = linking(form, { limits: { perPrincipal: 100 } });
     const token = await make({ use: "once" });

@@ -256,6 +256,29 @@ describe("read_file", () => {
   });
 });
 
+test("the curl line of a name that is not ASCII writes the name out, quoted", async () => {
+  const files = createMemoryBackend({ "it's für 日本.txt": "x", "plain name.txt": "x" });
+  const { call } = tooled({ storage: files });
+  const lineFor = async (name: string): Promise<string> => {
+    const uri = `files://demo/${encodeURIComponent(name)}`;
+    const { content } = await call("get_download_link", { uri });
+    return content[0].text.split("\n").find((line: string) => line.startsWith("curl"));
+  };
+  expect(await lineFor("it's für 日本.txt")).toMatch(
+    /^curl -fL -o 'it'\\''s für 日本\.txt' 'https:/,
+  );
+  expect(await lineFor("plain name.txt")).toMatch(/^curl -fLOJ 'https:/);
+});
+
+test("what is no text and too large is not advised to be read in lines", async () => {
+  const { ask } = tooled({
+    maxReadBytes: 2,
+    storage: createMemoryBackend({ "a.pdf": "%PDF-1.4" }),
+  });
+  const { data } = await ask("resources/read", { uri: "files://demo/a.pdf" });
+  expect(data.suggestion).toBe("It has 8 bytes: call get_download_link for all of it");
+});
+
 test("a resource too large to read answers with its size and the tools that help, also in the message", async () => {
   const uri = "files://demo/a.txt";
   const { ask } = tooled({ maxReadBytes: 4 });

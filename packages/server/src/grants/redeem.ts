@@ -11,6 +11,7 @@ import type { Reply } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import { providedTarget, redirectReply } from "../delivery/redirect-reply.ts";
 import type { Mounts, Place } from "../mounts/mounts.ts";
+import { linkRefusal } from "../links/link-refusal.ts";
 import type { Links, OpenLink } from "../links/links.ts";
 import { chooseVersion, ensurePinned, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
@@ -61,10 +62,11 @@ export function createRedeem(options: RedeemOptions): Redeem {
   const { callers, audit, failures, resourceMetadataUrl, onError } = options;
 
   async function refuse(
-    { signal }: RedeemRequest,
+    request: RedeemRequest,
     { entry, address }: RedeemWork,
     error: unknown,
   ): Promise<Reply> {
+    const { signal, kind } = request;
     if (signal?.aborted) {
       entry.end("aborted");
       return problem(503);
@@ -73,7 +75,8 @@ export function createRedeem(options: RedeemOptions): Redeem {
     entry.end(outcome, { reason: reasonOf(error) });
     if (outcome === "failed") onError(error);
     const told = await failures.judge(error, address, signal);
-    return problemOf(told, resourceMetadataUrl);
+    const refusal = problemOf(told, resourceMetadataUrl);
+    return kind === "link" ? linkRefusal(refusal, request.header("accept")) : refusal;
   }
 
   return (request) => {
