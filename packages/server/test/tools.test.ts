@@ -257,7 +257,9 @@ describe("read_file", () => {
 });
 
 test("the curl line of a name that is not ASCII writes the name out, quoted", async () => {
-  const files = createMemoryBackend({ "it's für 日本.txt": "x", "plain name.txt": "x" });
+  const looksPlain = ["package.json\u200b", "Ma\u200dkefile", "\u212a.txt"];
+  const keys = ["it's für 日本.txt", "plain name.txt", ...looksPlain];
+  const files = createMemoryBackend(Object.fromEntries(keys.map((key) => [key, "x"])));
   const { call } = tooled({ storage: files });
   const lineFor = async (name: string): Promise<string> => {
     const uri = `files://demo/${encodeURIComponent(name)}`;
@@ -268,6 +270,8 @@ test("the curl line of a name that is not ASCII writes the name out, quoted", as
     /^curl -fL -o 'it'\\''s für 日本\.txt' 'https:/,
   );
   expect(await lineFor("plain name.txt")).toMatch(/^curl -fLOJ 'https:/);
+  // -o would replace the reader's own file of that name
+  for (const name of looksPlain) expect(await lineFor(name)).toMatch(/^curl -fLOJ 'https:/);
 });
 
 test("what is no text and too large is not advised to be read in lines", async () => {

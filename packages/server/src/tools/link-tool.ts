@@ -91,6 +91,8 @@ export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
 
 /** `-OJ` replaces no file, and knows ASCII names alone: any other one is written out. */
 function curlLine(url: string, name: string): string {
-  if (/^[\x20-\x7e]*$/.test(name)) return `curl -fLOJ '${url}'`;
-  return `curl -fL -o '${sanitizeFileName(name).replaceAll("'", "'\\''")}' '${url}'`;
+  const written = sanitizeFileName(name);
+  // signs that are not seen make no other name: that of a file of the reader, which -o would replace
+  if (/^[\x20-\x7e\p{Default_Ignorable_Code_Point}]*$/u.test(written)) return `curl -fLOJ '${url}'`;
+  return `curl -fL -o '${written.replaceAll("'", "'\\''")}' '${url}'`;
 }
