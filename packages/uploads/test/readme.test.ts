@@ -172,6 +172,54 @@ test("the example of SEP-2631 runs", async () => {
   expect(result.structuredContent).toMatchObject({ report: { name: "report.txt", size: 8 } });
 });
 
+test.each(["auto", "legacy"] as const)("the example of an output schema runs: %s", async (mode) => {
+  const { endpoint, sluice, listen } = await startListening();
+  const { createUploads, withUploads } = await import("@sluice/uploads");
+  const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
+  onTestFinished(() => uploads.close());
+
+  // #region output-schema
+  const { uploadIdInput, uploadRequiredOutput } = await import("@sluice/uploads");
+
+  const inputSchema = z.object({ upload_id: uploadIdInput() });
+  const measured = z.object({ status: z.literal("measured"), bytes: z.number() });
+  const outputSchema = z.union([measured, uploadRequiredOutput()]);
+
+  function createMeasure() {
+    const mcp = new McpServer({ name: "demo", version: "1.0.0" });
+    mcp.registerTool("measure", { inputSchema, outputSchema }, async (args, ctx) => {
+      const outcome = await uploads.requestFiles(ctx, {
+        mcp,
+        uploadId: args.upload_id,
+        message: "Which file shall I measure?",
+        fields: { file: { type: "file", title: "File" } },
+      });
+      if (outcome.action === "ask") return outcome.result;
+      if (outcome.action !== "accept")
+        return { isError: true, content: [{ type: "text", text: "The user sent no file." }] };
+      const { file } = outcome.files;
+      await file.remove();
+      const structuredContent = { status: "measured", bytes: file.size };
+      return { content: [{ type: "text", text: `${file.size} bytes` }], structuredContent };
+    });
+    return sluice.attach(mcp);
+  }
+  // #endregion
+  listen(toNodeHandler(withUploads(withSluice(createMcpHandler(createMeasure), sluice), uploads)));
+  const client = new Client({ name: "demo", version: "1.0.0" }, { versionNegotiation: { mode } });
+  await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
+  onTestFinished(() => client.close());
+  // with the schemas of the tools a client checks each answer
+  const { tools } = await client.listTools();
+  expect(tools[0]!.outputSchema).toMatchObject({ type: "object" });
+  const asked = await client.callTool({ name: "measure", arguments: {} });
+  const { status, upload_id, upload_url } = asked.structuredContent as Record<string, string>;
+  expect(status).toBe("upload_required");
+  await fetch(upload_url!, { method: "PUT", body: "a text" });
+  const result = await client.callTool({ name: "measure", arguments: { upload_id } });
+  expect(result.structuredContent).toEqual({ status: "measured", bytes: 6 });
+});
+
 test("the example of the tools for models runs, and that of files that a host hands over", async () => {
   const { endpoint, sluice, listen } = await startListening();
   const { createUploads, createFileTransfer, withUploads } = await import("@sluice/uploads");
@@ -205,7 +253,7 @@ test("the example of the tools for models runs, and that of files that a host ha
   onTestFinished(() => client.close());
   const asked = await client.callTool({ name: "request_upload", arguments: {} });
   const { upload_id, upload_url } = asked.structuredContent as Record<string, string>;
-  await fetch(`${upload_url}/a.txt`, { method: "PUT", body: "a text" });
+  await fetch(`${upload_url}a.txt`, { method: "PUT", body: "a text" });
   const checked = await client.callTool({ name: "check_upload", arguments: { upload_id } });
   const { file } = checked.structuredContent as Record<string, string>;
   const { content } = await client.callTool({ name: "measure", arguments: { text: file } });
