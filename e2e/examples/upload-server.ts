@@ -29,7 +29,7 @@ function createDemo() {
       mcp,
       uploadId,
       message: "Which text shall I count?",
-      fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
+      fields: { text: { type: "file", title: "Text", accept: ["text/*"], maxBytes: 10_000_000 } },
     });
     if (outcome.action === "ask") return outcome.result; // the tool is called again
     if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };

@@ -33,9 +33,13 @@ type Mount = (parts: Parts) => RequestListener | Promise<RequestListener>;
 
 /** Examples that are programs, started as the docs say. */
 const programs: readonly string[] = [
+  "file-arguments.ts",
+  "file-values.ts",
   "first-server.ts",
+  "links.ts",
   "roles.ts",
   "server.ts",
+  "stdio-server.ts",
   "upload-server.ts",
 ];
 /** Examples that connect to a server. */
@@ -129,7 +133,8 @@ async function startProgram(
   const child = spawn(process.execPath, [inject("programs")[source]!, ...args], {
     cwd: folder,
     env,
-    stdio: "ignore",
+    // a server over stdio ends with its stdin
+    stdio: ["pipe", "ignore", "ignore"],
   });
   onTestFinished(async () => {
     if (child.exitCode === null && child.kill()) await once(child, "exit");

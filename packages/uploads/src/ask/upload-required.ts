@@ -40,7 +40,7 @@ export interface UploadRequired {
   readonly expires_at: string;
 }
 
-const required = z.object({
+const requiredContent = z.object({
   status: z.literal("upload_required"),
   upload_id: z.string(),
   page_url: z.string(),
@@ -56,7 +56,7 @@ const required = z.object({
  * a tool that has one allows both: `z.union([report, uploadRequiredOutput()])`.
  */
 export function uploadRequiredOutput(): z.ZodType<UploadRequired> {
-  return required;
+  return requiredContent;
 }
 
 /** A tool's answer that asks for files: for a model that can ask its user, or run a command. */
