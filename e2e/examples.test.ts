@@ -11,10 +11,14 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { formatKey, generateKey } from "@sluice/core";
+import { createMemoryBackend } from "@sluice/storage";
+import { composeHandler } from "@sluice/transport-http";
 import { afterEach, expect, inject, test } from "vitest";
 import { sdkNames } from "./bed/clients.ts";
 import { freePort, untilAnswered } from "./bed/listen.ts";
+import { hasRedis, startRedis } from "./bed/redis.ts";
 import { connectSender } from "./bed/senders.ts";
+import { createShared } from "./examples/shared-uploads.ts";
 
 const programs = inject("programs");
 
@@ -23,6 +27,7 @@ let server: ChildProcess | undefined;
 afterEach(async () => {
   if (server && server.exitCode === null && server.kill()) await once(server, "exit");
   if (folder !== undefined) await rm(folder, { recursive: true });
+  folder = undefined;
 });
 
 test.each([
@@ -167,6 +172,26 @@ test("the server of the guide about links gives an invoice", async () => {
   const [, url] = /^7\.pdf, for ten minutes: (\S+\/d\/[\w-]{32})$/.exec(content[0]!.text)!;
   expect(await (await fetch(url!)).text()).toBe("%PDF-1.4");
   await client.close();
+});
+
+test.runIf(hasRedis)("the stores of the docs keep uploads of many processes in Redis", async () => {
+  await using redis = await startRedis();
+  const storages = { served: createMemoryBackend(), received: createMemoryBackend() };
+  const keys = formatKey(generateKey());
+  const first = await createShared(redis.path, keys, storages);
+  const second = await createShared(redis.path, keys, storages);
+  const terms = { accept: [], maxBytes: 10, maxFiles: 1 };
+  const slot = await first.uploads.reserve(undefined, terms, { selfAuthenticating: true });
+  const handler = composeHandler({ sluice: second.sluice, uploads: second.uploads });
+  const request = new Request(`${slot.url}/a.txt`, { method: "PUT", body: "a text" });
+  expect((await handler.fetch(request)).status).toBe(201);
+  const came = await first.uploads.received(undefined, slot.uploadId);
+  expect(came).toMatchObject([{ name: "a.txt", size: 6 }]);
+  expect((await first.redis.keys("*")).length).toBeGreaterThan(1);
+  for (const shared of [first, second]) {
+    await shared.uploads.close();
+    shared.redis.disconnect();
+  }
 });
 
 /** Starts a program of the docs in a folder; gives its endpoint. */

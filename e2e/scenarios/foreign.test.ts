@@ -42,8 +42,13 @@ const programs: readonly string[] = [
   "stdio-server.ts",
   "upload-server.ts",
 ];
-/** Examples that connect to a server. */
-const clients: readonly string[] = ["client.ts", "first-client.ts", "save-in-page.ts"];
+/** Examples that answer no requests. */
+const clients: readonly string[] = [
+  "client.ts",
+  "first-client.ts",
+  "save-in-page.ts",
+  "shared-uploads.ts",
+];
 /** Examples that mount a handler, by their exported functions. */
 const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
   "express.ts": {

@@ -34,9 +34,11 @@ test.each([
 });
 
 test("the README has the two commands that need no installation", () => {
-  const { serving, saving, name } = npxLines(markdown);
+  const { serving, saving, name, copies } = npxLines(markdown);
   expect(serving).toBe("npx sluice serve .");
-  expect(saving).toBe(`npx sluice get http://127.0.0.1:2532/mcp files://local/${name}`);
+  expect(saving).toBe(
+    `npx sluice get http://127.0.0.1:2532/mcp files://local/${name} -o ${copies}`,
+  );
   expect(() => npxLines(markdown.replaceAll("npx sluice get", "sluice get"))).toThrow("no lines");
 });
 
