@@ -142,6 +142,15 @@ test.each([
   expect((await fetch(`${url}/`)).status).toBe(200);
 });
 
+test.each([1, 2])("a slot for %s says how many files are there", async (maxFiles) => {
+  const server = await startUploadServer();
+  const { url } = await shortSlot(server, { maxFiles });
+  for (let n = 0; n < maxFiles; n++) expect((await put(url, noise(1))).status).toBe(201);
+  const words = maxFiles === 1 ? "there is one file already" : "there are 2 files already";
+  const refused = await put(url, noise(1));
+  expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining(words)]);
+});
+
 test("curl prints why a file is refused", async () => {
   const server = await startUploadServer();
   const { url } = await shortSlot(server, { maxBytes: 3 });
