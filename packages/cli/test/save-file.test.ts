@@ -116,14 +116,14 @@ test("a client that cannot ask gets a page and a curl line, and the next call sa
   const { result } = await save({});
   const { upload_id: uploadId, page_url: page, upload_url: url } = result.structuredContent;
   expect(result.structuredContent).toMatchObject({ status: "upload_required", method: "PUT" });
-  expect(result.content[0].text).toContain(`curl -fT FILE '${url}`);
-  expect(url).toMatch(/\/mcp\/u\/[\w-]{32}$/);
+  expect(result.content[0].text).toContain(`-T FILE '${url}'`);
+  expect(url).toMatch(/\/mcp\/u\/[\w-]{32}\/$/);
   expect(url.length).toBeLessThanOrEqual(80);
   expect(uploadId.length).toBeLessThanOrEqual(40);
   expect((await fetch(page, { headers: { accept: "text/html" } })).status).toBe(200);
   const notes = join(root, "notes.txt");
   await writeFile(notes, "by curl");
-  const sent = await runCommand(["curl", "-sfT", notes, `${url}/`]);
+  const sent = await runCommand(["curl", "-sfT", notes, url]);
   expect(sent.status).toBe(0);
   const saved = (await save({ upload_id: uploadId })).result;
   expect(saved.structuredContent).toMatchObject({ name: "notes.txt", size: 7 });
@@ -138,7 +138,7 @@ test("it is the same for a client of MCP 2025-11-25, in its session and over std
     await using connected = await stdioClients[client]([folder, "--stdio", "--uploads", folder]);
     const { structuredContent: asked } = await connected.callTool("save_file");
     expect(asked.status).toBe("upload_required");
-    await runCommand(["curl", "-sfT", own, `${asked.upload_url}/`]);
+    await runCommand(["curl", "-sfT", own, asked.upload_url]);
     const saved = await connected.callTool("save_file", { upload_id: asked.upload_id });
     expect(saved.structuredContent).toMatchObject({ name: "own.txt", size: 10 });
   }

@@ -187,7 +187,8 @@ test.each(eras)("%s: what a field does not accept is refused with the reason", a
     ["data:text/plain,hello", { maxBytes: 4 }, /has 5 bytes, and at most 4/],
     ["data:text/plain,hello", { accept: ["image/*"] }, /text\/plain is not accepted/],
     ["data:text/plain;base64,a", {}, /names no file|malformed/],
-    ["/etc/passwd", {}, /names no file of this server/],
+    ["/etc/passwd", {}, /names no file of this server; call request_upload/],
+    ["files://demo/a.txt", {}, /names no file of this server; call request_upload/],
   ];
   for (const [argument, terms, message] of rows) {
     const { fetch } = setUp((files, toolCall) => files.open(argument, terms, toolCall));

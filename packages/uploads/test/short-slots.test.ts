@@ -130,6 +130,38 @@ test("curl -T sends a file, also to the URL with a slash, behind which curl puts
   expect(await curl("-F", `file=@${path}`, url)).toMatchObject({ status: 201 });
 });
 
+test.each([
+  ["a body", put],
+  ["a form", post],
+] as const)("the URL with a slash and nothing behind it takes %s", async (_, send) => {
+  const server = await startUploadServer();
+  const { url, uploadId } = await shortSlot(server);
+  expect((await send(`${url}/`, noise(1_000))).status).toBe(201);
+  expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 1_000 }]);
+  const html = { headers: { accept: "text/html" }, redirect: "manual" } as const;
+  expect((await fetch(`${url}/`, html)).status).toBe(303);
+  expect((await fetch(`${url}/`)).status).toBe(200);
+});
+
+test.each([1, 2])("a slot for %s says how many files are there", async (maxFiles) => {
+  const server = await startUploadServer();
+  const { url } = await shortSlot(server, { maxFiles });
+  for (let n = 0; n < maxFiles; n++) expect((await put(url, noise(1))).status).toBe(201);
+  const words = maxFiles === 1 ? "there is one file already" : "there are 2 files already";
+  const refused = await put(url, noise(1));
+  expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining(words)]);
+});
+
+test("curl prints why a file is refused", async () => {
+  const server = await startUploadServer();
+  const { url } = await shortSlot(server, { maxBytes: 3 });
+  const args = ["-sS", "--fail-with-body", "-T", await fileNamed("a.txt", "a report"), `${url}/`];
+  await expect(run("curl", args)).rejects.toMatchObject({
+    code: 22,
+    stdout: expect.stringMatching(/at most 3 bytes/),
+  });
+});
+
 test("a short slot dies with its revocation and its key, and an altered one was never there", async () => {
   const [first, second] = ["k1", "k2"].map((kid) => formatKey(generateKey({ kid }))) as [
     string,

@@ -96,7 +96,11 @@ export function createFileTransfer(
     },
     open: (argument, terms, call) =>
       serve(call, ({ owner, signal }) =>
-        openInput({ slots, uris, trustedOrigins }, argument, { terms, owner, signal }),
+        openInput({ slots, uris, trustedOrigins, onError: host.onError }, argument, {
+          terms,
+          owner,
+          signal,
+        }),
       ),
     value: (resourceUri, call) =>
       serve(call, (caller) => valueOf({ host, uris }, resourceUri, caller)),

@@ -40,9 +40,11 @@ export function createUploadRoutes(
   base: string,
 ): Routes {
   async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
-    const [token = "", part, ...more] = rest.split("/");
+    const [token = "", last, ...more] = rest.split("/");
+    // the URL that a model is given ends with a slash
+    const part = last === "" ? undefined : last;
     // `curl -T` puts the name of its file behind a slash; the steps of a file have its id there
-    const isNamed = request.method === "PUT" && part !== undefined && part !== "";
+    const isNamed = request.method === "PUT" && part !== undefined;
     const fileId = isNamed ? undefined : part;
     const allowed = fileId === undefined ? slotMethods : fileMethods;
     if (!allowed.includes(request.method))
