@@ -15,6 +15,7 @@ import {
   type Uploads,
 } from "@sluice/uploads";
 import { z } from "zod";
+import { formatBytes } from "../terminal/quantity.ts";
 import { uploadQuota } from "./serve-limits.ts";
 import { makeWaitingFolder } from "./waiting-folder.ts";
 
@@ -64,7 +65,7 @@ export async function createServedUploads(
             "Takes a file from the user into this server's folder; without `file` it asks for one.",
           inputSchema: z.object({
             file: fileUri(maxBytes)
-              .describe("`data:` URI, or one of files/authorizeUpload")
+              .describe("Leave it out: the answer says how the user sends the file")
               .optional(),
             upload_id: uploadIdInput().describe("From the answer upload_required"),
           }),
@@ -81,8 +82,10 @@ export async function createServedUploads(
           const { size, sha256 } = file;
           try {
             const name = await saveAs(target, file);
+            const taken = name === file.name ? "" : "; the name was taken";
+            const text = `Saved as ${name}, ${formatBytes(size)}${taken}`;
             return {
-              content: [{ type: "text", text: name }],
+              content: [{ type: "text", text }],
               structuredContent: { name, size, sha256 },
             };
           } finally {
