@@ -119,6 +119,14 @@ test("folders that files come into are made where they are missing, one level de
   expect((await again.end()).stderr).not.toContain("Made");
 });
 
+test("a token with --stdio has no effect, and that is said", async () => {
+  const { stderr } = await sluice(["serve", ".", "--stdio", "--token", "hunter2"], {
+    cwd: folder,
+    onStart: (child) => child.stdin!.end(),
+  });
+  expect(stderr).toMatch(/^Serving .* over stdio; .*\n  --token and SLUICE_TOKEN have no effect: /);
+});
+
 test("a file in place of such a folder is an error, and so is a folder below nothing", async () => {
   await writeFile(join(folder, "file"), "");
   for (const [target, said] of [

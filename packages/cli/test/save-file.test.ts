@@ -68,6 +68,17 @@ test("a file in the call is saved under the name that it was given", async () =>
   expect(await readFile(join(inbox, "Grüße an alle.txt"), "utf8")).toBe("Hallo");
 });
 
+test("hosts that hand files over learn of the argument, and no private address is fetched", async () => {
+  const { result } = await ask("tools/list", {});
+  const { _meta } = result.tools.find(({ name }: any) => name === "save_file");
+  expect(_meta).toMatchObject({ "openai/fileParams": ["file"] });
+  for (const scheme of ["http", "https"]) {
+    const url = `${scheme}://127.0.0.1:9/secret.txt`;
+    const answer = await save({ file: { download_url: url, file_id: "file-1" } });
+    expect(JSON.stringify(answer)).toContain("public address");
+  }
+});
+
 test("a name that is taken gets a number, and the answer says so", async () => {
   const file = "data:text/plain;name=readme.md;base64,SGFsbG8=";
   await save({ file });
