@@ -6,13 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { formatKey, generateKey } from "@sluice/core";
+import { createMemoryBackend } from "@sluice/storage";
+import { composeHandler } from "@sluice/transport-http";
 import { afterEach, expect, inject, test } from "vitest";
 import { sdkNames } from "./bed/clients.ts";
 import { freePort, untilAnswered } from "./bed/listen.ts";
+import { hasRedis, startRedis } from "./bed/redis.ts";
 import { connectSender } from "./bed/senders.ts";
+import { createShared } from "./examples/shared-uploads.ts";
 
 const programs = inject("programs");
 
@@ -21,6 +27,7 @@ let server: ChildProcess | undefined;
 afterEach(async () => {
   if (server && server.exitCode === null && server.kill()) await once(server, "exit");
   if (folder !== undefined) await rm(folder, { recursive: true });
+  folder = undefined;
 });
 
 test.each([
@@ -81,6 +88,110 @@ test("the upload server of the docs shows its page to a client of SDK v1 that op
   expect(content).toEqual([{ type: "text", text: "None came." }]);
   expect(page).toContain("Which text shall I count?");
   await client.close();
+});
+
+/** Makes the folders of a server, with these files to serve. */
+async function makeFolders(files: Readonly<Record<string, string>>): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), "sluice-examples-"));
+  folder = made;
+  for (const name of ["files/invoices", "uploads"])
+    await mkdir(join(made, name), { recursive: true });
+  for (const [name, text] of Object.entries(files)) await writeFile(join(made, name), text);
+  return made;
+}
+
+interface Answer {
+  readonly content: readonly { readonly text: string }[];
+  readonly structuredContent?: Readonly<Record<string, string>>;
+}
+
+async function callTool(client: Client, name: string, args: object = {}): Promise<Answer> {
+  const result = await client.callTool({ name, arguments: { ...args } });
+  return result as unknown as Answer;
+}
+
+async function connectHost(transport: Transport): Promise<Client> {
+  const client = new Client({ name: "host", version: "1" });
+  await client.connect(transport);
+  return client;
+}
+
+test("the server over stdio of the docs gives a link and takes a file, and ends with its host", async () => {
+  const made = await makeFolders({ "files/a.txt": "hello", "report.txt": "a report" });
+  const args = [
+    programs["e2e/examples/stdio-server.ts"]!,
+    join(made, "files"),
+    join(made, "uploads"),
+  ];
+  const client = await connectHost(
+    new StdioClientTransport({ command: process.execPath, args, cwd: tmpdir() }),
+  );
+  const curl = async (line: string): Promise<string> =>
+    (await promisify(execFile)("sh", ["-c", line], { cwd: made })).stdout;
+  const link = await callTool(client, "get_download_link", { uri: "files://demo/a.txt" });
+  expect(await curl(`curl -fsS '${link.structuredContent!["download_url"]}'`)).toBe("hello");
+  const { content, structuredContent } = await callTool(client, "measure");
+  const [line] = /^curl .*$/m.exec(content[0]!.text)!;
+  await curl(line.replace("FILE", "report.txt"));
+  const { upload_id } = structuredContent!;
+  const measured = await callTool(client, "measure", { upload_id });
+  expect(measured.content[0]!.text).toBe("report.txt has 8 bytes.");
+  await client.close();
+
+  server = spawn(process.execPath, args, { stdio: ["pipe", "ignore", "inherit"] });
+  server.stdin!.end();
+  expect(await once(server, "exit")).toEqual([0, null]);
+});
+
+test("the server of the docs whose tool takes a file as an argument gets one by request_upload", async () => {
+  const endpoint = await start("e2e/examples/file-arguments.ts", await makeFolders({}));
+  const client = await connectHost(new StreamableHTTPClientTransport(new URL(endpoint)));
+  const { structuredContent: asked } = await callTool(client, "request_upload");
+  await fetch(`${asked!["upload_url"]}a.txt`, { method: "PUT", body: "a text" });
+  const { upload_id } = asked!;
+  const { structuredContent: came } = await callTool(client, "check_upload", { upload_id });
+  const { content } = await callTool(client, "measure", { text: came!["file"] });
+  expect(content[0]!.text).toBe("a.txt has 6 bytes.");
+  await client.close();
+});
+
+test("the server of the docs for SEP-2631 takes a file and gives one", async () => {
+  const made = await makeFolders({ "files/report.txt": "a report" });
+  const endpoint = await start("e2e/examples/file-values.ts", made);
+  const client = await connectHost(new StreamableHTTPClientTransport(new URL(endpoint)));
+  const { structuredContent } = await callTool(client, "compare", { draft: "data:,a%20draft" });
+  expect(structuredContent).toMatchObject({ report: { name: "report.txt", size: 8 } });
+  await client.close();
+});
+
+test("the server of the guide about links gives an invoice", async () => {
+  const made = await makeFolders({ "files/invoices/7.pdf": "%PDF-1.4" });
+  const endpoint = await start("e2e/examples/links.ts", made);
+  const client = await connectHost(new StreamableHTTPClientTransport(new URL(endpoint)));
+  const { content } = await callTool(client, "get_invoice", { order: "7" });
+  const [, url] = /^7\.pdf, for ten minutes: (\S+\/d\/[\w-]{32})$/.exec(content[0]!.text)!;
+  expect(await (await fetch(url!)).text()).toBe("%PDF-1.4");
+  await client.close();
+});
+
+test.runIf(hasRedis)("the stores of the docs keep uploads of many processes in Redis", async () => {
+  await using redis = await startRedis();
+  const storages = { served: createMemoryBackend(), received: createMemoryBackend() };
+  const keys = formatKey(generateKey());
+  const first = await createShared(redis.path, keys, storages);
+  const second = await createShared(redis.path, keys, storages);
+  const terms = { accept: [], maxBytes: 10, maxFiles: 1 };
+  const slot = await first.uploads.reserve(undefined, terms, { selfAuthenticating: true });
+  const handler = composeHandler({ sluice: second.sluice, uploads: second.uploads });
+  const request = new Request(`${slot.url}/a.txt`, { method: "PUT", body: "a text" });
+  expect((await handler.fetch(request)).status).toBe(201);
+  const came = await first.uploads.received(undefined, slot.uploadId);
+  expect(came).toMatchObject([{ name: "a.txt", size: 6 }]);
+  expect((await first.redis.keys("*")).length).toBeGreaterThan(1);
+  for (const shared of [first, second]) {
+    await shared.uploads.close();
+    shared.redis.disconnect();
+  }
 });
 
 /** Starts a program of the docs in a folder; gives its endpoint. */

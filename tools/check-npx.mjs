@@ -23,9 +23,10 @@ export function npxLines(markdown) {
   const [serving, saving] = [find("serve"), find("get")];
   if (serving === undefined || saving === undefined)
     throw new Error("the page has no lines `npx sluice serve …` and `npx sluice get …`");
-  const [, name] = /files:\/\/local\/(\S+)/.exec(saving) ?? [];
-  if (name === undefined) throw new Error(`\`${saving}\` names no file of files://local/`);
-  return { serving, saving, name };
+  const [, name, copies] = /files:\/\/local\/(\S+) -o (\S+\/)$/.exec(saving) ?? [];
+  if (name === undefined)
+    throw new Error(`\`${saving}\` saves no file of files://local/ into another folder`);
+  return { serving, saving, name, copies };
 }
 
 /** Settings of a user who has none: neither those of this home, nor of the `npm` that may run this program. */
@@ -37,9 +38,9 @@ function withEmptyHome(home, registry) {
   return { ...env, HOME: home, npm_config_registry: registry };
 }
 
-async function tryLines({ serving, saving, name }, folder) {
-  const [served, empty] = [join(folder, "served"), join(folder, "empty")];
-  for (const path of [served, empty]) mkdirSync(path);
+async function tryLines({ serving, saving, name, copies }, folder) {
+  const served = join(folder, "served");
+  mkdirSync(served);
   const content = randomBytes(8 * 1024 * 1024 + 1);
   writeFileSync(join(served, name), content);
   const { stdout: upstream } = spawnSync("npm", ["config", "get", "registry"], {
@@ -56,8 +57,8 @@ async function tryLines({ serving, saving, name }, folder) {
   try {
     const server = start(`${serving} --port ${port}`, served, envOf("home-of-server"));
     await untilListening(server, port, installingMs);
-    await run(saving.replaceAll(`:${usualPort}`, `:${port}`), empty, envOf("home-of-client"));
-    if (!readFileSync(join(empty, name)).equals(content))
+    await run(saving.replaceAll(`:${usualPort}`, `:${port}`), served, envOf("home-of-client"));
+    if (!readFileSync(join(served, copies, name)).equals(content))
       throw new Error(`${saving}: ${name} is not the file that is served`);
     await stop(server);
   } finally {

@@ -91,7 +91,7 @@ async function callEachTool(url, era) {
   ]) {
     const asked = (await callTool(url, era, ask)).structuredContent;
     deepEqual(asked.status, "upload_required");
-    const sent = await fetch(`${asked.upload_url}/poem.txt`, {
+    const sent = await fetch(`${asked.upload_url}poem.txt`, {
       method: asked.method,
       body: "one\ntwo\n",
     });

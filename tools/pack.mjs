@@ -1,5 +1,5 @@
 // Packs packages of this repository as they would be published, with the ones of ours that they need:
-//   node tools/pack.mjs FOLDER [NAME...]     all of them when none is named. Needs the build.
+//   node tools/pack.mjs FOLDER [NAME...]     all of them when none is named; with or without @sluice/. Needs the build.
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -10,6 +10,9 @@ const read = (file) => JSON.parse(readFileSync(join(root, file), "utf8"));
 
 /** The manifest of a package, by its folder. */
 export const packageManifest = (name) => read(`packages/${name}/package.json`);
+
+/** The folder of a package, by its name or itself. */
+export const folderOf = (name) => name.replace(/^@sluice\//, "");
 
 const deadlineMs = 120_000;
 
@@ -59,7 +62,8 @@ export function packAll(folder, names) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [folder, ...names] = process.argv.slice(2);
+  const [folder, ...named] = process.argv.slice(2);
+  const names = named.map(folderOf);
   if (folder === undefined) {
     console.error("usage: npm run pack -- FOLDER [NAME...]");
     process.exit(2);

@@ -1,12 +1,9 @@
 // The server of the page about uploads: run by e2e/examples.test.ts.
 // #region server
 import { createServer } from "node:http";
-import { createSluice } from "@sluice/server";
-import { createFsBackend } from "@sluice/storage-fs";
-import { composeHandler, createSessions } from "@sluice/transport-http";
-import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, uploadIdInput } from "@sluice/uploads";
 import { McpServer } from "@modelcontextprotocol/server";
+import { composeHandler, createSessions, createSluice, createUploads, uploadIdInput } from "sluice";
+import { createFsBackend, toNodeHandler } from "sluice/node";
 import { z } from "zod";
 
 const sluice = createSluice({
@@ -29,7 +26,7 @@ function createDemo() {
       mcp,
       uploadId,
       message: "Which text shall I count?",
-      fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
+      fields: { text: { type: "file", title: "Text", accept: ["text/*"], maxBytes: 10_000_000 } },
     });
     if (outcome.action === "ask") return outcome.result; // the tool is called again
     if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };

@@ -33,13 +33,22 @@ type Mount = (parts: Parts) => RequestListener | Promise<RequestListener>;
 
 /** Examples that are programs, started as the docs say. */
 const programs: readonly string[] = [
+  "file-arguments.ts",
+  "file-values.ts",
   "first-server.ts",
+  "links.ts",
   "roles.ts",
   "server.ts",
+  "stdio-server.ts",
   "upload-server.ts",
 ];
-/** Examples that connect to a server. */
-const clients: readonly string[] = ["client.ts", "first-client.ts", "save-in-page.ts"];
+/** Examples that answer no requests. */
+const clients: readonly string[] = [
+  "client.ts",
+  "first-client.ts",
+  "save-in-page.ts",
+  "shared-uploads.ts",
+];
 /** Examples that mount a handler, by their exported functions. */
 const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
   "express.ts": {
@@ -129,7 +138,8 @@ async function startProgram(
   const child = spawn(process.execPath, [inject("programs")[source]!, ...args], {
     cwd: folder,
     env,
-    stdio: "ignore",
+    // a server over stdio ends with its stdin
+    stdio: ["pipe", "ignore", "ignore"],
   });
   onTestFinished(async () => {
     if (child.exitCode === null && child.kill()) await once(child, "exit");

@@ -12,6 +12,7 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client";
 import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/wire";
+import { createMemoryStateStore } from "@sluice/state";
 import { wrap, type StorageBackend } from "@sluice/storage";
 import { request } from "undici";
 import { describe, expect, test } from "vitest";
@@ -143,6 +144,36 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     // the twin: nginx forgets a header that it is not told of
     await bed.restart({ "add_header X-Content": "add_header Other-X-Content" });
     expect(seen(await streamCall(`${bed.nginx().origin}/mcp`))).not.toEqual(own);
+  });
+
+  test("nginx sends what links lead to as the server itself would, shown or saved, to pages of every origin", async () => {
+    const bed = await startOffloading({
+      files: { "a.png": content, "a.html": content },
+      sluice: { links: {}, state: createMemoryStateStore() },
+    });
+    const { sluice, origin } = bed.site;
+    const caller = { header: () => undefined };
+    for (const name of ["a.png", "a.html"])
+      for (const disposition of ["inline", "attachment"] as const) {
+        const { url } = await sluice.url(`files://site/${name}`, { caller, disposition });
+        for (const asked of [{}, { range: "bytes=5-9" }])
+          for (const page of [{}, { origin }, { origin: "null" }]) {
+            const headers = { ...asked, ...page };
+            const ended = outcomesOf(bed);
+            const offloaded = await send("GET", url, { headers });
+            const own = await send("GET", url.replace(origin, bed.direct), { headers });
+            expect(await ended(2)).toEqual(["offloaded", "complete"]);
+            expect(seen(offloaded)).toEqual(seen(own));
+          }
+        await sluice.revoke({ token: url.slice(url.lastIndexOf("/") + 1) });
+        expect((await send("GET", url)).status).toBe(404);
+      }
+    // each answer is that of one request
+    const { url } = await sluice.url("files://site/a.png", { caller, use: "once" });
+    const statuses = await Promise.all(
+      [0, 1, 2, 3].map(async () => (await send("GET", url)).status),
+    );
+    expect(statuses.toSorted((one, other) => one - other)).toEqual([200, 404, 404, 404]);
   });
 
   test("whatever nginx would read in another way is sent from here: the answers are the same", async () => {

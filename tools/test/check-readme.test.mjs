@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { npxLines } from "../check-npx.mjs";
 import { lint, readSteps } from "../check-readme.mjs";
-import { withDependencies } from "../pack.mjs";
+import { folderOf, withDependencies } from "../pack.mjs";
 
 const markdown = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 const findingsOf = (text) =>
@@ -34,9 +34,11 @@ test.each([
 });
 
 test("the README has the two commands that need no installation", () => {
-  const { serving, saving, name } = npxLines(markdown);
+  const { serving, saving, name, copies } = npxLines(markdown);
   expect(serving).toBe("npx sluice serve .");
-  expect(saving).toBe(`npx sluice get http://127.0.0.1:2532/mcp files://local/${name}`);
+  expect(saving).toBe(
+    `npx sluice get http://127.0.0.1:2532/mcp files://local/${name} -o ${copies}`,
+  );
   expect(() => npxLines(markdown.replaceAll("npx sluice get", "sluice get"))).toThrow("no lines");
 });
 
@@ -51,6 +53,14 @@ test("packages are packed with those that they need, each once", () => {
     d: {},
   };
   expect(withDependencies(["a"], (name) => manifests[name])).toEqual(["a", "b", "c"]);
+});
+
+test("a package is named with its scope, or without", () => {
+  expect(["@sluice/storage-s3", "storage-s3", "sluice"].map(folderOf)).toEqual([
+    "storage-s3",
+    "storage-s3",
+    "sluice",
+  ]);
 });
 
 test("a package that is not there is named", () => {

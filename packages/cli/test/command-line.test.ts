@@ -1,10 +1,10 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes, formatExitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
-import { freePort, sluice } from "./sluice.ts";
+import { freePort, serve, sluice } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -104,4 +104,52 @@ test("a folder that is not there cannot be served", async () => {
   const { status, stderr } = await runHere(["serve", join(folder, "nothing")]);
   expect(status).toBe(exitCodes.usage.status);
   expect(stderr).toMatch(/^sluice: .*nothing is no folder.*\n$/);
+});
+
+test("folders that files come into are made where they are missing, one level deep", async () => {
+  await mkdir(join(folder, "files/node_modules"), { recursive: true });
+  const targets = ["--uploads", "inbox", "--save-to", "saved"];
+  const server = await serve("files", targets, { cwd: folder });
+  const { stderr } = await server.end();
+  expect(stderr).toMatch(/^Made .*inbox\nMade .*saved\nServing /);
+  expect(stderr).toContain("node_modules is in it");
+  expect((await stat(join(folder, "inbox"))).mode & 0o777).toBe(0o700);
+  expect((await stat(join(folder, "saved"))).isDirectory()).toBe(true);
+  const again = await serve("files", targets, { cwd: folder });
+  expect((await again.end()).stderr).not.toContain("Made");
+});
+
+test("a token with --stdio has no effect, and that is said", async () => {
+  const { stderr } = await sluice(["serve", ".", "--stdio", "--token", "hunter2"], {
+    cwd: folder,
+    onStart: (child) => child.stdin!.end(),
+  });
+  expect(stderr).toMatch(/^Serving .* over stdio; .*\n  --token and SLUICE_TOKEN have no effect: /);
+});
+
+test("a file in place of such a folder is an error, and so is a folder below nothing", async () => {
+  await writeFile(join(folder, "file"), "");
+  for (const [target, said] of [
+    ["file", /file is no folder; /],
+    ["file/inbox", /inbox is no folder; /],
+    ["nothing/inbox", /cannot be made \(ENOENT\); make it/],
+  ] as const) {
+    const run = await runHere(["serve", ".", "--port", "0", "--uploads", target], { cwd: folder });
+    expect(run.stderr).toMatch(said);
+    expect(run.status).toBe(exitCodes.usage.status);
+  }
+});
+
+test("--print-config makes no folder", async () => {
+  const before = await readdir(folder);
+  const args = ["serve", ".", "--uploads", "new", "--save-to", "new", "--print-config"];
+  expect((await runHere(args, { cwd: folder })).status).toBe(0);
+  expect(await readdir(folder)).toEqual(before);
+});
+
+test("an address that others reach is named, not the one of this machine", async () => {
+  const args = ["serve", ".", "--public-url", "https://files.example.com/mcp"];
+  const { status, stderr } = await runHere(args, { cwd: folder });
+  expect(stderr).toMatch(/^sluice: https:\/\/files\.example\.com\/mcp would open .*SLUICE_TOKEN/);
+  expect(status).toBe(exitCodes.usage.status);
 });

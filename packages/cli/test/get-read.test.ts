@@ -172,6 +172,37 @@ test("what is read is held to --max-size [SEP-2532/plan/cli-max-size]", async ()
   expect([run.status, await readdir(folder)]).toEqual([exitCodes.refused.status, []]);
 });
 
+test.each([
+  ["Busy, try again later", { code: -32603, data: { reason: "busy" } }, exitCodes.network],
+  ["Resource not found", { code: -32002 }, exitCodes.notFound],
+  ["the disk is gone", { code: -32603 }, exitCodes.failed],
+  ["Invalid params", { code: -32602, data: { reason: "invalid" } }, exitCodes.usage],
+])(
+  "an error that a server answers is told in its words: %s",
+  async (message, error, { status }) => {
+    const url = await listenRaw({}, { message, ...error });
+    const run = await runHere(["ls", url]);
+    expect(run.stderr).toBe(`sluice: ${url} answered: ${message}; its log says why\n`);
+    expect(run).toMatchObject({ status, stdout: "" });
+  },
+);
+
+test("what a server denies needs a token or a right, and no look into its log", async () => {
+  const error = { code: -32603, message: "Access denied", data: { reason: "forbidden" } };
+  const url = await listenRaw({}, error);
+  const run = await runHere(["ls", url]);
+  expect(run.stderr).toMatch(/ answered: Access denied; ask the server's operator for access\n$/);
+  expect(run.status).toBe(exitCodes.denied.status);
+});
+
+test("a service that knows no method of MCP is no MCP server", async () => {
+  const error = { code: -32601, message: "unknown method" };
+  const url = await listenRaw({ initialize: undefined as never }, error);
+  const run = await runHere(["ls", url]);
+  expect(run.stderr).toMatch(/does not speak MCP \(.*; check that the address/);
+  expect(run.status).toBe(exitCodes.refused.status);
+});
+
 test("a server without resources and tools says so, and nothing but data goes to standard output", async () => {
   const handle = toNodeHandler(
     createMcpHandler(() => new McpServer({ name: "empty", version: "1.0.0" })),

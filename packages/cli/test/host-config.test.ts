@@ -5,10 +5,11 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { formatHostConfig } from "../src/hosts/host-config.ts";
+import { startCommandOf } from "../src/hosts/start-command.ts";
 import { shellText, tomlText } from "../src/hosts/quoting.ts";
 import type { ServeOptions } from "../src/serve/serve-options.ts";
 import { runHere } from "./run-here.ts";
-import { program, runCommand } from "./sluice.ts";
+import { runCommand, sluice } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -38,8 +39,11 @@ function blocksOf(text: string): Record<string, string> {
   );
 }
 
+/** Where npx keeps what it runs. */
+const cached = "/home/me/.npm/_npx/0a1b2c/node_modules/sluice/dist/main.js";
+
 const blocks = (options: Partial<ServeOptions> = {}, source = "./a b"): Record<string, string> =>
-  blocksOf(formatHostConfig(source, { ...plain, ...options }));
+  blocksOf(formatHostConfig(source, { ...plain, ...options }, cached));
 
 test("a server over HTTP is its URL, but for Claude Desktop, which starts commands only", () => {
   const url = "http://127.0.0.1:2532/mcp";
@@ -102,7 +106,11 @@ test("a folder may have any name", () => {
 
 test("the token is named and never printed", () => {
   const token = "correct-horse-battery-staple";
-  const text = formatHostConfig(".", { ...plain, token, publicUrl: "https://f.example/mcp" });
+  const text = formatHostConfig(
+    ".",
+    { ...plain, token, publicUrl: "https://f.example/mcp" },
+    cached,
+  );
   expect(text).not.toContain(token);
   const found = blocksOf(text);
   expect(found["Claude Code"]).toContain(`--header "Authorization: Bearer $SLUICE_TOKEN"`);
@@ -115,7 +123,11 @@ test("the token is named and never printed", () => {
 });
 
 test("a storage of a cloud stands there as its URL, with a word about its credentials", () => {
-  const text = formatHostConfig("s3://bucket/a?region=eu-west-1", { ...plain, stdio: true });
+  const text = formatHostConfig(
+    "s3://bucket/a?region=eu-west-1",
+    { ...plain, stdio: true },
+    cached,
+  );
   expect(JSON.parse(blocksOf(text)["Claude Desktop"]!).mcpServers.files.args).toEqual([
     ..."-y -p sluice -p @sluice/storage-s3 sluice serve".split(" "),
     "s3://bucket/a?region=eu-west-1",
@@ -124,17 +136,37 @@ test("a storage of a cloud stands there as its URL, with a word about its creden
   expect(text).toContain(`"env"`);
 });
 
+test.each([
+  ["/home/me/app/node_modules/sluice/dist/main.js"],
+  ["/home/me/app/node_modules/.pnpm/sluice@1.0.0/node_modules/sluice/dist/main.js"],
+  ["/home/me/src/sluice/packages/sluice/dist/main.js"],
+  ["C:\\Users\\me\\app\\node_modules\\sluice\\dist\\main.js"],
+])("a program of a project or clone is started by its path: %s", (file) => {
+  expect(startCommandOf(file)).toEqual({ command: "node", args: [file] });
+  expect(startCommandOf(file, ["@sluice/storage-s3"])).toEqual({ command: "node", args: [file] });
+});
+
+test.each([
+  [cached],
+  ["/home/me/.cache/pnpm/dlx/0a1b/node_modules/sluice/dist/main.js"],
+  ["/usr/local/lib/node_modules/sluice/dist/main.js"],
+  ["/home/me/.nvm/versions/node/v24.1.0/lib/node_modules/sluice/dist/main.js"],
+  ["/home/me/.local/share/pnpm/global/5/.pnpm/sluice@1.0.0/node_modules/sluice/dist/main.js"],
+  ["/home/me/.config/yarn/global/node_modules/sluice/dist/main.js"],
+  ["C:\\Users\\me\\AppData\\Roaming\\npm\\node_modules\\sluice\\dist\\main.js"],
+  [undefined],
+])("a program that npx finds from any folder is started by its name: %s", (file) => {
+  expect(startCommandOf(file)).toEqual({ command: "npx", args: ["-y", "sluice"] });
+});
+
 test("--print-config prints and ends, and the command that it prints starts the server", async () => {
   const options = ["--stdio", "--save-to", join(root, "out"), "--print-config"];
-  const { status, stdout } = await runHere(["serve", files, ...options]);
+  const { status, stdout } = await sluice(["serve", files, ...options]);
   expect(status).toBe(0);
-  const { args } = JSON.parse(blocksOf(stdout)["Claude Desktop"]!).mcpServers.files;
-  expect(args.slice(0, 2)).toEqual(["-y", "sluice"]);
-  const [command = "", ...own] = program;
+  const { command, args } = JSON.parse(blocksOf(stdout)["Claude Desktop"]!).mcpServers.files;
   const client = new Client({ name: "test", version: "1" });
-  await client.connect(
-    new StdioClientTransport({ command, args: [...own, ...args.slice(2)], stderr: "ignore" }),
-  );
+  // hosts start it in a folder of their own
+  await client.connect(new StdioClientTransport({ command, args, cwd: root, stderr: "ignore" }));
   const { tools } = await client.listTools();
   expect(tools.map(({ name }) => name)).toContain("save_to");
   await client.close();

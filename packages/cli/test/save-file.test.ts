@@ -55,7 +55,7 @@ test("save_file says what its argument is", async () => {
   const { inputSchema } = result.tools.find(({ name }: any) => name === "save_file");
   expect(inputSchema.required ?? []).toEqual([]);
   expect(inputSchema.properties.file).toMatchObject({
-    description: expect.stringMatching(/`data:` URI.*files\/authorizeUpload/),
+    description: expect.stringMatching(/^Leave it out/),
     format: "uri",
     [FILE_KEYWORD]: { maxSize: expect.any(Number) },
   });
@@ -64,8 +64,28 @@ test("save_file says what its argument is", async () => {
 test("a file in the call is saved under the name that it was given", async () => {
   const file = `data:text/plain;name=${encodeURIComponent("Grüße an alle.txt")};base64,SGFsbG8=`;
   const { result } = await save({ file });
-  expect(result.content).toEqual([{ type: "text", text: "Grüße an alle.txt" }]);
+  expect(result.content).toEqual([{ type: "text", text: "Saved as Grüße an alle.txt, 5 B" }]);
   expect(await readFile(join(inbox, "Grüße an alle.txt"), "utf8")).toBe("Hallo");
+});
+
+test("hosts that hand files over learn of the argument, and no private address is fetched", async () => {
+  const { result } = await ask("tools/list", {});
+  const { _meta } = result.tools.find(({ name }: any) => name === "save_file");
+  expect(_meta).toMatchObject({ "openai/fileParams": ["file"] });
+  for (const scheme of ["http", "https"]) {
+    const url = `${scheme}://127.0.0.1:9/secret.txt`;
+    const answer = await save({ file: { download_url: url, file_id: "file-1" } });
+    expect(JSON.stringify(answer)).toContain("public address");
+  }
+});
+
+test("a name that is taken gets a number, and the answer says so", async () => {
+  const file = "data:text/plain;name=readme.md;base64,SGFsbG8=";
+  await save({ file });
+  const { result } = await save({ file });
+  const text = "Saved as readme (1).md, 5 B; the name was taken";
+  expect(result.content).toEqual([{ type: "text", text }]);
+  expect(result.structuredContent).toMatchObject({ name: "readme (1).md", size: 5 });
 });
 
 test("the name of a file in the call leads nowhere else", async () => {
@@ -116,14 +136,14 @@ test("a client that cannot ask gets a page and a curl line, and the next call sa
   const { result } = await save({});
   const { upload_id: uploadId, page_url: page, upload_url: url } = result.structuredContent;
   expect(result.structuredContent).toMatchObject({ status: "upload_required", method: "PUT" });
-  expect(result.content[0].text).toContain(`curl -fT FILE '${url}`);
-  expect(url).toMatch(/\/mcp\/u\/[\w-]{32}$/);
+  expect(result.content[0].text).toContain(`-T FILE '${url}'`);
+  expect(url).toMatch(/\/mcp\/u\/[\w-]{32}\/$/);
   expect(url.length).toBeLessThanOrEqual(80);
   expect(uploadId.length).toBeLessThanOrEqual(40);
   expect((await fetch(page, { headers: { accept: "text/html" } })).status).toBe(200);
   const notes = join(root, "notes.txt");
   await writeFile(notes, "by curl");
-  const sent = await runCommand(["curl", "-sfT", notes, `${url}/`]);
+  const sent = await runCommand(["curl", "-sfT", notes, url]);
   expect(sent.status).toBe(0);
   const saved = (await save({ upload_id: uploadId })).result;
   expect(saved.structuredContent).toMatchObject({ name: "notes.txt", size: 7 });
@@ -138,7 +158,7 @@ test("it is the same for a client of MCP 2025-11-25, in its session and over std
     await using connected = await stdioClients[client]([folder, "--stdio", "--uploads", folder]);
     const { structuredContent: asked } = await connected.callTool("save_file");
     expect(asked.status).toBe("upload_required");
-    await runCommand(["curl", "-sfT", own, `${asked.upload_url}/`]);
+    await runCommand(["curl", "-sfT", own, asked.upload_url]);
     const saved = await connected.callTool("save_file", { upload_id: asked.upload_id });
     expect(saved.structuredContent).toMatchObject({ name: "own.txt", size: 10 });
   }

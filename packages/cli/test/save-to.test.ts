@@ -13,7 +13,12 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { McpServer } from "@modelcontextprotocol/server";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
-import { createSluice, type AuditRecord } from "@sluice/server";
+import {
+  createSluice,
+  type AccessDecision,
+  type AccessRule,
+  type AuditRecord,
+} from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createProgressNotes } from "../src/save/progress-notes.ts";
@@ -90,15 +95,20 @@ type Save = (path: string) => Promise<unknown>;
 /** The tool over storage with one object, in this process. */
 async function saverOf(
   storage: StorageBackend,
-  given: { readonly key?: string; readonly records?: AuditRecord[] } = {},
+  given: {
+    readonly key?: string;
+    readonly records?: AuditRecord[];
+    readonly access?: AccessRule;
+  } = {},
 ): Promise<(path?: string) => Promise<any>> {
-  const { key = "a.txt", records = [] } = given;
+  const { key = "a.txt", records = [], access: rule = () => "allow" as const } = given;
   const sluice = createSluice({
     storage,
     baseUri: "files://local/",
     endpoint: "http://127.0.0.1/mcp",
     keys: "ephemeral",
     onWarning() {},
+    access: rule,
     audit: (record) => void records.push(record),
   });
   const attach = await createSaveTool(sluice, out);
@@ -242,4 +252,18 @@ test("a save is one record of the trail, and a refusal says why", async () => {
     { ...read, outcome: "complete", bytes: 4 },
     { ...read, outcome: "failed", reason: "invalid_argument" },
   ]);
+});
+
+test("what the rules keep from streaming is not saved, and hidden is as missing", async () => {
+  const storage = createMemoryBackend({ "a.txt": "text" });
+  const said = async (decision: AccessDecision, key?: string): Promise<string> => {
+    // what may be listed and read is not enough: the bytes leave whole
+    const rule: AccessRule = (_who, _uri, action) => (action === "stream" ? decision : "allow");
+    const save = await saverOf(storage, { access: rule, ...(key === undefined ? {} : { key }) });
+    const { isError, content } = await save();
+    return `${isError} ${content[0].text}`.replace("none.txt", "a.txt");
+  };
+  expect(await said("hide")).toBe(await said("allow", "none.txt"));
+  expect(await said("deny")).toContain("not permitted");
+  expect(await readdir(out)).toEqual([]);
 });

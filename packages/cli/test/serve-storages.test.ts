@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { startGraphEmulator } from "@sluice/graph-emulator";
 import { expect, test, vi } from "vitest";
+import { sharedAzurite } from "../../storage-azure-blob/test/azurite.ts";
 import { startS3StandIn } from "../../storage-s3/test/stand-in/stand-in.ts";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
-import { serve, sluice, type Served } from "./sluice.ts";
+import { freePort, serve, sluice, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -45,6 +46,82 @@ test("a drive is served, too", async () => {
   const served = await serve(`graph://${graph.drive.id}/team`, [], { env });
   await readBig(served);
   expect((await served.end()).stderr).not.toContain(token);
+});
+
+test("what is wrong with a bucket shows at the start", async () => {
+  await using s3 = await startS3StandIn();
+  const env = {
+    AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+    AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+  };
+  const none = {
+    AWS_ACCESS_KEY_ID: "",
+    AWS_SECRET_ACCESS_KEY: "",
+    AWS_EC2_METADATA_DISABLED: "true",
+    AWS_CONFIG_FILE: "/dev/null",
+    AWS_SHARED_CREDENTIALS_FILE: "/dev/null",
+  };
+  const nowhere = `http://127.0.0.1:${await freePort()}`;
+  const { network, notFound, denied } = exitCodes;
+  const at = (bucket: string, endpoint = s3.endpoint): string =>
+    `s3://${bucket}?region=${s3.region}&endpoint=${endpoint}`;
+  for (const [source, variables, exit, said] of [
+    [at("other-bucket"), env, notFound, /no such bucket .*; check the name of the bucket/],
+    [at(s3.bucket), { ...env, AWS_SECRET_ACCESS_KEY: "hunter2" }, denied, /refuses .*; set AWS_/],
+    [at(s3.bucket), none, denied, /there are no credentials; set AWS_ACCESS_KEY_ID/],
+    [at(s3.bucket, nowhere), env, network, /ECONNREFUSED\); check the network.*endpoint=/],
+  ] as const) {
+    const args = ["serve", source, "--port", "0", "--no-audit"];
+    const { status, stdout, stderr } = await runHere(args, { env: variables });
+    expect(stderr).toMatch(said);
+    // the SDK warns of old versions of Node in lines of its own
+    expect(stderr).toMatch(/(?:^|\n)sluice: s3:.+\n$/);
+    expect([status, stdout]).toEqual([exit.status, ""]);
+    expect(stderr).not.toContain("hunter2");
+  }
+});
+
+test("what is wrong with a drive shows at the start", async () => {
+  await using graph = await startGraphEmulator();
+  const { token } = await graph.credential.getToken();
+  for (const [drive, given, said] of [
+    ["other", token, /; check the id of the drive/],
+    [graph.drive.id, "hunter2", /refuses the token; set GRAPH_ACCESS_TOKEN/],
+  ] as const) {
+    const env = { GRAPH_ACCESS_TOKEN: given, GRAPH_BASE_URL: graph.origins.graph };
+    const args = ["serve", `graph://${drive}`, "--port", "0", "--no-audit"];
+    const { status, stderr } = await runHere(args, { env });
+    expect(stderr).toMatch(said);
+    expect(status).toBe(exitCodes.denied.status);
+    expect(stderr).not.toContain(given);
+  }
+});
+
+test("what is wrong with a container shows at the start", async () => {
+  const { url, account, key } = await sharedAzurite();
+  const setting = `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${key};BlobEndpoint=${url};`;
+  const args = ["serve", "azblob://no-such-container", "--port", "0", "--no-audit"];
+  const env = { AZURE_STORAGE_CONNECTION_STRING: setting };
+  const { status, stderr } = await runHere(args, { env });
+  expect(stderr).toMatch(/no such container .*; check the name of the container/);
+  expect(status).toBe(exitCodes.notFound.status);
+});
+
+test("the log tells why a list failed, and the client that the log does", async () => {
+  await using s3 = await startS3StandIn();
+  const url = `s3://${s3.bucket}?region=${s3.region}&endpoint=${s3.endpoint}`;
+  const served = await serve(url, [], {
+    env: {
+      AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
+      AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
+    },
+  });
+  await s3[Symbol.asyncDispose]();
+  const { status, stderr } = await sluice(["ls", served.url]);
+  expect(stderr).toMatch(/answered: Busy, try again later; its log says why\n$/);
+  expect(status).toBe(exitCodes.network.status);
+  const said = (await served.end()).stderr;
+  expect(said.match(/^sluice: s3: list: S3 cannot be reached \(ECONNREFUSED\)$/gm)).toHaveLength(1);
 });
 
 test.each([

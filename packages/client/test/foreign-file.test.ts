@@ -46,6 +46,15 @@ test("a file of a trusted origin is read, with what its server says of it, and n
   expect(asked).toEqual([undefined, undefined, undefined, undefined]);
 });
 
+test("a trusted loopback origin is taken wherever it stands in the list, and no other port of the machine", async () => {
+  const origin = await serve((_request, response) => response.end("here"));
+  const other = await serve((_request, response) => response.end("another"));
+  const trusted = ["http://store.internal:9000", "https://*.example.com", origin];
+  expect(await textOf(`${origin}/a`, trusted)).toMatchObject({ text: "here" });
+  for (const url of [`${other}/a`, "http://store.internal:9000/a"])
+    await expect(textOf(url, trusted)).rejects.toMatchObject({ code: "untrusted" });
+});
+
 test.each([
   "http://example.com/a",
   "https://127.0.0.1/a",
@@ -60,6 +69,23 @@ test.each([
   "https://ex ample.com/",
   "https://2130706433/",
   "https://0x7f.1/",
+  "https://0/",
+  "https://127.0.0.1./a",
+  "https://[::ffff:127.0.0.1]/a",
+  "https://[::ffff:7f00:1]/a",
+  "https://[::127.0.0.1]/a",
+  "https://[64:ff9b::7f00:1]/a",
+  "https://[2002:7f00:1::]/a",
+  "https://[fe80::1]/a",
+  "https://[fd00:ec2::254]/a",
+  "https://[fe80::1%25eth0]/a",
+  "https://①②⑦.0.0.1/a",
+  "https://example.com@127.0.0.1/a",
+  "https:\\\\127.0.0.1/a",
+  "https:/127.0.0.1/a",
+  "https://example.com/a#b",
+  "ftp://example.com/a",
+  "",
 ])("%s is refused before anything is sent", async (url) => {
   const opening = openForeignFile(url, { signal: never });
   await expect(opening).rejects.toMatchObject({ code: "untrusted" });

@@ -2,7 +2,7 @@ import { createKeyRing, generateKey } from "@sluice/core";
 import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions } from "@sluice/server";
-import type { Reply } from "@sluice/server/transport";
+import { tagOf, type Reply } from "@sluice/server/transport";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { alice, bodyOf, createHouse, headerOf } from "./redeeming.ts";
 
@@ -97,6 +97,28 @@ describe.each(forms)("a link with a %s token", (form) => {
     decision = "allow";
     await files.remove("a.bin");
     expect(seen(await open(token))).toBe(missing);
+  });
+
+  test("tells a browser in words that it is over, and every other client in a problem", async () => {
+    const { sluice, make } = linking(form);
+    const revoked = await make();
+    await sluice.revoke({ token: revoked });
+    const open = (token: string, accept: string) =>
+      sluice.redeem({
+        kind: "link",
+        method: "GET",
+        token,
+        header: (name) => (name === "accept" ? accept : undefined),
+      });
+    const browser = await open(revoked, "text/html,application/xhtml+xml,*/*;q=0.8");
+    expect([browser.status, headerOf(browser, "content-type")]).toEqual([
+      404,
+      "text/html; charset=utf-8",
+    ]);
+    expect(browser.text).toContain("Ask for a new one.");
+    expect(headerOf(browser, "content-length")).toBe(String(browser.text!.length));
+    expect(seen(browser)).toBe(seen(await open("A".repeat(32), "text/html")));
+    expect(headerOf(await open(revoked, "*/*"), "content-type")).toBe("application/problem+json");
   });
 
   test("gives its bytes to one of many that use it once at the same moment", async () => {
@@ -194,6 +216,67 @@ test("claims that fit into no URL are refused in words, and nothing is made", as
     message: expect.stringContaining("claims"),
   });
   expect(await linking("stored", { principal }).make()).toHaveLength(32);
+});
+
+/** Makes a link for claims of so many letters, and opens it. */
+async function openWith(tokens: (typeof forms)[number], letters: string): Promise<string> {
+  const principal = () => ({ ...alice, claims: { group: letters } });
+  const { make, open } = linking(tokens, { principal });
+  try {
+    const token = await make();
+    return `${token.length < 4_100 ? "short" : "long"} ${(await open(token)).status}`;
+  } catch (error) {
+    return (error as { code: string }).code;
+  }
+}
+
+test.each([
+  ["stored", 15_000],
+  ["sealed", 2_400],
+] as const)(
+  "%s: every link that is made opens, whatever letters its claims have",
+  async (form, most) => {
+    expect(await openWith(form, "a".repeat(most))).toBe("short 200");
+    for (const letter of ["é", "部", "😀"]) {
+      expect(await openWith(form, letter.repeat(most / 5))).toBe("short 200");
+      expect(await openWith(form, letter.repeat(most / letter.length))).toBe("too_large");
+    }
+  },
+);
+
+test("a record of the store opens by its own token alone", async () => {
+  const memory = createMemoryStateStore();
+  const records: Uint8Array[] = [];
+  let swapped: Uint8Array | undefined;
+  const state: StateStore = {
+    ...memory,
+    put(id, record, terms) {
+      if (id.startsWith("link ")) records.push(record);
+      return memory.put(id, record, terms);
+    },
+    get: async (id, now) => swapped ?? memory.get(id, now),
+  };
+  const { sluice, make, open } = linking("stored", { state });
+  const token = await make();
+  await sluice.url("files://demo/b.bin", { caller });
+  swapped = records[1]!;
+  expect((await open(token)).status).toBe(404);
+  swapped = records[0]!;
+  expect((await open(token)).status).toBe(200);
+});
+
+test("requests and places count for the minter, whichever client opens the link", async () => {
+  const counted: string[] = [];
+  const consume = async (key: string) => void counted.push(key);
+  const { make, open } = linking("stored", {
+    limits: { failedRedemptions: false, perPrincipal: 1, requests: { perPrincipal: { consume } } },
+  });
+  const token = await make();
+  const first = await open(token);
+  expect((await open(token)).status).toBe(429);
+  await bodyOf(first);
+  expect((await open(token)).status).toBe(200);
+  expect(counted).toEqual(Array.from({ length: 4 }, () => tagOf(alice)));
 });
 
 test("bytes of a link are for no shared cache, name no referrer, and run nowhere", async () => {

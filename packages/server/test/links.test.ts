@@ -157,6 +157,18 @@ describe("a link", () => {
     expect((await follow(byPrincipal.url)).status).toBe(404);
   });
 
+  test("dies with its principal alone: other principals' links to the same resource go on", async () => {
+    const { sluice, link, follow } = linking();
+    const bobs = await sluice.url(uri, {
+      caller: { header: (name: string) => ({ "x-subject": "bob" })[name] },
+    });
+    const { url } = await link();
+    expect((await follow(url)).status).toBe(200);
+    await sluice.revoke({ principal: alice });
+    expect((await follow(url)).status).toBe(404);
+    expect((await follow(bobs.url)).status).toBe(200);
+  });
+
   test("lives no longer than 15 minutes, nor than the access token", async () => {
     const { sluice } = linking({ principal: () => alice });
     const now = Date.now();
@@ -199,7 +211,7 @@ describe("a link", () => {
       ];
     };
     expect(await shown("a.pdf")).toEqual(['inline; filename="a.pdf"', false]);
-    expect(await shown("a.html")).toEqual(['inline; filename="a.html"', true]);
+    expect(await shown("a.html")).toEqual(['attachment; filename="a.html"', true]);
   });
 
   test("has its making and its redemption in the audit trail under one id, and no token", async () => {

@@ -1,4 +1,10 @@
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import {
+  createMcpHandler,
+  McpServer,
+  requireScopes,
+  type AuthInfo,
+} from "@modelcontextprotocol/server";
+import { createKeyRing, generateKey } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions, ToolOptions } from "@sluice/server";
@@ -16,9 +22,19 @@ const storage = createMemoryBackend({
 /** A server with the tools, and what a model does with it. */
 function tooled({
   tools = true,
+  own = "own://registered",
+  authInfo,
+  isUnresolved = false,
   maxReadBytes,
   ...options
-}: Partial<SluiceOptions> & { tools?: boolean | ToolOptions } = {}) {
+}: Partial<SluiceOptions> & {
+  tools?: boolean | ToolOptions;
+  /** A resource that the server's author registered. */
+  own?: string;
+  authInfo?: AuthInfo;
+  /** The author tells no callers apart. */
+  isUnresolved?: boolean;
+} = {}) {
   const house = createHouse({
     storage,
     anonymous: true,
@@ -26,11 +42,12 @@ function tooled({
     state: createMemoryStateStore(),
     access: (_who, of) => (of.includes("hidden") ? "hide" : "allow"),
     ...(maxReadBytes !== undefined && { maxReadBytes }),
+    ...(isUnresolved && { principal: undefined as never }),
     ...options,
   });
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
-    mcp.registerResource("own", "own://registered", {}, () => ({ contents: [] }));
+    mcp.registerResource("own", own, {}, () => ({ contents: [] }));
     return house.sluice.attach(mcp, { tools });
   });
   const ask = async (method: string, params: object = {}) => {
@@ -44,7 +61,7 @@ function tooled({
         },
         body: JSON.stringify(body),
       }),
-      { parsedBody: body },
+      { parsedBody: body, ...(authInfo && { authInfo }) },
     );
     const message = JSON.parse(/^data: ?(\{.*\})$/m.exec(await response.text())![1]!);
     return message.result ?? message.error;
@@ -99,6 +116,17 @@ describe("list_files", () => {
     expect(seen.toSorted()).toEqual(
       ["a.txt", "b.bin", ...names].map((name) => `files://demo/${name}`),
     );
+  });
+
+  test("gives a caller no cursor of another one", async () => {
+    const state = createMemoryStateStore();
+    const keys = createKeyRing([generateKey()]);
+    const as = (subject: string) =>
+      tooled({ state, keys, principal: () => ({ issuer: "i", subject, clientId: "c" }) });
+    const { structuredContent } = await as("alice").call("list_files");
+    const { next_cursor: cursor } = structuredContent;
+    expect((await as("bob").call("list_files", { cursor })).isError).toBe(true);
+    expect((await as("alice").call("list_files", { cursor })).isError).toBeUndefined();
   });
 
   test("lists one folder; a cursor is good for its folder only", async () => {
@@ -157,6 +185,38 @@ describe("get_download_link", () => {
       );
     expect(await ask("hidden.txt")).toBe(await ask("none.txt"));
   });
+
+  test("needs the scopes of reading, by every spelling, and says that it is not permitted", async () => {
+    const uri = "files://demo/a.txt";
+    const authInfo = { token: "t", clientId: "c", scopes: [] };
+    const scoped = { scopeChallenge: requireScopes("files:read") };
+    const { call, errors } = tooled({ ...scoped, authInfo });
+    for (const name of ["get_download_link", "read_file"])
+      for (const spelling of [uri, "files://demo/%61.txt"]) {
+        const refused = await call(name, { uri: spelling });
+        expect([refused.isError, refused.content[0].text]).toEqual([
+          true,
+          `${spelling}: Not permitted`,
+        ]);
+      }
+    expect(errors).toEqual([]);
+    const allowed = tooled({ ...scoped, authInfo: { ...authInfo, scopes: ["files:read"] } });
+    expect((await allowed.call("get_download_link", { uri })).isError).toBeUndefined();
+  });
+
+  test("does not lead around what the server's author registered, by any spelling", async () => {
+    const { call } = tooled({ own: "files://demo/a.txt" });
+    for (const uri of ["files://demo/a.txt", "files://demo/%61.txt", "files://demo/a%2Etxt"]) {
+      const refused = await call("get_download_link", { uri });
+      expect([refused.isError, refused.content[0].text]).toEqual([
+        true,
+        `${uri}: No such resource`,
+      ]);
+    }
+    expect(
+      (await tooled().call("get_download_link", { uri: "files://demo/%61.txt" })).isError,
+    ).toBeUndefined();
+  });
 });
 
 describe("read_file", () => {
@@ -182,6 +242,45 @@ describe("read_file", () => {
     expect(structuredContent.download_url).toMatch(/\/d\//);
     expect(content[0].text).toContain(structuredContent.download_url);
   });
+
+  test("leads a caller that gets no link to the bytes by resources/read", async () => {
+    // read without an identity, but not linked
+    const { call, errors } = tooled({ anonymous: false, isUnresolved: true });
+    const uri = "files://demo/b.bin";
+    expect((await call("get_download_link", { uri })).content[0].text).toContain("Not permitted");
+    const { isError, content, structuredContent } = await call("read_file", { uri });
+    expect([isError, content[1].type, content[1].uri]).toEqual([undefined, "resource_link", uri]);
+    expect(content[0].text).toContain("resources/read");
+    expect(structuredContent).toEqual({ uri, mime_type: "application/octet-stream", size: 3 });
+    expect(errors).toEqual([]);
+  });
+});
+
+test("the curl line of a name that is not ASCII writes the name out, quoted", async () => {
+  const looksPlain = ["package.json\u200b", "Ma\u200dkefile", "\u212a.txt"];
+  const keys = ["it's für 日本.txt", "plain name.txt", ...looksPlain];
+  const files = createMemoryBackend(Object.fromEntries(keys.map((key) => [key, "x"])));
+  const { call } = tooled({ storage: files });
+  const lineFor = async (name: string): Promise<string> => {
+    const uri = `files://demo/${encodeURIComponent(name)}`;
+    const { content } = await call("get_download_link", { uri });
+    return content[0].text.split("\n").find((line: string) => line.startsWith("curl"));
+  };
+  expect(await lineFor("it's für 日本.txt")).toMatch(
+    /^curl -fL -o 'it'\\''s für 日本\.txt' 'https:/,
+  );
+  expect(await lineFor("plain name.txt")).toMatch(/^curl -fLOJ 'https:/);
+  // -o would replace the reader's own file of that name
+  for (const name of looksPlain) expect(await lineFor(name)).toMatch(/^curl -fLOJ 'https:/);
+});
+
+test("what is no text and too large is not advised to be read in lines", async () => {
+  const { ask } = tooled({
+    maxReadBytes: 2,
+    storage: createMemoryBackend({ "a.pdf": "%PDF-1.4" }),
+  });
+  const { data } = await ask("resources/read", { uri: "files://demo/a.pdf" });
+  expect(data.suggestion).toBe("It has 8 bytes: call get_download_link for all of it");
 });
 
 test("a resource too large to read answers with its size and the tools that help, also in the message", async () => {

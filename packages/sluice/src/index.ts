@@ -19,10 +19,15 @@ export {
 } from "@sluice/transport-http";
 export {
   attachUploadTools,
+  createFileTransfer,
   createUploads,
+  fileInput,
+  openAiFileMeta,
   uploadIdInput,
+  uploadRequiredOutput,
   type Fields,
   type FilesOutcome,
+  type FileTransfer,
   type UploadedFile,
   type Uploads,
   type UploadsOptions,

@@ -30,7 +30,7 @@ export type {
 } from "./ask/elicit-fields.ts";
 export type { FilesOutcome } from "./ask/confirm-answer.ts";
 export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
-export { uploadIdInput } from "./ask/upload-required.ts";
+export { uploadIdInput, uploadRequiredOutput, type UploadRequired } from "./ask/upload-required.ts";
 export { attachUploadTools, type UploadToolOptions } from "./tools/upload-tools.ts";
 
 // SEP-2631, experimental

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "@modelcontextprotocol/client";
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { AuditRecord, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
@@ -25,8 +26,9 @@ type Tool = (files: FileTransfer, call: { mcp: McpServer; ctx: ServerContext }) 
 function setUp(
   tool: Tool = async () => undefined,
   storage = createMemoryBackend({ "reports/a.txt": report }),
+  options: Partial<SluiceOptions> = {},
 ) {
-  const sluice = createPlainSluice({ storage });
+  const sluice = createPlainSluice({ storage, ...options });
   const slots = createFakeSlots();
   const files = createFileTransfer(sluice, slots);
   const fetch = createToolServer(
@@ -37,7 +39,7 @@ function setUp(
     },
     (mcp) => files.attach(mcp),
   );
-  return { slots, fetch, storage };
+  return { sluice, slots, fetch, storage };
 }
 
 async function call(client: Client): Promise<any> {
@@ -185,7 +187,8 @@ test.each(eras)("%s: what a field does not accept is refused with the reason", a
     ["data:text/plain,hello", { maxBytes: 4 }, /has 5 bytes, and at most 4/],
     ["data:text/plain,hello", { accept: ["image/*"] }, /text\/plain is not accepted/],
     ["data:text/plain;base64,a", {}, /names no file|malformed/],
-    ["/etc/passwd", {}, /names no file of this server/],
+    ["/etc/passwd", {}, /names no file of this server; call request_upload/],
+    ["files://demo/a.txt", {}, /names no file of this server; call request_upload/],
   ];
   for (const [argument, terms, message] of rows) {
     const { fetch } = setUp((files, toolCall) => files.open(argument, terms, toolCall));
@@ -257,6 +260,42 @@ test.each(eras)(
       code: -32602,
       data: { reason: "changed" },
     });
+  },
+);
+
+test.each(eras)(
+  "%s: a download that was authorized is counted, and in the trail under the id of its redemption",
+  async (era) => {
+    const records: AuditRecord[] = [];
+    let counted = 0;
+    const { sluice, fetch, storage } = setUp(
+      (files, toolCall) => files.value(uri, toolCall),
+      undefined,
+      {
+        audit: (record) => void records.push(record),
+        limits: { requests: { perPrincipal: { consume: async () => void (counted += 1) } } },
+      },
+    );
+    const ada = await connectAnswerer({ era, fetch, token: "ada" });
+    const value = await call(ada);
+    records.length = 0;
+    const before = counted;
+    const { download } = await ask(ada, "files/authorizeDownload", { uri: value.uri });
+    expect(counted).toBe(before + 1);
+    const [issued] = records;
+    expect(records).toEqual([
+      expect.objectContaining({ action: "link", outcome: "issued", mode: "link", era, uri }),
+    ]);
+    const token = download.url.slice(download.url.lastIndexOf("/") + 1);
+    await sluice.redeem({ kind: "link", method: "HEAD", token, header: () => undefined });
+    const { grant, principal } = issued!;
+    expect(records[1]).toMatchObject({ action: "download", mode: "link", grant, principal, uri });
+    expect(JSON.stringify(records)).not.toContain(token);
+    storage.put("reports/a.txt", "another report");
+    await expect(ask(ada, "files/authorizeDownload", { uri: value.uri })).rejects.toMatchObject({
+      code: -32602,
+    });
+    expect(records.at(-1)).toMatchObject({ action: "link", outcome: "denied", principal });
   },
 );
 

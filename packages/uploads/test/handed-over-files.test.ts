@@ -145,14 +145,18 @@ test("a file of another type, or one that breaks off, is refused, and nothing is
   expect(await files()).toEqual([]);
 });
 
-test("what its server answers is not told", async () => {
+test("what its server answers is told to the log of the server, and not to the caller", async () => {
   const origin = await serve((_request, response) => {
     response.statusCode = 403;
     response.end("the bucket secret-bucket denies it");
   });
   const { read, errors } = await start({ trustedOrigins: [origin] });
-  expect(await read(handed(`${origin}/a`))).toBe(
+  expect(await read(handed(`${origin}/a?sig=secret`))).toBe(
     "files: download_url gave no file; attach it again",
   );
-  expect(errors).toEqual([]);
+  // the server's own log has the cause, without the secret
+  const [told, ...others] = errors as Error[];
+  expect(told).toMatchObject({ code: "permission_denied" });
+  expect(told!.message).toMatch(new RegExp(`^files: download_url ${origin}/a gave no file: .*403`));
+  expect([`${told!.stack} ${String(told!.cause)}`.includes("secret"), others]).toEqual([false, []]);
 });

@@ -10,7 +10,6 @@ import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { z } from "zod";
 import { askForeign } from "../../transport-http/test/foreign-requests.ts";
 
 async function startListening() {
@@ -115,11 +114,12 @@ test("the example of scanning runs", async () => {
     },
   };
 
-  // #region scan
   const { createUploads } = await import("@sluice/uploads");
+  const storage = createMemoryBackend();
 
+  // #region scan
   const uploads = createUploads(sluice, {
-    storage: createMemoryBackend(),
+    storage,
     async onScan(body) {
       const { isInfected } = await scanner.scan(body);
       return isInfected ? "reject" : "clean";
@@ -134,80 +134,51 @@ test("the example of scanning runs", async () => {
   expect(seen).toEqual(["a virus"]);
 });
 
-test("the example of SEP-2631 runs", async () => {
+test.each(["auto", "legacy"] as const)("the example of an output schema runs: %s", async (mode) => {
   const { endpoint, sluice, listen } = await startListening();
   const { createUploads, withUploads } = await import("@sluice/uploads");
   const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
   onTestFinished(() => uploads.close());
 
-  // #region files
-  const { createFileTransfer, fileInput } = await import("@sluice/uploads");
+  // #region output-schema
+  const { uploadIdInput, uploadRequiredOutput } = await import("@sluice/uploads");
+  const { z } = await import("zod");
 
-  const files = createFileTransfer(sluice, uploads);
-  const terms = { accept: ["text/*"], maxBytes: 1_000_000 };
+  const inputSchema = z.object({ upload_id: uploadIdInput() });
+  const measured = z.object({ status: z.literal("measured"), bytes: z.number() });
+  const outputSchema = z.union([measured, uploadRequiredOutput()]);
 
-  const mcp = createMcpHandler(() => {
-    const server = new McpServer({ name: "demo", version: "1.0.0" });
-    const inputSchema = z.object({ draft: fileInput(terms).describe("The draft to compare") });
-    server.registerTool("compare", { inputSchema }, async ({ draft }, ctx) => {
-      const text = await files.open(draft, terms, { mcp: server, ctx });
-      const report = await files.value("files://demo/report.txt", { mcp: server, ctx });
-      return {
-        content: [{ type: "text", text: text.sha256 }],
-        structuredContent: { report },
-      };
-    });
-    return files.attach(sluice.attach(server));
-  });
-  // #endregion
-  listen(toNodeHandler(withUploads(withSluice(mcp, sluice), uploads)));
-  const client = new Client(
-    { name: "demo", version: "1.0.0" },
-    { versionNegotiation: { mode: "auto" } },
-  );
-  await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
-  onTestFinished(() => client.close());
-  const draft = "data:text/plain,a%20draft";
-  const result = await client.callTool({ name: "compare", arguments: { draft } });
-  expect(result.structuredContent).toMatchObject({ report: { name: "report.txt", size: 8 } });
-});
-
-test("the example of the tools for models runs, and that of files that a host hands over", async () => {
-  const { endpoint, sluice, listen } = await startListening();
-  const { createUploads, createFileTransfer, withUploads } = await import("@sluice/uploads");
-  const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
-  onTestFinished(() => uploads.close());
-  const terms = { accept: ["text/*"] };
-
-  // #region tools
-  const { attachUploadTools, fileInput, openAiFileMeta } = await import("@sluice/uploads");
-
-  const files = createFileTransfer(sluice, uploads);
-
-  function createDemo() {
+  function createMeasure() {
     const mcp = new McpServer({ name: "demo", version: "1.0.0" });
-    attachUploadTools(mcp, uploads, { accept: ["text/*"], maxBytes: 10_000_000 });
-    const inputSchema = z.object({ text: fileInput(terms).describe("The text to measure") });
-    const config = { inputSchema, _meta: openAiFileMeta(["text"]) };
-    mcp.registerTool("measure", config, async ({ text }, ctx) => {
-      const file = await files.open(text, terms, { mcp, ctx });
-      return { content: [{ type: "text", text: `${file.name} has ${file.size} bytes.` }] };
+    mcp.registerTool("measure", { inputSchema, outputSchema }, async (args, ctx) => {
+      const outcome = await uploads.requestFiles(ctx, {
+        mcp,
+        uploadId: args.upload_id,
+        message: "Which file shall I measure?",
+        fields: { file: { type: "file", title: "File" } },
+      });
+      if (outcome.action === "ask") return outcome.result;
+      if (outcome.action !== "accept")
+        return { isError: true, content: [{ type: "text", text: "The user sent no file." }] };
+      const { file } = outcome.files;
+      await file.remove();
+      const structuredContent = { status: "measured", bytes: file.size };
+      return { content: [{ type: "text", text: `${file.size} bytes` }], structuredContent };
     });
     return sluice.attach(mcp);
   }
   // #endregion
-  listen(toNodeHandler(withUploads(withSluice(createMcpHandler(createDemo), sluice), uploads)));
-  const client = new Client(
-    { name: "demo", version: "1.0.0" },
-    { versionNegotiation: { mode: "auto" } },
-  );
+  listen(toNodeHandler(withUploads(withSluice(createMcpHandler(createMeasure), sluice), uploads)));
+  const client = new Client({ name: "demo", version: "1.0.0" }, { versionNegotiation: { mode } });
   await client.connect(new StreamableHTTPClientTransport(new URL(endpoint)));
   onTestFinished(() => client.close());
-  const asked = await client.callTool({ name: "request_upload", arguments: {} });
-  const { upload_id, upload_url } = asked.structuredContent as Record<string, string>;
-  await fetch(`${upload_url}/a.txt`, { method: "PUT", body: "a text" });
-  const checked = await client.callTool({ name: "check_upload", arguments: { upload_id } });
-  const { file } = checked.structuredContent as Record<string, string>;
-  const { content } = await client.callTool({ name: "measure", arguments: { text: file } });
-  expect(content).toEqual([{ type: "text", text: "a.txt has 6 bytes." }]);
+  // with the schemas of the tools a client checks each answer
+  const { tools } = await client.listTools();
+  expect(tools[0]!.outputSchema).toMatchObject({ type: "object" });
+  const asked = await client.callTool({ name: "measure", arguments: {} });
+  const { status, upload_id, upload_url } = asked.structuredContent as Record<string, string>;
+  expect(status).toBe("upload_required");
+  await fetch(upload_url!, { method: "PUT", body: "a text" });
+  const result = await client.callTool({ name: "measure", arguments: { upload_id } });
+  expect(result.structuredContent).toEqual({ status: "measured", bytes: 6 });
 });

@@ -100,7 +100,7 @@ test.each(eras)(
       status: "upload_required",
       upload_id: expect.stringMatching(/^[\w-]{32}$/),
       page_url: expect.stringMatching(new RegExp(`^${url}/u/[\\w-]{32}$`)),
-      upload_url: data["page_url"],
+      upload_url: `${data["page_url"]}/`,
       method: "PUT",
       max_bytes: 1_000,
       accept: ["text/*"],
@@ -185,7 +185,7 @@ test("a file on an open page is taken when its user has pressed Done, and not be
   expect(JSON.parse(taken.text)).toMatchObject({ action: "accept" });
 });
 
-test("an upload is taken up by its principal, with its tool and its question only", async () => {
+test("an upload is taken up by its principal, with its question only", async () => {
   const state = createMemoryStateStore();
   const server = await startUploadServer({ sluice: { state } });
   const { fetch } = await start(one, server);
@@ -338,7 +338,7 @@ test("where tokens are sealed it works the same, with longer URLs", async () => 
   expect(data["upload_url"]).toMatch(/\/mcp\/uploads\//);
   const { html } = await openPage(data["page_url"], "text/html");
   expect(html).toContain("The report, please");
-  await put(`${data["upload_url"]}/r.txt`);
+  await put(`${data["upload_url"]}r.txt`);
   const { text } = await call(client, data["upload_id"]);
   expect(JSON.parse(text)).toMatchObject({
     action: "accept",

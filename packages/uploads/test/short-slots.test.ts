@@ -7,9 +7,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createTokenStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
+import { newId } from "../src/slots/random-id.ts";
 import { createSlotTokens } from "../src/slots/slot-token.ts";
 import {
   alice,
@@ -129,6 +130,38 @@ test("curl -T sends a file, also to the URL with a slash, behind which curl puts
   expect(await curl("-F", `file=@${path}`, url)).toMatchObject({ status: 201 });
 });
 
+test.each([
+  ["a body", put],
+  ["a form", post],
+] as const)("the URL with a slash and nothing behind it takes %s", async (_, send) => {
+  const server = await startUploadServer();
+  const { url, uploadId } = await shortSlot(server);
+  expect((await send(`${url}/`, noise(1_000))).status).toBe(201);
+  expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 1_000 }]);
+  const html = { headers: { accept: "text/html" }, redirect: "manual" } as const;
+  expect((await fetch(`${url}/`, html)).status).toBe(303);
+  expect((await fetch(`${url}/`)).status).toBe(200);
+});
+
+test.each([1, 2])("a slot for %s says how many files are there", async (maxFiles) => {
+  const server = await startUploadServer();
+  const { url } = await shortSlot(server, { maxFiles });
+  for (let n = 0; n < maxFiles; n++) expect((await put(url, noise(1))).status).toBe(201);
+  const words = maxFiles === 1 ? "there is one file already" : "there are 2 files already";
+  const refused = await put(url, noise(1));
+  expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining(words)]);
+});
+
+test("curl prints why a file is refused", async () => {
+  const server = await startUploadServer();
+  const { url } = await shortSlot(server, { maxBytes: 3 });
+  const args = ["-sS", "--fail-with-body", "-T", await fileNamed("a.txt", "a report"), `${url}/`];
+  await expect(run("curl", args)).rejects.toMatchObject({
+    code: 22,
+    stdout: expect.stringMatching(/at most 3 bytes/),
+  });
+});
+
 test("a short slot dies with its revocation and its key, and an altered one was never there", async () => {
   const [first, second] = ["k1", "k2"].map((kid) => formatKey(generateKey({ kid }))) as [
     string,
@@ -200,4 +233,32 @@ test("a bound slot lets no request in without its principal, wherever its token 
   expect((await fetch(short, { method: "PUT", body: "x", headers: bearer("alice") })).status).toBe(
     404,
   );
+});
+
+test("a stored token that is bound to a principal opens no short slot", async () => {
+  const { sluice, url } = await startUploadServer();
+  const { keys, state, endpoint } = sluice.host;
+  const store = createTokenStore({ keys, state, audience: endpoint.url });
+  const statusWith = async (claims: { principal?: typeof alice }): Promise<number> => {
+    const key = JSON.stringify([newId(), "anonymous", 100, 1, ""]);
+    const { token } = await store.issue("upload", { key, ...claims }, { owner: "" });
+    const { status } = await fetch(`${url}/u/${token}`, {
+      method: "PUT",
+      body: "x",
+      headers: bearer("alice"),
+    });
+    return status;
+  };
+  expect([await statusWith({}), await statusWith({ principal: alice })]).toEqual([201, 404]);
+});
+
+test("a browser that may look at a bound slot gets no page, whose script would have no bearer", async () => {
+  const server = await startUploadServer();
+  const { url } = await server.slot();
+  const headers = { ...bearer("alice"), accept: "text/html" };
+  const { status, headers: answered } = await fetch(url, { headers, redirect: "manual" });
+  expect([status, answered.get("content-type")]).toEqual([
+    200,
+    expect.stringContaining("application/json"),
+  ]);
 });

@@ -30,8 +30,8 @@ test("a browser that opens the URL of a slot gets an upload page for this slot",
   expect(page.html).toContain("image/*");
   // the same page again
   expect((await open(url)).html).toBe(page.html);
-  // a slash alone is another URL, which names nothing
-  expect((await open(`${url}/`)).status).toBe(405);
+  // so does the URL that a model is given
+  expect((await open(`${url}/`)).html).toBe(page.html);
   // programs that do not ask for HTML get what they always got
   for (const accept of ["*/*", "application/json"]) {
     const overview = await fetch(url, { headers: { accept } });

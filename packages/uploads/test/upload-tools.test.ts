@@ -70,7 +70,7 @@ test.each(eras)(
     expect(data).toMatchObject({ status: "upload_required", method: "PUT", accept: ["text/*"] });
     for (const said of ["For the report", data["page_url"], data["upload_id"], "check_upload"])
       expect(asked.text).toContain(said);
-    expect((await put(`${data["upload_url"]}/notes.txt`)).status).toBe(201);
+    expect((await put(`${data["upload_url"]}notes.txt`)).status).toBe(201);
     const checked = await call("check_upload", { upload_id: data["upload_id"] });
     expect(checked.data).toEqual({
       status: "received",
@@ -141,6 +141,9 @@ test("a model asks within the bounds of the author", async () => {
   const call = callsOf(client);
   const within = await call("request_upload", { accept: ["image/png", ".csv"], max_bytes: 10 });
   expect(within.data).toMatchObject({ accept: ["image/png", ".csv"], max_bytes: 10 });
+  // an extension that may be a text or a film is a text here
+  const resolved = await call("request_upload", { accept: [".png", ".txt", ".ts"] });
+  expect(resolved.data["accept"]).toEqual([".png", ".txt", "text/plain"]);
   const most = await call("request_upload", { max_bytes: 10 ** 9 });
   expect(most.data).toMatchObject({ accept: bounds.accept, max_bytes: 1_000 });
   for (const wrong of ["video/mp4", "*/*", "text/*", ".exe"])
@@ -153,6 +156,25 @@ test("a model asks within the bounds of the author", async () => {
       isError: true,
       text: expect.stringMatching(/name a few media types/),
     });
+});
+
+test("a file with an extension that stands for what the author takes is received", async () => {
+  const { rpc } = await start({ accept: ["text/*"], maxBytes: 1_000 });
+  const client = await connectAnswerer({ era: "modern", fetch: rpc, token: "alice" });
+  const call = callsOf(client);
+  const { tools } = await client.listTools();
+  const { properties } = tools.find(({ name }) => name === "request_upload")!.inputSchema;
+  expect(properties).toMatchObject({
+    accept: { description: "Some of text/*" },
+    max_bytes: { description: "At most 1000" },
+  });
+  const { data } = await call("request_upload", { accept: [".md"] });
+  expect(data["accept"]).toEqual([".md"]);
+  const notes = { method: "PUT", body: "# Notes\n" };
+  expect((await fetch(`${data["upload_url"]}notes.pdf`, notes)).status).toBe(415);
+  expect((await fetch(`${data["upload_url"]}notes.md`, notes)).status).toBe(201);
+  const { data: received } = await call("check_upload", { upload_id: data["upload_id"] });
+  expect(received).toMatchObject({ name: "notes.md", mime_type: "text/plain" });
 });
 
 test("the tools say what they do, by the names that the author gives", async () => {

@@ -31,7 +31,7 @@ export function createProgram(signal: AbortSignal): Command {
 
   const program = new Command("sluice")
     .description(
-      "Large MCP resources as plain bytes: serve a folder, list a server, download, upload.",
+      "Give any file of an MCP server to any host, and take one: serve a folder, list, download, upload.",
     )
     .version(version)
     .addHelpText("after", `\n${examples}\n\nExit codes:\n${formatExitCodes()}`);
@@ -62,8 +62,14 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--keys <file>", "seal URLs with the keys of this file, which may be rotated meanwhile")
     .option("--ws", "take WebSockets at the same address, too")
     .option("--no-tools", "leave out the tools that list, read and link files")
-    .option("--save-to <folder>", "let models save files into this folder, with the tool save_to")
-    .option("--uploads <folder>", "let clients put files into this folder")
+    .option(
+      "--save-to <folder>",
+      "let models save files into this folder, with the tool save_to; made where it is missing",
+    )
+    .option(
+      "--uploads <folder>",
+      "let clients put files into this folder; made where it is missing",
+    )
     .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", parseSize)
     .option("--print-config", "print what to write into the settings of MCP hosts, and end")
     .addHelpText("after", `\n${serveLimitsText}`)

@@ -1,13 +1,15 @@
 import { once } from "node:events";
-import { stat } from "node:fs/promises";
+import { existsSync } from "node:fs";
 import type { Server } from "node:http";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { protect, type StorageBackend } from "@sluice/storage";
 import { drainServer } from "@sluice/transport-http/node";
 import { claudeCodeLine, formatHostConfig } from "../hosts/host-config.ts";
+import { runningFile } from "../hosts/start-command.ts";
 import { fault } from "../outcome/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
+import { ensureFolder, ensureNoFile, prepareFolder } from "../serve/prepare-folder.ts";
 import { createRefusalLog } from "../serve/refusal-log.ts";
 import { createHttpSide, createSideHandler, type HttpSide } from "../serve/serve-http.ts";
 import { openKeys } from "../serve/serve-keys.ts";
@@ -15,6 +17,8 @@ import { checkServeOptions, defaultPort, type ServeOptions } from "../serve/serv
 import { serveClient } from "../serve/serve-stdio.ts";
 import { openTrail } from "../serve/serve-trail.ts";
 import { createServed, type Served } from "../serve/served.ts";
+import { tellListFaults } from "../storages/list-faults.ts";
+import { lookAtStorage } from "../storages/look-at-storage.ts";
 import { openStorage } from "../storages/open-storage.ts";
 import { parseStorageUrl } from "../storages/storage-url.ts";
 import { note, print } from "../terminal/print.ts";
@@ -26,12 +30,17 @@ const drainMs = { http: 10_000, stdio: 1_000 };
 /** `sluice serve`: an MCP server over the files of a folder or another storage, until `signal` or the end of stdin. */
 export async function serveCommand(source: string, options: ServeOptions): Promise<void> {
   checkServeOptions(options);
-  const { host, port, stdio = false, uploads, saveTo } = options;
-  for (const folder of [folderOf(source), uploads, saveTo])
-    if (folder !== undefined) await ensureFolder(folder);
-  if (options.printConfig) return print(formatHostConfig(source, options));
-  const storage = protect(await openStorage(source, process.env).catch(refuseSource));
+  const { host, port, stdio = false, signal } = options;
+  const folder = folderOf(source);
+  if (folder !== undefined) await ensureFolder(folder);
+  const isPrinting = options.printConfig === true;
+  for (const [target, mode] of targetFolders(options))
+    await (isPrinting ? ensureNoFile(target) : prepareFolder(target, mode));
+  if (isPrinting) return print(formatHostConfig(source, options, await runningFile()));
+  const backend = await openStorage(source, process.env).catch(refuseSource);
+  const storage = protect(tellListFaults(backend, note));
   try {
+    if (folder === undefined) await lookAtStorage({ source, backend, signal });
     const server = await listen(host, port ?? (stdio ? 0 : defaultPort));
     await serveFrom(server, { source, storage, options });
   } catch (error) {
@@ -42,6 +51,12 @@ export async function serveCommand(source: string, options: ServeOptions): Promi
   } finally {
     await storage.close?.();
   }
+}
+
+/** Folders that files come into, with the mode of one that has to be made: what users send is not for others. */
+function* targetFolders({ uploads, saveTo }: ServeOptions): Generator<[string, number]> {
+  if (uploads !== undefined) yield [uploads, 0o700];
+  if (saveTo !== undefined) yield [saveTo, 0o777];
 }
 
 /** What is wrong with a storage is said together with what to write or install. */
@@ -129,8 +144,19 @@ function noteStart({ source, options }: Serving, { served, trail, side }: Starte
   const { token, stdio, uri } = options;
   const folder = folderOf(source);
   const what = `Serving ${printable(folder === undefined ? source : resolve(folder))}`;
-  if (stdio) return note(`${what} over stdio; links lead to ${url}`);
-  note(`${what}${token === undefined ? "" : ", token needed"}`);
+  if (stdio) note(`${what} over stdio; links lead to ${url}`);
+  else note(`${what}${token === undefined ? "" : ", token needed"}`);
+  if (hasPackages(folder))
+    note(
+      "  node_modules is in it, and models list all of it: serve another folder to leave it out",
+    );
+  if (stdio) {
+    if (token !== undefined)
+      note(
+        "  --token and SLUICE_TOKEN have no effect: the program that started this is the only client",
+      );
+    return;
+  }
   if (trail && options.audit === undefined)
     note(`  audit trail: ${printable(trail.path)}; --no-audit keeps none`);
   if (side.hasListing) note(`  in a browser: ${new URL("/", url).href}`);
@@ -141,6 +167,10 @@ function noteStart({ source, options }: Serving, { served, trail, side }: Starte
   note("Ctrl-C ends it.");
 }
 
+function hasPackages(folder: string | undefined): boolean {
+  return folder !== undefined && existsSync(join(folder, "node_modules"));
+}
+
 /** Path of the folder that is served; `undefined` for another storage. */
 function folderOf(source: string): string | undefined {
   try {
@@ -149,10 +179,4 @@ function folderOf(source: string): string | undefined {
   } catch (error) {
     return refuseSource(error);
   }
-}
-
-async function ensureFolder(folder: string): Promise<void> {
-  const found = await stat(folder).catch(() => undefined);
-  if (!found?.isDirectory())
-    throw fault("invalid_argument", `${folder} is no folder`, "name one that exists");
 }

@@ -4,26 +4,25 @@ import { endpointOf } from "../serve/listen.ts";
 import { defaultPort, type ServeOptions } from "../serve/serve-options.ts";
 import { parseStorageUrl, plugins } from "../storages/storage-url.ts";
 import { shellText, tomlText } from "./quoting.ts";
+import { startCommandOf, type StartCommand } from "./start-command.ts";
 
 /** Name of the server in the settings of a host. */
 const name = "files";
 /** Variable that has the token; the token itself is never printed. */
 const tokenVariable = "SLUICE_TOKEN";
 
-/** The command that starts the server over stdio. */
-interface StdioCommand {
-  readonly command: string;
-  readonly args: readonly string[];
-}
-
 /** How a host reaches the server: by its URL, or by a command. */
 type Reach =
   | { readonly url: string; readonly isGuarded: boolean; readonly command?: never }
-  | (StdioCommand & { readonly url?: never });
+  | (StartCommand & { readonly url?: never });
 
-/** What to write into the settings of five hosts, for a server with these options. */
-export function formatHostConfig(source: string, options: ServeOptions): string {
-  const command = stdioCommand(source, options);
+/** What to write into the settings of five hosts, for a server with these options; `file` is the running program. */
+export function formatHostConfig(
+  source: string,
+  options: ServeOptions,
+  file: string | undefined,
+): string {
+  const command = stdioCommand(source, options, file);
   const reach = options.stdio ? command : httpReach(options);
   return [
     // its settings file takes commands only
@@ -46,20 +45,22 @@ function httpReach({ host, port = defaultPort, publicUrl, token }: ServeOptions)
 }
 
 /** Hosts start it in a folder of their own: every path is whole. */
-function stdioCommand(source: string, options: ServeOptions): StdioCommand {
+function stdioCommand(
+  source: string,
+  options: ServeOptions,
+  file: string | undefined,
+): StartCommand {
   const place = parseStorageUrl(source);
   const { uri, keys, audit, tools, uploads, maxUpload, saveTo } = options;
-  const program =
-    place.kind === "file"
-      ? ["-y", "sluice", "serve", resolve(place.root)]
-      : ["-y", "-p", "sluice", "-p", plugins[place.kind], "sluice", "serve", source];
-  const args = [...program, "--stdio"];
+  const isFolder = place.kind === "file";
+  const start = startCommandOf(file, isFolder ? [] : [plugins[place.kind]]);
+  const args = [...start.args, "serve", isFolder ? resolve(place.root) : source, "--stdio"];
   if (uri !== defaultUri) args.push("--uri", uri);
   for (const [option, path] of Object.entries({ keys, audit, uploads, "save-to": saveTo }))
     if (typeof path === "string") args.push(`--${option}`, resolve(path));
   if (maxUpload !== undefined) args.push("--max-upload", String(maxUpload));
   if (tools === false) args.push("--no-tools");
-  return { command: "npx", args };
+  return { command: start.command, args };
 }
 
 const defaultUri = "files://local/";
@@ -107,7 +108,7 @@ function codex(reach: Reach): string {
   return [`[mcp_servers.${name}]`, ...lines].join("\n");
 }
 
-function commandOf({ command, args }: StdioCommand): StdioCommand {
+function commandOf({ command, args }: StartCommand): StartCommand {
   return { command, args };
 }
 

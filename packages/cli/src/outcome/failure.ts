@@ -108,7 +108,12 @@ export function exitStatus(outcome: Outcome): number {
   return exitCodes[outcome].status;
 }
 
+/** Origin of an error that a server answered with. */
+export const answerOrigin = "server";
+
 function hintFor(error: SluiceError): string | undefined {
+  // its message ends with what to do, unless the server denied something
+  if (error.origin === answerOrigin && outcomes[error.code] !== "denied") return undefined;
   if (isCertificateFault(error)) return certificateHint;
   // what it says ends with what to do
   if (error.code === "protocol" && isTlsFault(error)) return undefined;

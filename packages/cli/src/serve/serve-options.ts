@@ -60,7 +60,7 @@ function ensureGuarded(options: ServeOptions): void {
   if (token === undefined && !allowAnonymous)
     throw fault(
       "invalid_argument",
-      `${host} would open the folder to other machines without authentication`,
+      `${isLoopbackHost(host) ? publicUrl : host} would open the folder to other machines without authentication`,
       "set SLUICE_TOKEN, or pass --allow-anonymous if every client may read it",
     );
   if (publicUrl === undefined)

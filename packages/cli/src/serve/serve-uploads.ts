@@ -1,12 +1,13 @@
 import type { CallToolResult, InputRequiredResult, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { FILE_KEYWORD } from "@sluice/core/wire";
 import type { Sluice } from "@sluice/server";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import type { SluiceHandler } from "@sluice/transport-http";
 import {
   createFileTransfer,
   createUploads,
+  fileInput,
+  openAiFileMeta,
   uploadIdInput,
   withUploads,
   type CloseUploadsOptions,
@@ -15,6 +16,7 @@ import {
   type Uploads,
 } from "@sluice/uploads";
 import { z } from "zod";
+import { formatBytes } from "../terminal/quantity.ts";
 import { uploadQuota } from "./serve-limits.ts";
 import { makeWaitingFolder } from "./waiting-folder.ts";
 
@@ -63,12 +65,13 @@ export async function createServedUploads(
           description:
             "Takes a file from the user into this server's folder; without `file` it asks for one.",
           inputSchema: z.object({
-            file: fileUri(maxBytes)
-              .describe("`data:` URI, or one of files/authorizeUpload")
+            file: fileInput(terms)
+              .describe("Leave it out: the answer says how the user sends the file")
               .optional(),
             upload_id: uploadIdInput().describe("From the answer upload_required"),
           }),
           annotations: { destructiveHint: false },
+          _meta: openAiFileMeta(["file"]),
         },
         async ({ file: argument, upload_id: uploadId }, ctx) => {
           const call = { mcp, ctx };
@@ -81,8 +84,10 @@ export async function createServedUploads(
           const { size, sha256 } = file;
           try {
             const name = await saveAs(target, file);
+            const taken = name === file.name ? "" : "; the name was taken";
+            const text = `Saved as ${name}, ${formatBytes(size)}${taken}`;
             return {
-              content: [{ type: "text", text: name }],
+              content: [{ type: "text", text }],
               structuredContent: { name, size, sha256 },
             };
           } finally {
@@ -123,11 +128,6 @@ function refusal(text: string): CallToolResult {
 }
 
 type TargetFolder = ReturnType<typeof createFsBackend>;
-
-/** What `fileInput` declares, without what hosts hand over: none does to a tool that does not ask for it, and models read it all. */
-function fileUri(maxSize: number): z.ZodString {
-  return z.string().meta({ format: "uri", [FILE_KEYWORD]: { maxSize } });
-}
 
 /** Saves a file under its name, with a number when that is taken. */
 async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string> {

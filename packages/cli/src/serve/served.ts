@@ -1,9 +1,10 @@
-import { McpServer } from "@modelcontextprotocol/server";
+import type { McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, type Principal } from "@sluice/core";
 import { createSluice, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
+import { BriefMcpServer } from "../hosts/brief-server.ts";
 import { version } from "../terminal/version.ts";
 import { createSaveTool } from "../save/save-tool.ts";
 import { serveLimits, serveState } from "./serve-limits.ts";
@@ -69,7 +70,7 @@ export async function createServed(
     sluice,
     uploads,
     create() {
-      const mcp = new McpServer({ name: "sluice", version });
+      const mcp = new BriefMcpServer({ name: "sluice", version });
       sluice.attach(mcp, definedMembers({ tools: tools || undefined }));
       attachSaveTool?.(mcp);
       return uploads?.attach(mcp) ?? mcp;

@@ -1,5 +1,7 @@
+import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
 import { SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
-import { causesOf } from "../outcome/failure.ts";
+import { errorTable, type Reason } from "@sluice/core/wire";
+import { answerOrigin, causesOf } from "../outcome/failure.ts";
 
 /** What a call to a server needs beside the call itself. */
 export interface ServerCall {
@@ -29,9 +31,34 @@ function sluiceErrorOf(server: string, error: unknown): SluiceError {
   const known =
     causesOf(error).find((cause) => SluiceError.is(cause)) ?? tlsFault("client", url, error);
   if (known) return known;
+  const answer = causesOf(error).find((cause) => cause instanceof ProtocolError);
+  // what knows no method of MCP may be another service that speaks JSON-RPC
+  if (answer && answer.code !== methodNotFound) return answeredError(server, answer);
   const [code, what] = describe(error, url);
   return new SluiceError(code, `${server} ${what}`, { cause: error });
 }
+
+const methodNotFound: number = ProtocolErrorCode.MethodNotFound;
+
+/** What a server answered, in its words: the cause is in its log. */
+function answeredError(server: string, answer: ProtocolError): SluiceError {
+  const text = answer.message.slice(0, mostText);
+  return new SluiceError(codeOf(answer), `${server} answered: ${text}; its log says why`, {
+    cause: answer,
+    origin: answerOrigin,
+  });
+}
+
+/** By `data.reason` of a server with Sluice, else by the number. */
+function codeOf({ code, data }: ProtocolError): SluiceErrorCode {
+  const { reason } = (data ?? {}) as { readonly reason?: unknown };
+  if (typeof reason === "string" && Object.hasOwn(errorTable, reason))
+    return errorTable[reason as Reason].code;
+  if (code === errorTable.not_found.legacy) return "not_found";
+  return code === errorTable.internal.modern ? "internal" : "protocol";
+}
+
+const mostText = 200;
 
 function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode, string] {
   const status = statusOf(error);
@@ -47,7 +74,7 @@ function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode,
   if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
     return ["timeout", "does not answer"];
   const message = error instanceof Error ? error.message : String(error);
-  return ["protocol", `does not speak MCP (${message.slice(0, 200)})`];
+  return ["protocol", `does not speak MCP (${message.slice(0, mostText)})`];
 }
 
 /** What comes of plain HTTP to a port that speaks TLS. */

@@ -2,7 +2,7 @@ import { isSameResource, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { callServer } from "./call-server.ts";
 import type { ServerConnection } from "./connect.ts";
-import { Advice, fault } from "../outcome/failure.ts";
+import { Advice, answerOrigin, fault } from "../outcome/failure.ts";
 import { listResources, resourcelessFault } from "./list-resources.ts";
 import { printable } from "../terminal/printable.ts";
 
@@ -42,11 +42,14 @@ export async function readResource(
   const name = JSON.stringify(uri);
   const reading = callServer(connection, () => client.readResource({ uri }, { signal }));
   const { contents } = await reading.catch((error: unknown) => {
-    if (!SluiceError.is(error) || error.code !== "protocol") throw error;
+    if (!SluiceError.is(error)) throw error;
+    const isAnswer = error.origin === answerOrigin;
+    if (!isAnswer && error.code !== "protocol") throw error;
     if (absentCodes.has((error.cause as { code?: unknown } | undefined)?.code))
       throw new SluiceError("not_found", `${server} has no resource ${name}`, { cause: error });
     const resourceless = resourcelessFault(connection);
     if (resourceless) throw resourceless;
+    if (isAnswer) throw error;
     throw new Advice(error, "only a server that streams gives what is larger than one message");
   });
   const [content, another] = contents;

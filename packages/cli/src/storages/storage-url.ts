@@ -22,7 +22,7 @@ export const plugins = {
 } as const;
 
 /** Where credentials come from instead. */
-const credentialSources: Readonly<Record<string, string>> = {
+export const credentialSources: Readonly<Record<string, string>> = {
   file: "a folder needs none",
   s3: "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or use a profile or role",
   azblob:

@@ -16,6 +16,7 @@ import { unanswered, withDeadline } from "../net/timeouts.ts";
 import {
   acceptUrl,
   ensureTrustedOrigins,
+  isLoopbackHttp,
   type AcceptedUrl,
   type UrlPolicy,
 } from "../trust/accept-url.ts";
@@ -79,9 +80,8 @@ function acceptForeign(
   base: URL | undefined,
 ): AcceptedUrl {
   // plain HTTP between loopback addresses is what an origin has to be trusted for
-  const loopback = trustedOrigins.find((origin) => origin.startsWith("http:"));
   const policy: UrlPolicy = {
-    endpoint: loopback === undefined ? undefined : new URL(loopback),
+    endpoint: trustedOrigins.map((origin) => new URL(origin)).find(isLoopbackHttp),
     trustedOrigins,
     redirects: "any-public-https",
   };

@@ -42,7 +42,7 @@ export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): Accepte
   if (hop.base?.protocol === "https:" && url.protocol !== "https:")
     throw refusal("leads from HTTPS to plain HTTP");
   const { endpoint } = policy;
-  if (url.protocol !== "https:" && !isLoopbackHttp(url, endpoint))
+  if (url.protocol !== "https:" && !(isLoopbackHttp(url) && isLoopbackHttp(endpoint)))
     throw refusal("is not HTTPS; plain HTTP works between loopback addresses only");
   if (url.origin === endpoint?.origin) return { url, standing: "own" };
   if (policy.trustedOrigins.some((trusted) => matchesOrigin(url, trusted)))
@@ -72,13 +72,9 @@ function parse(text: string, hop: UrlHop): URL {
 // no percent-encoded host, no user information, nothing that needs interpretation
 const plainAuthority = /^(?:https?:)?\/\/(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?]|$)/i;
 
-function isLoopbackHttp(url: URL, endpoint: URL | undefined): boolean {
-  return (
-    url.protocol === "http:" &&
-    endpoint?.protocol === "http:" &&
-    loopbackHosts.has(url.hostname) &&
-    loopbackHosts.has(endpoint.hostname)
-  );
+/** True for plain HTTP at an address of this machine. */
+export function isLoopbackHttp(url: URL | undefined): boolean {
+  return url?.protocol === "http:" && loopbackHosts.has(url.hostname);
 }
 
 const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);

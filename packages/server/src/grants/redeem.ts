@@ -11,6 +11,7 @@ import type { Reply } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import { providedTarget, redirectReply } from "../delivery/redirect-reply.ts";
 import type { Mounts, Place } from "../mounts/mounts.ts";
+import { linkRefusal } from "../links/link-refusal.ts";
 import type { Links, OpenLink } from "../links/links.ts";
 import { chooseVersion, ensurePinned, isOneVersion, type ChosenVersion } from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
@@ -23,7 +24,7 @@ export interface RedeemRequest extends Caller {
   /** Last path segment, as it was sent. */
   readonly token: string;
   /** Which kind of URL it was. Default: a download URL. */
-  readonly kind?: "link";
+  readonly kind?: "link" | undefined;
   /** Ends what storage is doing for it. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -61,10 +62,11 @@ export function createRedeem(options: RedeemOptions): Redeem {
   const { callers, audit, failures, resourceMetadataUrl, onError } = options;
 
   async function refuse(
-    { signal }: RedeemRequest,
+    request: RedeemRequest,
     { entry, address }: RedeemWork,
     error: unknown,
   ): Promise<Reply> {
+    const { signal, kind } = request;
     if (signal?.aborted) {
       entry.end("aborted");
       return problem(503);
@@ -73,7 +75,8 @@ export function createRedeem(options: RedeemOptions): Redeem {
     entry.end(outcome, { reason: reasonOf(error) });
     if (outcome === "failed") onError(error);
     const told = await failures.judge(error, address, signal);
-    return problemOf(told, resourceMetadataUrl);
+    const refusal = problemOf(told, resourceMetadataUrl);
+    return kind === "link" ? linkRefusal(refusal, request.header("accept")) : refusal;
   }
 
   return (request) => {
@@ -94,14 +97,20 @@ async function answer(
   request: RedeemRequest,
   { entry, address }: RedeemWork,
 ): Promise<Reply> {
-  const { usage, transfers, grants, mounts } = options;
-  const { grant, link } = await openGrant(options, request);
+  const { usage, transfers, grants, links, mounts } = options;
+  const { kind, token } = request;
+  let link: OpenLink | undefined;
+  const grant =
+    kind === "link"
+      ? (link = await links.open(token, Date.now()))
+      : await grants.open(token, Date.now());
   entry.facts.grant = grant.id;
   const place = mounts.named(grant.key);
   const { mount, key } = place;
   entry.facts.uri = mount.mapper.toUri(key);
 
-  const principal = link ? await minterOf(grants, link) : await holderOf(options, grant, request);
+  if (link) await grants.ensureSession(link);
+  const principal = grant.auth === "bound" ? await holderOf(options, grant, request) : link?.minter;
   const tag = tagOf(principal);
   entry.facts.principal = tag;
   await usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
@@ -154,29 +163,12 @@ async function sendElsewhere(
   return redirectReply(mount.mapper.toUri(key), url);
 }
 
-/** What a token permits; a link names its minter, too. */
-async function openGrant(
-  { grants, links }: RedeemOptions,
-  { token, kind }: RedeemRequest,
-): Promise<{ readonly grant: OpenGrant; readonly link?: OpenLink }> {
-  if (kind !== "link") return { grant: await grants.open(token, Date.now()) };
-  const link = await links.open(token, Date.now());
-  return { grant: link, link };
-}
-
-/** The principal that a link acts for, while its session lasts. */
-async function minterOf(grants: Grants, link: OpenLink): Promise<Principal | undefined> {
-  await grants.ensureSession(link);
-  return link.minter;
-}
-
-/** The principal of a bound grant, if it is the caller; none of a self-authenticating one. */
+/** The principal of a bound grant, if it is the caller. */
 async function holderOf(
   { callers, grants }: Pick<RedeemOptions, "callers" | "grants">,
   grant: OpenGrant,
   request: RedeemRequest,
-): Promise<Principal | undefined> {
-  if (grant.auth === "self") return undefined;
+): Promise<Principal> {
   const { principal } = await callers.identify(request);
   if (!principal)
     throw new SluiceError("unauthenticated", "sluice: redeem: a bound grant needs a principal");

@@ -90,7 +90,7 @@ export function byteHeaders({
         ? mimeType
         : "application/octet-stream",
     "Content-Disposition",
-    formatContentDisposition(resourceName(info.key), disposition),
+    formatContentDisposition(resourceName(info.key), isShown ? "inline" : "attachment"),
     RESOURCE_URI_HEADER,
     formatResourceUri(uri),
     "Accept-Ranges",

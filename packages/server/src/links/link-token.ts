@@ -35,7 +35,7 @@ interface LinkTokensOptions {
   readonly form: TokenForm;
 }
 
-/** Most characters of a text: a URL of 4 KiB passes every client and proxy. */
+/** Most bytes of a text: a URL of 4 KiB passes every client and proxy. */
 const maxText: Readonly<Record<TokenForm, number>> = { sealed: 2_900, stored: 16_384 };
 const secretLength = 24;
 
@@ -48,10 +48,10 @@ export function createLinkTokens({ keys, state, audience, form }: LinkTokensOpti
   const limit = maxText[form];
   return {
     async issue(text, terms) {
-      if (text.length > limit)
+      if (new TextEncoder().encode(text).length > limit)
         throw advised(
           "too_large",
-          `The claims of this principal fit into no link: at most ${limit} characters do`,
+          `The claims of this principal fit into no link: at most ${limit} bytes do`,
         );
       if (form === "sealed") return sealer.seal(text, [audience]);
       const token = encodeBase64Url(crypto.getRandomValues(new Uint8Array(secretLength)));

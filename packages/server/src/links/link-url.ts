@@ -1,12 +1,12 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { Caller } from "../access/principal.ts";
-import { ensureStreamScopes } from "../delivery/stream-scopes.ts";
 import type { Mounts } from "../mounts/mounts.ts";
 import { resourceName } from "../resources/resource-type.ts";
 import { toolFault } from "../sdk/advice.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
+import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
 import { ensureLinkRules, type LinkDisposition, type Links, type LinkUse } from "./links.ts";
 
@@ -53,7 +53,6 @@ interface LinkUrlOptions {
   readonly links: Links | undefined;
   /** Default of `use`. */
   readonly use: LinkUse | undefined;
-  readonly resourceMetadataUrl: string | undefined;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
   readonly isOursOn: (mcp: McpServer) => AnswersFor;
   readonly onError: (error: unknown) => void;
@@ -81,7 +80,7 @@ export function createLinkUrl(options: LinkUrlOptions): LinkUrl {
       return await calls.answer({ ...counted, mcp, ctx }, async (work) => {
         const isOurs = options.isOursOn(mcp);
         const ensureOurs = async (spelling: string): Promise<void> => {
-          await ensureStreamScopes({ mcp, ctx }, spelling, options.resourceMetadataUrl);
+          await ensureReadScopes(mcp, ctx, spelling);
           if (!(await isOurs(spelling, ctx)))
             throw new SluiceError("not_found", "sluice: url: read of this URI is not ours");
         };

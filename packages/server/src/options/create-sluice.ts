@@ -177,7 +177,6 @@ export function createSluice(options: SluiceOptions): Sluice {
     mounts,
     links: options.links && links,
     use: linkRules.use,
-    resourceMetadataUrl,
     isOursOn,
     onError,
   });
@@ -196,7 +195,8 @@ export function createSluice(options: SluiceOptions): Sluice {
       addressOf: callers.addressOf,
       async authorize({ name, ...asked }) {
         const { mount, key } = mounts.named(name);
-        return { key, storage: await mount.storages.authorize({ ...asked, key }) };
+        const uri = mount.mapper.toUri(key);
+        return { key, uri, storage: await mount.storages.authorize({ ...asked, key }) };
       },
       mint: grants.mint,
       mintLink: links.mint,

@@ -89,6 +89,8 @@ interface NamedAuthorization extends Omit<AuthorizationRequest, "key"> {
 /** What a principal may use of storage for one resource, and the key to use it with. */
 interface AuthorizedResource {
   readonly key: string;
+  /** URI of the resource, for records. */
+  readonly uri: string;
   readonly storage: AuthorizedStorage;
 }
 

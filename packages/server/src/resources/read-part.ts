@@ -3,7 +3,7 @@ import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { RedirectError } from "../provide/provider.ts";
 import type { ResourceMetadata } from "../metadata/resource-metadata.ts";
-import { advised } from "../sdk/advice.ts";
+import { advised, tooLargeToRead } from "../sdk/advice.ts";
 import { decodeContent, isCoded } from "./content-coding.ts";
 import { takeHead } from "./content-head.ts";
 import { openVersion, readFault } from "./open-version.ts";
@@ -277,22 +277,22 @@ async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint
   const { maxBytes } = request;
   const stored = range ? range.end - range.start : info.size;
   const promised = isCoded(info) ? undefined : stored;
-  await orDiscard(opened, () => ensureSmall(promised ?? 0, maxBytes));
+  await orDiscard(opened, () => {
+    if (promised !== undefined && promised > maxBytes) throw tooLarge(info, promised);
+  });
   await announce(opened, request, promised ?? maxBytes);
   const chunks: Uint8Array[] = [];
   let received = 0;
   // leaving the loop by an error cancels the body
   for await (const chunk of await decoded(opened)) {
     received += chunk.byteLength;
-    ensureSmall(received, maxBytes);
+    if (received > maxBytes) throw tooLarge(info);
     chunks.push(chunk);
   }
   return joined(chunks, received);
 }
 
-function ensureSmall(bytes: number, maxBytes: number): void {
-  if (bytes > maxBytes)
-    throw new SluiceError("too_large", `sluice: read: larger than ${maxBytes} bytes; stream it`, {
-      size: bytes,
-    });
+function tooLarge(info: ObjectInfo, size?: number): SluiceError {
+  const type = knownType(info);
+  return tooLargeToRead(size, type !== undefined && !isTextual(type));
 }

@@ -2,6 +2,16 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 const advice = new WeakMap<object, string>();
 
+/** Errors about resources that no tool reads as text. */
+const binaries = new WeakSet<object>();
+
+/** The error of a resource that is too large to read at once. `size` is in bytes, where it is known. */
+export function tooLargeToRead(size: number | undefined, isBinary: boolean): SluiceError {
+  const error = new SluiceError("too_large", "sluice: read: larger than maxReadBytes", { size });
+  if (isBinary) binaries.add(error);
+  return error;
+}
+
 /** Tools that a model may be told to call, by their names on a server. */
 export interface AdvisedTools {
   readonly read: string | undefined;
@@ -27,7 +37,9 @@ export function adviceOf(
   const size = error.size === undefined ? "" : `It has ${error.size} bytes: `;
   const { read, link } = tools ?? {};
   const ways = [
-    ...(read === undefined ? [] : [`call ${read} with a range, such as "lines 1-200"`]),
+    ...(read === undefined || binaries.has(error)
+      ? []
+      : [`call ${read} with a range, such as "lines 1-200"`]),
     ...(link === undefined ? [] : [`call ${link} for all of it`]),
   ];
   return size + (ways.join(", or ") || 'ask for a range, such as "bytes 0-65535", in _meta');

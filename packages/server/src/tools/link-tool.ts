@@ -1,5 +1,5 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
+import { definedMembers, sanitizeFileName } from "@sluice/core";
 import { z } from "zod";
 import type { ResourceUrl } from "../links/link-url.ts";
 import type { ToolParts, ToolPlace } from "./tool-parts.ts";
@@ -64,7 +64,7 @@ export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
   const times = use === "once" ? "once, " : "";
   const text =
     `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, no Authorization header:\n${url}\n` +
-    `curl -fLOJ '${url}'\n` +
+    `${curlLine(url, name)}\n` +
     "Your sandbox cannot reach that host? Allow it, or give the user the link.";
   return {
     content: [
@@ -87,4 +87,12 @@ export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
       ...definedMembers({ size, sha256 }),
     },
   };
+}
+
+/** `-OJ` replaces no file, and knows ASCII names alone: any other one is written out. */
+function curlLine(url: string, name: string): string {
+  const written = sanitizeFileName(name);
+  // signs that are not seen make no other name: that of a file of the reader, which -o would replace
+  if (/^[\x20-\x7e\p{Default_Ignorable_Code_Point}]*$/u.test(written)) return `curl -fLOJ '${url}'`;
+  return `curl -fL -o '${written.replaceAll("'", "'\\''")}' '${url}'`;
 }

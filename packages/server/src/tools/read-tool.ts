@@ -44,9 +44,9 @@ export function registerReadTool(
       if ("answer" in outcome) return outcome.answer;
       const { part, isMarked } = outcome;
       // a link is an operation of its own, with its own record
-      if (names.link !== undefined && part.known?.streamable !== false)
-        return binaryAnswer(part, await url(uri, { mcp, ctx }));
-      return linkOf(mounts, part, { uri, isMarked });
+      const isLinked = names.link !== undefined && part.known?.streamable !== false;
+      const link = isLinked ? await url(uri, { mcp, ctx }).catch(unlessAnonymous) : undefined;
+      return link ? binaryAnswer(part, link) : await linkOf(mounts, part, { uri, isMarked });
     } catch (error) {
       return toolRefusal(error, { uri, ctx, onError });
     }
@@ -57,6 +57,12 @@ export function registerReadTool(
 type ReadOutcome =
   | { readonly answer: CallToolResult }
   | { readonly part: ResourcePart; readonly isMarked: boolean };
+
+/** Callers without an identity may read where they get no links. */
+function unlessAnonymous(error: unknown): undefined {
+  if (SluiceError.is(error) && error.code === "unauthenticated") return undefined;
+  throw error;
+}
 
 /** Base URIs that the description names; the lists have the others. */
 const mostBases = 5;

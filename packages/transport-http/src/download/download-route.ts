@@ -1,4 +1,3 @@
-import { definedMembers } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { problem, type Reply } from "@sluice/server/transport";
 import { routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
@@ -15,7 +14,7 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
     return sluice.redeem({
       method,
       token,
-      ...definedMembers({ kind }),
+      kind,
       header: (name) => request.header(name),
       address: request.address,
       authInfo: request.authInfo,
@@ -24,16 +23,17 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
     });
   }
 
-  const streams = routesBelow(`${base}/streams/`, (token) => ({
+  const prefix = `${base}/streams/`;
+  const cors: CorsTerms = {
+    methods,
+    headers: `Authorization, ${rangeFields}, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id`,
+    public: (path) => sluice.host.isSelfAuthenticating(path.slice(prefix.length)),
+  };
+  const streams = routesBelow(prefix, (token) => ({
     kind: "stream",
     // most URLs are bound to a principal; what the others permit needs no caller that is known
     credential: "bearer",
-    cors: {
-      ...cors,
-      get public() {
-        return sluice.host.isSelfAuthenticating(token);
-      },
-    },
+    cors,
     answer: (request) => answer(request, token),
   }));
   const links = routesBelow(`${base}/d/`, (token) => ({
@@ -47,8 +47,4 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
 
 const methods = ["GET", "HEAD"] as const;
 const rangeFields = "Range, If-Range, If-None-Match, If-Modified-Since";
-const cors: CorsTerms = {
-  methods,
-  headers: `Authorization, ${rangeFields}, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id`,
-};
-const linkCors: CorsTerms = { methods, headers: rangeFields, public: true };
+const linkCors: CorsTerms = { methods, headers: rangeFields, public: () => true };

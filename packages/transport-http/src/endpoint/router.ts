@@ -33,8 +33,8 @@ export interface Route {
 
 /** What pages of allowed origins may send, and read of the answer. */
 export interface CorsTerms {
-  /** True where the URL is itself the permission: pages of every origin may use it, without credentials. Default false. */
-  readonly public?: boolean;
+  /** Whether the URL of a path is itself the permission: pages of every origin may use it, without credentials. Default: no. */
+  readonly public?: (path: string) => boolean;
   readonly methods: readonly string[];
   /** Value of `Access-Control-Allow-Headers`. */
   readonly headers: string;
@@ -119,7 +119,7 @@ export function admit(
   const route = router.routes(path);
   const terms = route?.cors;
   // asked only where a page sends the request: the answer may take opening a token
-  const isPublic = request.header("origin") !== undefined && terms?.public === true;
+  const isPublic = request.header("origin") !== undefined && terms?.public?.(path) === true;
   const wrongOrigin = isPublic ? undefined : gate.refuse(request);
   if (wrongOrigin) return { refusal: wrongOrigin };
   if (!route) return { refusal: problem(404) };

@@ -23,7 +23,7 @@ export interface PendingUpload {
   readonly uploadUrl?: string | undefined;
 }
 
-/** What an upload is asked for. Another principal, tool or question does not open it. */
+/** What an upload is asked for. Another principal or question does not open it; tools that ask the same are one. */
 export interface UploadPurpose {
   readonly principal: Principal | undefined;
   /** In whose share of the state store it counts, as `Identity` says. */
@@ -97,7 +97,7 @@ export function questionContext({
 export function unknownUpload(): SluiceError {
   return uploadError(
     "not_found",
-    "no upload with this upload_id waits for this call: it was used, its time is over, or it belongs to other arguments; call the tool again without upload_id to get a new one",
+    "no upload with this upload_id waits for this call: it was used, its time is over, or it belongs to another question; call the tool again without upload_id to get a new one",
   );
 }
 

@@ -25,17 +25,38 @@ export interface RequiredUpload extends BegunUpload {
   readonly next: string;
 }
 
-/** The data of the answer. */
-interface RequiredContent {
+/** The data of an answer that asks for files: its `structuredContent`. */
+export interface UploadRequired {
   readonly status: "upload_required";
   readonly upload_id: string;
   readonly page_url: string;
+  /** Ends with a slash: the name of the file may stand behind it. Absent where a page alone can answer. */
   readonly upload_url?: string | undefined;
   readonly method?: "PUT" | undefined;
+  /** Most bytes of a file. */
   readonly max_bytes?: number | undefined;
   readonly accept?: readonly string[] | undefined;
   /** ISO 8601 date-time. */
   readonly expires_at: string;
+}
+
+const requiredContent = z.object({
+  status: z.literal("upload_required"),
+  upload_id: z.string(),
+  page_url: z.string(),
+  upload_url: z.string().optional(),
+  method: z.literal("PUT").optional(),
+  max_bytes: z.number().optional(),
+  accept: z.array(z.string()).optional(),
+  expires_at: z.string(),
+});
+
+/**
+ * The schema of the answer of a tool that asks for files. SDKs compare each answer with the `outputSchema` of its tool, so
+ * a tool that has one allows both: `z.union([report, uploadRequiredOutput()])`.
+ */
+export function uploadRequiredOutput(): z.ZodType<UploadRequired> {
+  return requiredContent;
 }
 
 /** A tool's answer that asks for files: for a model that can ask its user, or run a command. */
@@ -44,13 +65,13 @@ export function uploadRequired(required: RequiredUpload): CallToolResult {
   const { uploadUrl, pageUrl, expiresAt } = upload;
   const [only, ...others] = Object.values(upload.slots);
   const terms = others.length === 0 ? only?.terms : undefined;
-  const content: RequiredContent = {
+  const content: UploadRequired = {
     status: "upload_required",
     upload_id: uploadId,
     page_url: pageUrl,
     expires_at: new Date(expiresAt).toISOString(),
     ...definedMembers({
-      upload_url: uploadUrl,
+      upload_url: uploadUrl === undefined ? undefined : withSlash(uploadUrl),
       method: uploadUrl === undefined ? undefined : ("PUT" as const),
       max_bytes: terms?.maxBytes,
       accept: terms && terms.accept.length > 0 ? terms.accept : undefined,
@@ -78,11 +99,16 @@ function textOf({ upload, message, stage, next }: RequiredUpload): string {
       ? []
       : [
           "Or, if the file is where you can run commands, without an Authorization header:",
-          // curl puts the name of the file behind the slash
-          `curl -fT FILE '${uploadUrl}/'`,
+          // says why a file is refused
+          `curl -sS --fail-with-body -T FILE '${withSlash(uploadUrl)}'`,
         ]),
     next,
   ].join("\n");
+}
+
+/** Behind the slash curl puts the name of the file. */
+function withSlash(url: string): string {
+  return `${url}/`;
 }
 
 const stages: Readonly<Record<UploadStage, string>> = {

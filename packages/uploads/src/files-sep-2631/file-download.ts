@@ -10,22 +10,32 @@ import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
   type FileValue,
+  type RevisionKind,
 } from "@sluice/core/wire";
-import type { Host } from "@sluice/server/transport";
+import { tagOf, type AuditEntry, type Host } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
+import { codeOf } from "../slots/upload-error.ts";
 import { formatDigest } from "./file-digest.ts";
 import type { FileUris } from "./file-uri.ts";
 
 /** The Sluice that has the resources, and the URIs that name them. */
 interface ServedFiles {
-  readonly host: Pick<Host, "nameOf" | "authorize" | "mintLink">;
+  readonly host: Pick<Host, "nameOf" | "authorize">;
   readonly uris: FileUris;
+}
+
+/** The same, and what makes, counts and records links. */
+interface LinkedFiles extends ServedFiles {
+  readonly host: Pick<Host, "nameOf" | "authorize" | "mintLink" | "beginAudit" | "usage">;
 }
 
 /** The caller, and the owner of its files. */
 export interface DownloadCaller {
   readonly identity: Awaited<ReturnType<Host["identify"]>>;
   readonly owner: Principal | undefined;
+  /** Address of the client, where it is known. */
+  readonly address: string | undefined;
+  readonly era: RevisionKind;
   readonly signal: AbortSignal;
 }
 
@@ -60,21 +70,47 @@ interface AuthorizedDownload {
  * credentials, and it acts as the caller.
  */
 export async function authorizeDownload(
-  { host, uris }: ServedFiles,
+  files: LinkedFiles,
+  uri: string,
+  caller: DownloadCaller,
+): Promise<AuthorizedDownload> {
+  const { host } = files;
+  const { identity, address, era, signal } = caller;
+  const principal = tagOf(identity.principal);
+  const entry = host.beginAudit({ action: "link", mode: "link", era, address, principal });
+  try {
+    await host.usage.admit(principal, "request");
+    const authorized = await entry.run(() => linkTo(files, uri, caller, entry));
+    await entry.conclude("issued");
+    return authorized;
+  } catch (error) {
+    const reason = codeOf(error);
+    const isFault = reason === "internal" || reason === "unavailable";
+    entry.end(signal.aborted ? "aborted" : isFault ? "failed" : "denied", { reason });
+    throw error;
+  }
+}
+
+async function linkTo(
+  { host, uris }: LinkedFiles,
   uri: string,
   { identity, owner, signal }: DownloadCaller,
+  { facts }: AuditEntry,
 ): Promise<AuthorizedDownload> {
   const handle = await uris.parse(uri, owner);
   if (handle.kind !== "resource")
     throw new SluiceError("not_found", "files: what was uploaded is not there to be downloaded");
   const { key: name, etag, sha256, expiresAt } = handle;
   const { principal } = identity;
-  const { key, storage } = await host.authorize({ principal, name, action: "stream" });
+  const resource = await host.authorize({ principal, name, action: "stream" });
+  const { key, storage } = resource;
+  facts.uri = resource.uri;
   const info = await storage.describe(key, { signal });
   if (info.etag !== etag)
     throw new SluiceError("precondition_failed", "files: the file has changed since");
   const link = await host.mintLink(identity, { name, etag });
   if (!link) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
+  facts.grant = link.id;
   const until = new Date(link.expiresAt).toISOString();
   return {
     file: { ...describeFile(uri, info, { size: info.size, sha256 }), _meta: expiryMeta(expiresAt) },

@@ -4,7 +4,7 @@ import {
   type FileValue,
 } from "@sluice/core/wire";
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
-import { callerOf, callInV2, serverInV2 } from "@sluice/server/transport";
+import { callerOf, callInV2, revisionOf, serverInV2 } from "@sluice/server/transport";
 import { z } from "zod";
 import { userOf } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
@@ -62,9 +62,12 @@ export function createFileTransfer(
   ): Promise<T> {
     try {
       const { mcp, ctx } = callInV2(call);
-      const identity = await host.identify(callerOf(ctx, mcp));
+      const caller = callerOf(ctx, mcp);
+      const identity = await host.identify(caller);
       const { signal } = ctx.mcpReq;
-      return await work({ identity, owner: userOf(identity.principal), signal });
+      const owner = userOf(identity.principal);
+      const address = host.addressOf(caller);
+      return await work({ identity, owner, address, era: revisionOf(mcp), signal });
     } catch (error) {
       throw faultFor(error, host.onError);
     }
@@ -93,7 +96,11 @@ export function createFileTransfer(
     },
     open: (argument, terms, call) =>
       serve(call, ({ owner, signal }) =>
-        openInput({ slots, uris, trustedOrigins }, argument, { terms, owner, signal }),
+        openInput({ slots, uris, trustedOrigins, onError: host.onError }, argument, {
+          terms,
+          owner,
+          signal,
+        }),
       ),
     value: (resourceUri, call) =>
       serve(call, (caller) => valueOf({ host, uris }, resourceUri, caller)),

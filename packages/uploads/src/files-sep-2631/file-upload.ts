@@ -116,6 +116,8 @@ function digestIn({ algorithm, value }: { algorithm: string; value: string }): s
 
 /** Slots, and the URIs that name their files. */
 interface UploadedFiles {
+  /** Hears why a file that a host handed over could not be fetched. */
+  readonly onError: (error: unknown) => void;
   /** Origins that files of hosts may come from, beside those of the public internet. */
   readonly trustedOrigins: readonly string[];
   readonly slots: Pick<Slots, "keep" | "reopen" | "received" | "confirm" | "discard">;

@@ -40,9 +40,11 @@ export function createUploadRoutes(
   base: string,
 ): Routes {
   async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
-    const [token = "", part, ...more] = rest.split("/");
+    const [token = "", last, ...more] = rest.split("/");
+    // the URL that a model is given ends with a slash
+    const part = last === "" ? undefined : last;
     // `curl -T` puts the name of its file behind a slash; the steps of a file have its id there
-    const isNamed = request.method === "PUT" && part !== undefined && part !== "";
+    const isNamed = request.method === "PUT" && part !== undefined;
     const fileId = isNamed ? undefined : part;
     const allowed = fileId === undefined ? slotMethods : fileMethods;
     if (!allowed.includes(request.method))
@@ -111,20 +113,20 @@ export function createUploadRoutes(
     kind: "slot",
     // the path itself says so: no look at the store before the limits of the route
     credential: "url",
-    cors: { ...slotCors, public: true },
+    cors: shortCors,
     answer: (request) => requests.track(answer(request, { path: shortSlotsPath, rest })),
   }));
-  const sealedAt = routesBelow(`${base}${slotsPath}`, (rest) => ({
+  const prefix = `${base}${slotsPath}`;
+  const sealedCors: CorsTerms = {
+    ...slotCors,
+    public: (path) => isSelfAuthenticating(tokens, path.slice(prefix.length)),
+  };
+  const sealedAt = routesBelow(prefix, (rest) => ({
     kind: "slot",
     get credential() {
       return isSelfAuthenticating(tokens, rest) ? "url" : "bearer";
     },
-    cors: {
-      ...slotCors,
-      get public() {
-        return isSelfAuthenticating(tokens, rest);
-      },
-    },
+    cors: sealedCors,
     answer: (request) => requests.track(answer(request, { path: slotsPath, rest })),
   }));
   return (path) => shortAt(path) ?? sealedAt(path);
@@ -207,6 +209,7 @@ const slotCors: CorsTerms = {
   exposed: "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit",
   options: ["Accept-Patch", PARTIAL_UPLOAD_TYPE],
 };
+const shortCors: CorsTerms = { ...slotCors, public: () => true };
 
 function unknown(): SluiceError {
   return uploadError("not_found", "there is no such upload");

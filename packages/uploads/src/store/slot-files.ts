@@ -175,5 +175,6 @@ function noMoreFiles(isConfirmed: boolean) {
 }
 
 function tooManyFiles(files: number) {
-  return uploadError("already_exists", `there are ${files} files already, which is the most`);
+  const what = files === 1 ? "there is one file" : `there are ${files} files`;
+  return uploadError("already_exists", `${what} already, which is the most`);
 }

@@ -3,8 +3,9 @@ import { definedMembers, isAccepted, SluiceError } from "@sluice/core";
 import type { AnyMcpServer } from "@sluice/server";
 import { serverInV2 } from "@sluice/server/transport";
 import { z } from "zod";
-import { uploadRequired } from "../ask/upload-required.ts";
+import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import type { Uploads } from "../slots/create-uploads.ts";
+import { typesOfName } from "../kind/type-names.ts";
 import { isAcceptEntry } from "../slots/slot-token.ts";
 import { detailOf, uploadError, uploadsOrigin } from "../slots/upload-error.ts";
 import type { CheckedUpload } from "./asked-uploads.ts";
@@ -35,9 +36,9 @@ export function attachUploadTools<Mcp extends AnyMcpServer>(
   const mcp = serverInV2(given);
   const { request = "request_upload", check = "check_upload", maxBytes, ttlMs } = options;
 
-  mcp.registerTool(request, requestTool(check), async (args, ctx) => {
+  mcp.registerTool(request, requestTool(check, options), async (args, ctx) => {
     try {
-      const accept = acceptWithin(options.accept ?? [], args.accept ?? []);
+      const accept = await acceptWithin(options.accept ?? [], args.accept ?? []);
       const most = leastOf(args.max_bytes, maxBytes);
       const field = {
         type: "file",
@@ -63,29 +64,20 @@ export function attachUploadTools<Mcp extends AnyMcpServer>(
   return given;
 }
 
-function requestTool(check: string) {
+const bytes = z.int().positive().optional();
+
+function requestTool(check: string, { accept = [], maxBytes }: UploadToolOptions) {
+  const types =
+    accept.length === 0 ? 'Such as "image/*" or ".pdf"' : `Some of ${accept.join(", ")}`;
   return {
     title: "Request a file from the user",
     description: `Asks for a file of the user: answers with a page to open and a curl line. When the file is there, ${check} gives its URI, for arguments of other tools that take a file.`,
     inputSchema: z.object({
       purpose: z.string().max(500).optional().describe("What the file is for; the user reads it"),
-      accept: z
-        .array(z.string().max(255))
-        .max(20)
-        .optional()
-        .describe('Such as "image/*" or ".pdf"'),
-      max_bytes: z.int().positive().optional(),
+      accept: z.array(z.string().max(255)).max(20).optional().describe(types),
+      max_bytes: maxBytes === undefined ? bytes : bytes.describe(`At most ${maxBytes}`),
     }),
-    outputSchema: z.object({
-      status: z.literal("upload_required"),
-      upload_id: z.string(),
-      page_url: z.string(),
-      upload_url: z.string().optional(),
-      method: z.literal("PUT").optional(),
-      max_bytes: z.number().optional(),
-      accept: z.array(z.string()).optional(),
-      expires_at: z.string(),
-    }),
+    outputSchema: uploadRequiredOutput(),
     annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
   };
 }
@@ -145,24 +137,37 @@ function answer(text: string, structuredContent: Record<string, unknown>): CallT
   return { content: [{ type: "text", text }], structuredContent };
 }
 
-/** What a model asks for, where its author allows it. Throws `invalid_argument` with what is allowed. */
-function acceptWithin(allowed: readonly string[], wanted: readonly string[]): readonly string[] {
+/**
+ * What a model asks for, where its author allows it: an extension that may mean more than that becomes the type that it may
+ * mean. Rejects with `invalid_argument` and what is allowed.
+ */
+async function acceptWithin(
+  allowed: readonly string[],
+  wanted: readonly string[],
+): Promise<readonly string[]> {
   if (wanted.length === 0) return allowed;
-  const isAllowed = (entry: string): boolean =>
-    allowed.includes(entry) ||
-    (!entry.startsWith(".") && isAccepted({ name: "", mimeType: entry }, allowed));
   const malformed = wanted.find((entry) => !isAcceptEntry(entry));
   if (malformed !== undefined || wanted.join().length > mostAccept)
     throw uploadError(
       "invalid_argument",
       "accept: name a few media types such as image/png, ranges such as image/*, or extensions such as .pdf",
     );
-  const wrong = wanted.find((entry) => allowed.length > 0 && !isAllowed(entry));
-  if (wrong === undefined) return wanted;
-  throw uploadError(
-    "invalid_argument",
-    `accept: ${JSON.stringify(wrong)} is not among what is taken here: ${allowed.join(", ")}`,
-  );
+  if (allowed.length === 0) return wanted;
+  // a large table, wanted only here
+  const { default: mime } = await import("mime");
+  const typeWithin = (entry: string): string => {
+    if (allowed.includes(entry)) return entry;
+    const types = entry.startsWith(".")
+      ? typesOfName(`x${entry}`, true, (extension) => mime.getType(extension))
+      : [entry];
+    const within = types.filter((mimeType) => isAccepted({ name: "", mimeType }, allowed));
+    if (within.length > 0) return within.length === types.length ? entry : within[0]!;
+    throw uploadError(
+      "invalid_argument",
+      `accept: ${JSON.stringify(entry)} is not among what is taken here: ${allowed.join(", ")}`,
+    );
+  };
+  return [...new Set(wanted.map(typeWithin))];
 }
 
 /** Most characters, which the token of a slot holds. */

@@ -1,0 +1,34 @@
+// The stores of the page about uploads on many processes: run by e2e/examples.test.ts.
+// #region shared
+import { once } from "node:events";
+import { createRedisStateStore, createRedisUploadStore } from "@sluice/state-redis";
+import { Redis } from "ioredis";
+import { createSluice, createUploads, type StorageBackend } from "sluice";
+
+const issuer = "https://id.example.com";
+
+/** What every process makes, of the same keys, Redis and storages. */
+export async function createShared(
+  redisPath: string,
+  keys: string,
+  { served, received }: Readonly<Record<"served" | "received", StorageBackend>>,
+) {
+  const redis = new Redis({ path: redisPath, enableOfflineQueue: false, socketTimeout: 5_000 });
+  await once(redis, "ready");
+  const sluice = createSluice({
+    storage: served,
+    baseUri: "files://demo/",
+    endpoint: "https://files.example.com/mcp",
+    keys,
+    state: createRedisStateStore({ redis }),
+    principal: ({ authInfo }) =>
+      authInfo && { issuer, subject: String(authInfo.extra?.sub), clientId: authInfo.clientId },
+  });
+  const uploads = createUploads(sluice, {
+    storage: received,
+    store: createRedisUploadStore({ redis }),
+    unscanned: "allow",
+  });
+  return { redis, sluice, uploads };
+}
+// #endregion

@@ -1,0 +1,55 @@
+// The server of the guide about hosts that start a command: run by e2e/examples.test.ts.
+// #region server
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { McpServer } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { composeHandler, createSluice, createUploads, uploadIdInput } from "sluice";
+import { createFsBackend, toNodeHandler } from "sluice/node";
+import { z } from "zod";
+
+const [, , files = "./files", inbox = "./uploads"] = process.argv;
+
+// messages use stdin and stdout; bytes go beside them over HTTP, on this machine alone
+const http = createServer();
+http.listen(Number(process.env.PORT ?? 0), "127.0.0.1");
+await once(http, "listening");
+const { port } = Object(http.address());
+
+const sluice = createSluice({
+  storage: createFsBackend({ root: files }),
+  baseUri: "files://demo/",
+  endpoint: `http://127.0.0.1:${port}/mcp`,
+  keys: "ephemeral", // links end with this process
+  links: {},
+  onWarning: () => {},
+});
+const uploads = createUploads(sluice, {
+  storage: createFsBackend({ root: inbox, writable: true }),
+  unscanned: "allow",
+});
+
+function createDemo() {
+  const mcp = new McpServer({ name: "demo", version: "1.0.0" });
+  const inputSchema = z.object({ upload_id: uploadIdInput() });
+  const config = { description: "Says how large a file of the user is", inputSchema };
+  mcp.registerTool("measure", config, async ({ upload_id: uploadId }, ctx) => {
+    const outcome = await uploads.requestFiles(ctx, {
+      mcp,
+      uploadId,
+      message: "Which file shall I measure?",
+      fields: { file: { type: "file", title: "File", maxBytes: 10_000_000 } },
+    });
+    if (outcome.action === "ask") return outcome.result; // the tool is called again
+    if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };
+    const { file } = outcome.files;
+    await file.remove();
+    return { content: [{ type: "text", text: `${file.name} has ${file.size} bytes.` }] };
+  });
+  return sluice.attach(mcp, { tools: true });
+}
+
+http.on("request", toNodeHandler(composeHandler({ sluice, uploads })));
+http.unref(); // the process ends when the host closes stdin
+serveStdio(createDemo);
+// #endregion

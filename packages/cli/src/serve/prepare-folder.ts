@@ -1,0 +1,44 @@
+import { mkdir, stat } from "node:fs/promises";
+import { resolve } from "node:path";
+import { errnoOf, fault } from "../outcome/failure.ts";
+import { note } from "../terminal/print.ts";
+import { printable } from "../terminal/printable.ts";
+
+/** Throws for a folder that is not there. */
+export async function ensureFolder(folder: string): Promise<void> {
+  if ((await kindOf(folder)) !== "folder")
+    throw fault("invalid_argument", `${folder} is no folder`, "name one that exists");
+}
+
+/** Throws for what is there and is no folder. */
+export async function ensureNoFile(folder: string): Promise<void> {
+  if ((await kindOf(folder)) === "other")
+    throw fault("invalid_argument", `${folder} is no folder`, "name another one");
+}
+
+/** Makes a folder that is not there, but none above it, and says so. `mode` is that of a new one. */
+export async function prepareFolder(folder: string, mode: number): Promise<void> {
+  await ensureNoFile(folder);
+  try {
+    await mkdir(folder, { mode });
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === "EEXIST") return;
+    throw fault(
+      "invalid_argument",
+      `${folder} is not there and cannot be made (${errno})`,
+      "make it, or name one that exists",
+    );
+  }
+  note(`Made ${printable(resolve(folder))}`);
+}
+
+async function kindOf(path: string): Promise<"folder" | "other" | undefined> {
+  try {
+    return (await stat(path)).isDirectory() ? "folder" : "other";
+  } catch (error) {
+    const errno = errnoOf(error);
+    // below a file there is never a folder
+    return errno === "ENOENT" ? undefined : "other";
+  }
+}

@@ -1,0 +1,73 @@
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { within } from "@sluice/core/async";
+import type { StorageBackend } from "@sluice/storage";
+import { fault } from "../outcome/failure.ts";
+import { note } from "../terminal/print.ts";
+import { printable } from "../terminal/printable.ts";
+import { credentialSources, parseStorageUrl, type StorageUrl } from "./storage-url.ts";
+
+/** What a server is about to serve. */
+interface LookedAt {
+  /** As the user named it. */
+  readonly source: string;
+  /** As the plugin made it: wrappers would try again. */
+  readonly backend: StorageBackend;
+  /** Default: 10 s. */
+  readonly timeoutMs?: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Asks a storage for one entry, so that wrong credentials, names and addresses show before a client comes. Throws what
+ * is wrong with what to do. A storage that asks for a pause is there, and a bucket or container that allows no lists may
+ * still give files.
+ */
+export async function lookAtStorage({
+  source,
+  backend,
+  timeoutMs = 10_000,
+  signal,
+}: LookedAt): Promise<void> {
+  const ended = new AbortController();
+  const options = { limit: 1, signal: AbortSignal.any([signal, ended.signal]) };
+  const expired = (): Error =>
+    new SluiceError("timeout", `${backend.name}: no answer in ${timeoutMs / 1_000} s`);
+  try {
+    await within(backend.list(options), { timeoutMs, expired, signal });
+  } catch (error) {
+    if (signal.aborted || !SluiceError.is(error)) throw error;
+    const { code, message } = error;
+    if (code === "throttled") return;
+    const { kind } = parseStorageUrl(source);
+    if (code !== "permission_denied" || kind === "graph")
+      throw fault(code, `${source}: ${message}`, adviceFor(kind, code));
+    note(
+      `${printable(source)} cannot be listed, only read by URI: ${printable(message)}; check the permissions of these credentials`,
+    );
+  } finally {
+    ended.abort();
+  }
+}
+
+function adviceFor(kind: Kind, code: SluiceErrorCode): string {
+  if (code === "unauthenticated") return credentialSources[kind] ?? names[kind];
+  const isName = code === "not_found" || code === "permission_denied";
+  return isName ? names[kind] : addresses[kind];
+}
+
+type Kind = StorageUrl["kind"];
+
+const names: Readonly<Record<Kind, string>> = {
+  file: "check the path",
+  s3: "check the name of the bucket, and region= and endpoint= in the URL",
+  azblob: "check the name of the container, and that it is in this account",
+  graph: "check the id of the drive, the path behind it, and the permissions of the token",
+};
+
+/** For a service that cannot be reached, and for answers that are not its own. */
+const addresses: Readonly<Record<Kind, string>> = {
+  file: "check the path",
+  s3: "check the network, and region= and endpoint= in the URL; without region= AWS_REGION counts",
+  azblob: "check the network, and the account in AZURE_STORAGE_ACCOUNT or the connection string",
+  graph: "check the network",
+};
