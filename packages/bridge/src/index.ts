@@ -30,3 +30,5 @@ export {
 export { spooledFetch } from "./spool/spooled-fetch.ts";
 export { spooledLines } from "./spool/spooled-lines.ts";
 export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";
+export { openFileTools, type FileTools, type FileToolsOptions } from "./tools/file-tools.ts";
+export type { FileServer } from "./tools/tool-context.ts";

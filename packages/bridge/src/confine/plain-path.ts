@@ -1,0 +1,17 @@
+import { localFileName, SluiceError } from "@sluice/core";
+
+/**
+ * The names in a relative path. Throws `invalid_argument` for one that leads out of its folder or into a hidden one, and
+ * for names that a file must not have.
+ */
+export function namesOf(path: string): readonly string[] {
+  const names = path.split("/");
+  const isPlain = names.every((name) => localFileName(name) === name);
+  if (isPlain && !path.includes("\\") && names.length <= mostNames) return names;
+  throw new SluiceError(
+    "invalid_argument",
+    "bridge: pass a path such as reports/2026.pdf: relative, without .., hidden names and special characters",
+  );
+}
+
+const mostNames = 16;
