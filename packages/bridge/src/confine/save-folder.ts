@@ -82,10 +82,7 @@ async function makeFolders(root: string, names: readonly string[]): Promise<void
 /** Throws `untrusted` when a part of the way to `path` is a link. */
 async function ensureInPlace(path: string): Promise<void> {
   if ((await realpath(path)) === path) return;
-  throw new SluiceError(
-    "untrusted",
-    "bridge: a part of that path is a link; pass another path",
-  );
+  throw new SluiceError("untrusted", "bridge: a part of that path is a link; pass another path");
 }
 
 function taken(key: string): SluiceError {

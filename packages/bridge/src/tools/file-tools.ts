@@ -18,7 +18,8 @@ import type { Upstream } from "../upstream/upstream.ts";
 import { declareFiles } from "./declare-files.ts";
 import { asksForFiles, createFileAnswers, type FileAnswers } from "./file-answers.ts";
 import { createOwnTools } from "./own-names.ts";
-import { saveForHost, type SavedResource, type SaveSettings } from "./save-resource.ts";
+import type { SavedResource, SaveSettings } from "./save-call.ts";
+import { saveForHost } from "./save-resource.ts";
 import { sendForHost, textOf, type SendSettings } from "./send-file.ts";
 import { toolCallOf, toolFault, toolResult, type ToolCall } from "./tool-answer.ts";
 import type { FileServer, ToolContext } from "./tool-context.ts";
@@ -113,8 +114,12 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     spooled,
     maxBytes: maxSaveBytes,
   };
+  const rewrite = (result: Members): Members => {
+    const response: JSONRPCMessage = { jsonrpc: "2.0", id: 0, result: { ...result } };
+    return membersOf((rewriteSpooled(response, spooled) as { readonly result: unknown }).result);
+  };
   const sendSettings: SendSettings | undefined = sendFolders &&
-    answers && { folders: sendFolders, answers, whileGiving: giving.whileGiving };
+    answers && { folders: sendFolders, answers, whileGiving: giving.whileGiving, rewrite };
 
   async function run(tool: ToolName, call: ToolCall): Promise<Members> {
     if (tool === "save_resource" && saveSettings) {

@@ -26,6 +26,8 @@ export interface SentFile {
 export interface SendSettings {
   readonly folders: SendFolders;
   readonly answers: FileAnswers;
+  /** A result with words in the place of strings that went to files. */
+  readonly rewrite: (result: Members) => Members;
   /** Runs `work` while requests of the server for files are answered with `file`. Tells how many were. */
   readonly whileGiving: <T>(
     file: SendableFile,
@@ -245,9 +247,13 @@ async function ensureAgreed({ call, context, file, taker }: Send, unasked: numbe
   throw new SluiceError("permission_denied", "bridge: the user declined; nothing was sent");
 }
 
-function callTool({ call, context, taker }: Send, args: Members, more: Members): Promise<Members> {
+async function callTool(
+  { call, context, settings, taker }: Send,
+  args: Members,
+  more: Members,
+): Promise<Members> {
   const params = { name: taker.tool, arguments: args, ...more };
-  return callServer(context.calls(), "tools/call", params, call.signal);
+  return settings.rewrite(await callServer(context.calls(), "tools/call", params, call.signal));
 }
 
 function progressOf({ call }: Send): (count: { sentBytes: number; totalBytes: number }) => void {

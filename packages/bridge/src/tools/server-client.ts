@@ -1,5 +1,4 @@
 import { withDownloads, SluiceError, type RequestingClient } from "@sluice/client";
-import { EXTENSION_ID } from "@sluice/core/wire";
 import type { BridgeCalls } from "../relay/hooks.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
 
@@ -46,17 +45,6 @@ export function createServerClient(calls: BridgeCalls, kind: "http" | "process")
       const own = loopbackOf(result["downloadUrl"]);
       if (own) await sendFrom(own, request, async () => {});
       return parse(schema, result);
-    },
-  };
-}
-
-/** A link as a resource that is streamed from it. Its origin is not the server's unless `endpoint` says so. */
-export function createLinkClient(link: string, endpoint: URL): RequestingClient {
-  return {
-    async request({ method, params }, schema) {
-      await sendFrom(endpoint, { jsonrpc: "2.0", id: 0, method, params }, async () => {});
-      const _meta = { [EXTENSION_ID]: { auth: "self" } };
-      return parse(schema, { uri: link, downloadUrl: link, _meta });
     },
   };
 }
