@@ -109,9 +109,9 @@ export async function handWritten(
   others: RequestListener = (_request, response) => void response.writeHead(404).end(),
 ): Promise<URL> {
   const url = await listening((request, response) => {
-    if (request.url !== "/mcp") return void others(request, response);
-    if (request.method !== "POST") return void response.writeHead(405).end();
-    void answerPost(request, response, answer);
+    if (request.url !== "/mcp") others(request, response);
+    else if (request.method === "POST") void answerPost(request, response, answer);
+    else response.writeHead(405).end();
   });
   return new URL("/mcp", url);
 }

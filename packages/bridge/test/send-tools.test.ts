@@ -36,7 +36,7 @@ for (const revision of ["legacy", "modern"] as const) {
     const url = await serveUploads(outside, inbox);
     const client = await hostOf(url, { saveTo: save, sendFrom: [send] }, revision);
     const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
-    expect(saved.facts).toMatchObject({ size: content.length, verified: "digest" });
+    expect(saved.facts).toMatchObject({ size: content.length, verified: "length" });
     expect(readFileSync(join(save, "big.bin")).equals(content)).toBe(true);
     const sent = await callTool(client, "send_file", { path: "in/my.txt" });
     expect(sent).toMatchObject({ isError: false, facts: { way: "uri", tool: "save_file" } });
@@ -44,7 +44,7 @@ for (const revision of ["legacy", "modern"] as const) {
   });
 }
 
-test("a Sluice server behind a process is streamed from and sent to at its loopback address", async () => {
+test("a Sluice server behind a process gives files by read and by its links, and gets one at its loopback address", async () => {
   const { save, send, outside } = makeFolders();
   const inbox = makeFolders().save;
   writeFileSync(join(outside, "big.bin"), content);
@@ -55,7 +55,13 @@ test("a Sluice server behind a process is streamed from and sent to at its loopb
     { saveTo: save, sendFrom: [send] },
   );
   const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
-  expect(saved.facts).toMatchObject({ size: content.length, verified: "digest" });
+  expect(saved.facts).toMatchObject({ size: content.length, verified: "none" });
+  const { facts } = await callTool(client, "get_download_link", { uri: "files://local/big.bin" });
+  const link = { uri: facts["download_url"], path: "linked.bin" };
+  expect((await callTool(client, "save_resource", link)).facts).toMatchObject({
+    verified: "length",
+  });
+  expect(readFileSync(join(save, "linked.bin")).equals(content)).toBe(true);
   const sent = await callTool(client, "send_file", { path: "my.txt" });
   expect(sent).toMatchObject({ isError: false, facts: { way: "uri" } });
   expect(readFileSync(join(inbox, "my.txt")).equals(content)).toBe(true);
@@ -251,7 +257,7 @@ function asking(url: URL, when: "call" | "start") {
       const m = JSON.parse(line);
       if (m.method === "initialize") say({ id: m.id, result: {
         protocolVersion: m.params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "asking", version: "1" } } });
-      else if (m.method === "notifications/initialized") ${when === "start" ? "ask()" : "{}"};
+      else if (m.method === "notifications/initialized") { ${when === "start" ? "ask();" : ""} }
       else if (m.method === "tools/list") say({ id: m.id, result: { tools: [{ name: "take", inputSchema: { type: "object" } }] } });
       else if (m.method === "tools/call") { call = m.id; ask(); }
       else if (m.id === "q") {

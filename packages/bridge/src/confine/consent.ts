@@ -16,7 +16,7 @@ export class QuestionInResult extends Error {
 }
 
 /** A form with one field. */
-export interface HostQuestion {
+interface HostQuestion {
   readonly message: string;
   readonly field: string;
   /** JSON Schema of the field. */
@@ -34,7 +34,7 @@ export interface HostQuestions {
 }
 
 /** What a question for a yes comes with. */
-export interface AgreeOptions {
+interface AgreeOptions {
   readonly signal: AbortSignal;
   /** What to do where the host cannot ask. */
   readonly advice: string;
@@ -51,15 +51,6 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
     return "form" in elicitation || Object.keys(elicitation).length === 0;
   };
 
-  const ask = (question: HostQuestion): Members => ({
-    message: question.message,
-    requestedSchema: {
-      type: "object",
-      properties: { [question.field]: question.schema },
-      required: [question.field],
-    },
-  });
-
   function answerIn(request: JSONRPCRequest, message: string): unknown {
     const { requestState, inputResponses } = membersOf(request.params);
     const state = typeof requestState === "string" ? requestState : "";
@@ -75,13 +66,13 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
     for (const oldest of open.keys()) if (open.size > mostOpen) open.delete(oldest);
     throw new QuestionInResult({
       resultType: "input_required",
-      inputRequests: { agree: { method: "elicitation/create", params: ask(question) } },
+      inputRequests: { agree: { method: "elicitation/create", params: formOf(question) } },
       requestState: state,
     });
   }
 
   async function fill(question: HostQuestion, signal?: AbortSignal): Promise<unknown> {
-    const { result } = await calls().askHost("elicitation/create", ask(question), signal);
+    const { result } = await calls().askHost("elicitation/create", formOf(question), signal);
     return valueIn(result, question.field);
   }
 
@@ -108,4 +99,9 @@ const mostOpen = 64;
 function valueIn(answer: unknown, field: string): unknown {
   const { action, content } = membersOf(answer);
   return action === "accept" ? membersOf(content)[field] : undefined;
+}
+
+function formOf({ message, field, schema }: HostQuestion): Members {
+  const requestedSchema = { type: "object", properties: { [field]: schema }, required: [field] };
+  return { message, requestedSchema };
 }

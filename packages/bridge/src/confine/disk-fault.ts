@@ -1,11 +1,13 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 
-/** A fault of the file system, in words for a model. Anything else passes unchanged. */
-export function diskFault(error: unknown): unknown {
+/** A fault of the file system, in words for a model; `path` is the user's own. Anything else passes unchanged. */
+export function diskFault(error: unknown, path?: string): unknown {
   const { code } = (error ?? {}) as NodeJS.ErrnoException;
   if (code === undefined || SluiceError.is(error)) return error;
   const [ours, words] = rows[code] ?? ["unavailable", `the disk failed (${code})`];
-  return new SluiceError(ours, `bridge: ${words}`, { cause: error });
+  return new SluiceError(ours, `bridge: ${path === undefined ? "" : `${path}: `}${words}`, {
+    cause: error,
+  });
 }
 
 const denied: readonly [SluiceErrorCode, string] = ["permission_denied", "that is not permitted"];

@@ -1,4 +1,4 @@
-import { localFileName, SluiceError } from "@sluice/core";
+import { isPlainPath, SluiceError } from "@sluice/core";
 
 /**
  * The names in a relative path. Throws `invalid_argument` for one that leads out of its folder or into a hidden one, and
@@ -6,8 +6,7 @@ import { localFileName, SluiceError } from "@sluice/core";
  */
 export function namesOf(path: string): readonly string[] {
   const names = path.split("/");
-  const isPlain = names.every((name) => localFileName(name) === name);
-  if (isPlain && !path.includes("\\") && names.length <= mostNames) return names;
+  if (isPlainPath(path) && names.length <= mostNames) return names;
   throw new SluiceError(
     "invalid_argument",
     "bridge: pass a path such as reports/2026.pdf: relative, without .., hidden names and special characters",

@@ -6,7 +6,7 @@ import { diskFault } from "./disk-fault.ts";
 import { namesOf } from "./plain-path.ts";
 
 /** Where a file is to be saved. */
-export interface SavePlace {
+interface SavePlace {
   /** Absolute. */
   readonly path: string;
   /** Relative to the folder, with `/`. */
@@ -27,7 +27,7 @@ export interface SaveFolder {
 }
 
 /** What a copy has to keep to. */
-export interface WriteTerms {
+interface WriteTerms {
   readonly size: number;
   readonly signal: AbortSignal;
 }
@@ -35,7 +35,7 @@ export interface WriteTerms {
 /** Opens a folder for saving. Rejects with `not_found` when there is none. */
 export async function openSaveFolder(folder: string): Promise<SaveFolder> {
   const root = await realpath(folder).catch((error) => {
-    throw diskFault(error);
+    throw diskFault(error, folder);
   });
   if (!(await lstat(root)).isDirectory())
     throw new SluiceError("invalid_argument", "bridge: the place to save to is no folder");

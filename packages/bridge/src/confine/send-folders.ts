@@ -29,7 +29,7 @@ export async function openSendFolders(folders: readonly string[]): Promise<SendF
   const roots = await Promise.all(
     folders.map((folder) =>
       realpath(folder).catch((error) => {
-        throw diskFault(error);
+        throw diskFault(error, folder);
       }),
     ),
   );

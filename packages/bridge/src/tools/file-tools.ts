@@ -4,11 +4,12 @@ import { SluiceError, type FetchLike } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
 import { createHostQuestions, QuestionInResult } from "../confine/consent.ts";
+import { createNamedLoopback } from "../confine/named-loopback.ts";
 import { openSaveFolder } from "../confine/save-folder.ts";
 import { openSendFolders, type SendableFile } from "../confine/send-folders.ts";
 import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
 import { isCall, membersOf, type Answer, type Members } from "../relay/messages.ts";
-import { openSpoolFolder, type SpoolFolder } from "../spool/files/spool-folder.ts";
+import { openSpoolFolder } from "../spool/files/spool-folder.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
 import { rewriteSpooled } from "../spool/rewrite-spooled.ts";
 import { spooledFetch } from "../spool/spooled-fetch.ts";
@@ -17,9 +18,11 @@ import type { SpooledString } from "../spool/spooled-string.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import { declareFiles } from "./declare-files.ts";
 import { asksForFiles, createFileAnswers, type FileAnswers } from "./file-answers.ts";
+import { createGiving } from "./giving.ts";
 import { createOwnTools } from "./own-names.ts";
 import type { SavedResource, SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
+import { listResult, mostListed, savedResult } from "./saved-list.ts";
 import { sendForHost, textOf, type SendSettings } from "./send-file.ts";
 import { toolCallOf, toolFault, toolResult, type ToolCall } from "./tool-answer.ts";
 import type { FileServer, ToolContext } from "./tool-context.ts";
@@ -92,6 +95,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     trustedOrigins,
     questions: createHostQuestions(calls),
     agreedBytes: options.agreedBytes,
+    loopback: createNamedLoopback(trustedOrigins),
     streams: () => streams,
   };
   const answers = sendFolders && createFileAnswers(context, sendFolders);
@@ -133,8 +137,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
       throw new SluiceError("unsupported", "bridge: no folder to send from is named");
     const { result, ...sent } = await sendForHost(call, context, sendSettings);
     const text = `Sent ${sent.name}, ${sent.size} bytes, to ${sent.tool}. It said:\n${textOf(result)}`;
-    const answer = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
-    return result["isError"] === true ? { ...answer, isError: true } : answer;
+    const said = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
+    return result["isError"] === true ? { ...said, isError: true } : said;
   }
 
   async function request(message: JSONRPCRequest, signal: AbortSignal) {
@@ -151,6 +155,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
 
   async function answer(asked: JSONRPCRequest, given: JSONRPCResponse): Promise<JSONRPCResponse> {
     const response = rewriteSpooled(given, spooled) as JSONRPCResponse;
+    if (asked.method === "tools/call" && server.kind === "process" && "result" in response)
+      context.loopback.learn(membersOf(response.result));
     if (asked.method === "tools/list") return own.addTo(asked, response);
     if (asked.method !== "initialize" && asked.method !== "server/discover") return response;
     if (!("result" in response)) return response;
@@ -160,17 +166,13 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     return { ...response, result: { ...result, capabilities: { tools: {}, ...capabilities } } };
   }
 
-  async function serverRequest({
-    method,
-    params,
-    ...rest
-  }: JSONRPCRequest): Promise<Answer | undefined> {
+  async function serverRequest(asked: JSONRPCRequest): Promise<Answer | undefined> {
+    const { method, params } = asked;
     if (!answers || !asksForFiles(method, params)) return undefined;
     const { elicitation } = calls().hostCapabilities;
     const isOfHost = "binary" in membersOf(elicitation);
     const file = giving.current();
-    if (!file)
-      return isOfHost ? undefined : answers.askUser({ method, params, ...rest } as JSONRPCRequest);
+    if (!file) return isOfHost ? undefined : answers.askUser(asked);
     return giveFile(answers, params, file);
   }
 
@@ -200,69 +202,5 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
       ),
     hooks: { start: (given) => void (relay = given), request, answer, serverRequest },
     close: async () => spoolFolder?.close(),
-  };
-}
-
-const mostListed = 1_000;
-
-function savedResult({ path, size, sha256, verified, resumedBytes }: SavedResource): Members {
-  const facts = { path, size, sha256, verified, resumed_bytes: resumedBytes };
-  return toolResult(`Saved to ${path}, ${size} bytes, sha-256 ${sha256}`, facts);
-}
-
-async function listResult(
-  saves: readonly SavedResource[],
-  spoolFolder: SpoolFolder | undefined,
-): Promise<Members> {
-  const results = (await spoolFolder?.list()) ?? [];
-  const files = [
-    ...saves.map(({ path, size }) => ({ path, size, kind: "saved" })),
-    ...results.slice(-mostListed).map(({ path, bytes }) => ({ path, size: bytes, kind: "result" })),
-  ];
-  const lines = files.map(({ path, size }) => `${path} (${size} bytes)`);
-  return toolResult(lines.length === 0 ? "No file was saved." : lines.join("\n"), { files });
-}
-
-interface Giving extends Pick<SendSettings, "whileGiving"> {
-  current(): SendableFile | undefined;
-  signal(): AbortSignal;
-  fail(error: unknown): void;
-}
-
-/** The one file that requests of the server are answered with: calls wait for each other. */
-function createGiving(): Giving {
-  let file: SendableFile | undefined;
-  let given = 0;
-  let fault: { readonly error: unknown } | undefined;
-  let end = new AbortController();
-  let last: Promise<unknown> = Promise.resolve();
-
-  async function give<T>(next: SendableFile, work: () => Promise<T>) {
-    file = next;
-    given = 0;
-    fault = undefined;
-    end = new AbortController();
-    try {
-      const value = await work();
-      if (fault) throw (fault as { readonly error: unknown }).error;
-      return { value, given };
-    } finally {
-      file = undefined;
-      end.abort(new SluiceError("interrupted", "bridge: the call is over"));
-    }
-  }
-
-  return {
-    current() {
-      if (file) given += 1;
-      return file;
-    },
-    signal: () => end.signal,
-    fail: (error) => void (fault = { error }),
-    whileGiving(next, work) {
-      const turn = last.then(() => give(next, work));
-      last = turn.catch(() => {});
-      return turn;
-    },
   };
 }

@@ -41,7 +41,7 @@ export async function saveForHost(
     if (stream) return saveStream(stream, save);
   }
   if (isLink) {
-    const endpoint = context.server.url ?? loopbackTrust(context);
+    const endpoint = context.server.url ?? context.loopback.endpointFor(uri);
     const stream = await streamLink(uri, {
       ...optionsOf(save),
       ...definedMembers({ endpoint }),
@@ -108,9 +108,3 @@ const otherAnswers: ReadonlySet<string> = new Set([
   "unavailable",
   "not_found",
 ]);
-
-/** Plain HTTP works between loopback addresses: the first that the user named stands for the endpoint. */
-function loopbackTrust({ trustedOrigins }: ToolContext): URL | undefined {
-  const found = trustedOrigins.find((origin) => origin.startsWith("http:"));
-  return found === undefined ? undefined : new URL(found);
-}

@@ -10,7 +10,7 @@ import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
 import { uploadAddressIn, type UploadAddress } from "./upload-address.ts";
 
 /** How a file reached a tool: by a URI in its argument, because it asked, at an address it gave, or as its argument. */
-export type SendWay = "uri" | "asked" | "url" | "base64";
+type SendWay = "uri" | "asked" | "url" | "base64";
 
 /** A file that a tool of the server got. */
 export interface SentFile {

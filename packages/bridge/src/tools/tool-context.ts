@@ -1,4 +1,5 @@
 import type { HostQuestions } from "../confine/consent.ts";
+import type { NamedLoopback } from "../confine/named-loopback.ts";
 import type { BridgeCalls } from "../relay/hooks.ts";
 
 /** The server that files come from and go to. */
@@ -19,6 +20,8 @@ export interface ToolContext {
   readonly trustedOrigins: readonly string[];
   /** Bytes up to which the user is not asked; undefined when the user did not say. */
   readonly agreedBytes: number | undefined;
+  /** What a process named on this machine. */
+  readonly loopback: NamedLoopback;
   /** True when the server declares `resources/stream`. */
   readonly streams: () => boolean;
 }

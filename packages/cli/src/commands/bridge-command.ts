@@ -1,4 +1,6 @@
-import { basename } from "node:path";
+import { mkdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, join } from "node:path";
 import {
   bridgeStateFolder,
   createHttpUpstream,
@@ -84,16 +86,23 @@ async function toolsFor(
 ): Promise<FileTools | undefined> {
   const { saveTo, sendFrom, inline, spool, maxSave, trust, yesBelow } = options;
   if (saveTo === undefined && sendFrom === undefined) return undefined;
+  const folder = saveTo === undefined ? undefined : fromHome(saveTo);
+  if (folder !== undefined) await mkdir(folder, { recursive: true }).catch(() => {});
   return openFileTools({
     server,
-    saveTo,
-    sendFrom,
+    saveTo: folder,
+    sendFrom: sendFrom?.map(fromHome),
     spool,
     inlineBytes: inline,
     maxSaveBytes: maxSave,
     trustedOrigins: trust,
     agreedBytes: yesBelow,
   });
+}
+
+/** No shell has read a path in a host's configuration. */
+function fromHome(path: string): string {
+  return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
 function httpUpstream(
