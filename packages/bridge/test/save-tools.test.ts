@@ -7,7 +7,8 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, inject, test } from "vitest";
@@ -352,4 +353,23 @@ test("a host that cannot ask is told of the flag", async () => {
   expect(said).toMatchObject({ isError: true, text: expect.stringContaining("--yes-below") });
   mkdirSync(join(save, "x"));
   expect(existsSync(join(save, "blob.bin"))).toBe(false);
+});
+
+test("a resource of the Everything server is saved as it is read", async () => {
+  const { save } = makeFolders();
+  const require = createRequire(import.meta.url);
+  const entry = require.resolve("@modelcontextprotocol/server-everything/package.json");
+  const args = [join(dirname(entry), "dist", "index.js"), "stdio"];
+  const client = await hostOf({ command: process.execPath, args }, { saveTo: save });
+  const { resources } = await client.listResources();
+  const [first] = resources;
+  const { contents } = await client.readResource({ uri: first!.uri });
+  const [content] = contents;
+  const whole =
+    "text" in content! ? Buffer.from(content.text) : Buffer.from(content!.blob, "base64");
+  const said = await callTool(client, "save_resource", { uri: first!.uri, path: "first.txt" });
+  expect(said).toMatchObject({ isError: false, facts: { size: whole.length } });
+  expect(readFileSync(join(save, "first.txt")).equals(whole)).toBe(true);
+  const { tools } = await client.listTools();
+  expect(tools.length).toBeGreaterThan(5);
 });

@@ -331,3 +331,43 @@ test("a server that asks on its own gets nothing", async () => {
   expect(got).toEqual([]);
   expect(readdirSync(save)).toEqual(["spooled"]);
 });
+
+test("a server of 2026-07-28 asks for a file in its result, and gets it in the next call", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const place = await uploadPlace();
+  const metas: Record<string, any>[] = [];
+  const url = await handWritten(({ method, params }) => {
+    const complete = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
+    if (method === "server/discover")
+      return {
+        result: { ...complete, supportedVersions: ["2026-07-28"], capabilities: { tools: {} } },
+      };
+    if (method === "tools/list")
+      return {
+        result: { ...complete, tools: [{ name: "take", inputSchema: { type: "object" } }] },
+      };
+    metas.push(params["_meta"]);
+    if (params["inputResponses"]) {
+      const text = `${params["requestState"]} ${JSON.stringify(params["inputResponses"].q)}`;
+      return { result: { resultType: "complete", content: [{ type: "text", text }] } };
+    }
+    const asked = {
+      mode: "binary",
+      message: "Your file",
+      requestedSchema: { type: "object", properties: { f: { type: "file" } } },
+      uploadEndpoints: { f: { url: place.url.href, uploadId: "u" } },
+    };
+    const inputRequests = { q: { method: "elicitation/create", params: asked } };
+    return { result: { resultType: "input_required", inputRequests, requestState: "s1" } };
+  });
+  const options = { sendFrom: [send], trustedOrigins: [place.url.origin] };
+  const client = await hostOf(url, options, "modern");
+  const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
+  expect(said).toMatchObject({ isError: false, facts: { way: "asked" } });
+  expect(said.text).toContain("s1");
+  expect(place.got).toHaveLength(1);
+  const capabilities = metas[0]!["io.modelcontextprotocol/clientCapabilities"];
+  expect(capabilities.elicitation).toMatchObject({ form: {}, binary: {} });
+  expect(metas[0]).not.toHaveProperty("dev.sluice/gives-file");
+});

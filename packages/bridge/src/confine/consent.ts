@@ -30,7 +30,7 @@ export interface HostQuestions {
   /** True when the user says yes. Rejects with `permission_denied` and `advice` where none can be asked. */
   agree(request: JSONRPCRequest, message: string, options: AgreeOptions): Promise<boolean>;
   /** The user's value; undefined where there is none. In revisions up to 2025-11-25 only. */
-  fill(question: HostQuestion, signal?: AbortSignal): Promise<unknown>;
+  askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown>;
 }
 
 /** What a question for a yes comes with. */
@@ -71,14 +71,14 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
     });
   }
 
-  async function fill(question: HostQuestion, signal?: AbortSignal): Promise<unknown> {
+  async function askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown> {
     const { result } = await calls().askHost("elicitation/create", formOf(question), signal);
     return valueIn(result, question.field);
   }
 
   return {
     isPossible,
-    fill,
+    askFor,
     async agree(request, message, { signal, advice }) {
       if (!isPossible())
         throw new SluiceError(
@@ -86,7 +86,7 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
           `bridge: ${message} The host cannot ask the user: ${advice}`,
         );
       const question = { message, field: "agree", schema: { type: "boolean", title: "Yes" } };
-      if (calls().hostRevision === "legacy") return (await fill(question, signal)) === true;
+      if (calls().hostRevision === "legacy") return (await askFor(question, signal)) === true;
       const answer = answerIn(request, message);
       if (answer === undefined) return askInResult(question);
       return valueIn(answer, "agree") === true;

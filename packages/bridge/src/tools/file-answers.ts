@@ -60,7 +60,7 @@ export function createFileAnswers(context: ToolContext, folders: SendFolders): F
       };
     const message = `${server.name} asks for a file: "${wordsOf(params)}". Which one below ${folders.roots.join(" or ")}?`;
     const schema = { type: "string", title: "Path", maxLength: 1_000 };
-    const path = await questions.fill({ message, field: "path", schema });
+    const path = await questions.askFor({ message, field: "path", schema });
     if (typeof path !== "string" || path === "") return { result: { action: "decline" } };
     try {
       const file = await folders.find(path);

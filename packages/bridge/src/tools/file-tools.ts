@@ -22,6 +22,7 @@ import { createGiving } from "./giving.ts";
 import { createOwnTools } from "./own-names.ts";
 import type { SavedResource, SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
+import { rewritingCalls } from "./rewriting-calls.ts";
 import { listResult, mostListed, savedResult } from "./saved-list.ts";
 import { sendForHost, textOf, type SendSettings } from "./send-file.ts";
 import { toolCallOf, toolFault, toolResult, type ToolCall } from "./tool-answer.ts";
@@ -118,12 +119,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     spooled,
     maxBytes: maxSaveBytes,
   };
-  const rewrite = (result: Members): Members => {
-    const response: JSONRPCMessage = { jsonrpc: "2.0", id: 0, result: { ...result } };
-    return membersOf((rewriteSpooled(response, spooled) as { readonly result: unknown }).result);
-  };
   const sendSettings: SendSettings | undefined = sendFolders &&
-    answers && { folders: sendFolders, answers, whileGiving: giving.whileGiving, rewrite };
+    answers && { folders: sendFolders, answers, whileGiving: giving.whileGiving };
 
   async function run(tool: ToolName, call: ToolCall): Promise<Members> {
     if (tool === "save_resource" && saveSettings) {
@@ -200,7 +197,12 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
       awaited.watch(upstream, (message: JSONRPCMessage) =>
         answers && isCall(message) ? declareFiles(message) : message,
       ),
-    hooks: { start: (given) => void (relay = given), request, answer, serverRequest },
+    hooks: {
+      start: (given) => void (relay = rewritingCalls(given, spooled)),
+      request,
+      answer,
+      serverRequest,
+    },
     close: async () => spoolFolder?.close(),
   };
 }

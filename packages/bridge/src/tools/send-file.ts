@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { encodeBase64, SluiceError } from "@sluice/core";
 import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
 import type { SendableFile, SendFolders } from "../confine/send-folders.ts";
@@ -26,8 +27,6 @@ export interface SentFile {
 export interface SendSettings {
   readonly folders: SendFolders;
   readonly answers: FileAnswers;
-  /** A result with words in the place of strings that went to files. */
-  readonly rewrite: (result: Members) => Members;
   /** Runs `work` while requests of the server for files are answered with `file`. Tells how many were. */
   readonly whileGiving: <T>(
     file: SendableFile,
@@ -222,8 +221,8 @@ async function sendInArgument(send: Send): Promise<SentFile> {
       `bridge: ${taker.tool} takes the file in its argument, which may have ${mostInlineBytes} bytes`,
     );
   await ensureAgreed(send, -1);
-  const bytes = await readFile(file.path);
-  if (bytes.length !== file.size)
+  const bytes = await readWhole(file);
+  if (!bytes)
     throw new SluiceError(
       "precondition_failed",
       "bridge: the file changed meanwhile; send it again",
@@ -234,6 +233,21 @@ async function sendInArgument(send: Send): Promise<SentFile> {
     {},
   );
   return sentAs(send, "base64", result);
+}
+
+/** The bytes of the file that was looked at; undefined when it is another one now. */
+async function readWhole({ path, size }: SendableFile): Promise<Uint8Array | undefined> {
+  // what became a pipe meanwhile must not make the open wait
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags).catch(() => undefined);
+  try {
+    const info = await handle?.stat();
+    if (!handle || !info?.isFile() || info.size !== size) return undefined;
+    const bytes = await handle.readFile();
+    return bytes.length === size ? bytes : undefined;
+  } finally {
+    await handle?.close();
+  }
 }
 
 const mostInlineBytes = 4 * 2 ** 20;
@@ -247,13 +261,9 @@ async function ensureAgreed({ call, context, file, taker }: Send, unasked: numbe
   throw new SluiceError("permission_denied", "bridge: the user declined; nothing was sent");
 }
 
-async function callTool(
-  { call, context, settings, taker }: Send,
-  args: Members,
-  more: Members,
-): Promise<Members> {
+function callTool({ call, context, taker }: Send, args: Members, more: Members): Promise<Members> {
   const params = { name: taker.tool, arguments: args, ...more };
-  return settings.rewrite(await callServer(context.calls(), "tools/call", params, call.signal));
+  return callServer(context.calls(), "tools/call", params, call.signal);
 }
 
 function progressOf({ call }: Send): (count: { sentBytes: number; totalBytes: number }) => void {
