@@ -1,4 +1,5 @@
 import { SluiceError } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
 import type { SendableFile } from "../confine/send-folders.ts";
 import { defer } from "../relay/deferred.ts";
 import type { SendSettings } from "./send-file.ts";
@@ -43,15 +44,16 @@ export function createGiving(): Giving {
     },
     signal: () => end.signal,
     fail: (error) => void (fault = { error }),
-    async whileGiving(next, work) {
+    async whileGiving(next, signal, work) {
       const before = last;
       const turn = defer<void>();
       last = turn.promise;
-      await before;
       try {
+        await abortable(before, signal);
         return await give(next, work);
       } finally {
-        turn.resolve();
+        // one that gave up must not let the next one in early
+        void before.then(() => turn.resolve());
       }
     },
   };

@@ -1,6 +1,6 @@
 import { constants } from "node:fs";
 import { open } from "node:fs/promises";
-import { encodeBase64, SluiceError } from "@sluice/core";
+import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
 import type { SendableFile, SendFolders } from "../confine/send-folders.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
@@ -30,6 +30,7 @@ export interface SendSettings {
   /** Runs `work` while requests of the server for files are answered with `file`. Tells how many were. */
   readonly whileGiving: <T>(
     file: SendableFile,
+    signal: AbortSignal,
     work: () => Promise<T>,
   ) => Promise<{ value: T; given: number }>;
 }
@@ -153,8 +154,11 @@ function isUntrusted(error: unknown): boolean {
 /** The tool asks the client for the file, or answers with an address for it. */
 async function sendWhenAsked(send: Send): Promise<SentFile> {
   const { settings, file, others, taker } = send;
-  const { value: result, given } = await settings.whileGiving(file, () => callAsking(send, others));
-  if (given > 0) return sentAs(send, "asked", result);
+  const { value, given } = await settings.whileGiving(file, send.call.signal, () =>
+    callAsking(send, others),
+  );
+  const { result } = value;
+  if (given + value.given > 0) return sentAs(send, "asked", result);
   const address = uploadAddressIn(result);
   if (!address)
     throw new SluiceError(
@@ -168,10 +172,14 @@ async function sendWhenAsked(send: Send): Promise<SentFile> {
 }
 
 /** Calls the tool and answers what it asks for in its results (2026-07-28). */
-async function callAsking(send: Send, args: Members): Promise<Members> {
+async function callAsking(
+  send: Send,
+  args: Members,
+): Promise<{ readonly result: Members; readonly given: number }> {
   const { call, settings, file } = send;
   const meta = { _meta: { [GIVES_FILE_META]: true } };
   let result = await callTool(send, args, meta);
+  let given = 0;
   for (let round = 0; result["resultType"] === "input_required"; round++) {
     const inputResponses: Record<string, unknown> = {};
     for (const [key, value] of Object.entries(membersOf(result["inputRequests"]))) {
@@ -181,14 +189,13 @@ async function callAsking(send: Send, args: Members): Promise<Members> {
           "unsupported",
           "bridge: the tool asks for more than a file; call it yourself",
         );
-      inputResponses[key] = await settings
-        .whileGiving(file, () => settings.answers.give(params, file, call.signal))
-        .then(({ value: answer }) => answer);
+      inputResponses[key] = await settings.answers.give(params, file, call.signal);
+      given += 1;
     }
     const { requestState } = result;
     result = await callTool(send, args, { ...meta, inputResponses, requestState });
   }
-  return result;
+  return { result, given };
 }
 
 const mostRounds = 5;
@@ -203,8 +210,7 @@ async function sendTo(address: UploadAddress, send: Send): Promise<void> {
     transport: "https",
     method,
     url,
-    headers,
-    ...(fields === undefined ? {} : { multipart: { fileField: "file", fields } }),
+    ...definedMembers({ headers, multipart: fields && { fileField: "file", fields } }),
     _meta: { [UPLOADS_EXTENSION_ID]: { auth: "self" } },
   };
   const client = { request: async () => ({ file: { uri: url }, upload }) };
