@@ -33,3 +33,5 @@ export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";
 export { diagnose, examine, type DiagnoseOptions, type Diagnosis } from "./doctor/diagnose.ts";
 export type { SeenServer } from "./doctor/evidence.ts";
 export type { Finding, FindingCause } from "./doctor/finding.ts";
+export { openFileTools, type FileTools, type FileToolsOptions } from "./tools/file-tools.ts";
+export type { FileServer } from "./tools/tool-context.ts";

@@ -4,3 +4,4 @@ export { createResourceCache, streamResource, type SavableStream } from "./save/
 export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
 export { saveBytes, type SaveBytesOptions } from "./save/save-bytes.ts";
 export type { SavedFile, SaveOptions } from "./save/save-resource.ts";
+export { streamLink, type LinkOptions } from "./save/stream-link.ts";

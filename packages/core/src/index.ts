@@ -37,7 +37,12 @@ export {
 } from "./headers/content-disposition.ts";
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
-export { fileNameFromUri, localFileName, sanitizeFileName } from "./headers/file-name.ts";
+export {
+  fileNameFromUri,
+  isPlainPath,
+  localFileName,
+  sanitizeFileName,
+} from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
 export type { FetchLike } from "./wire/mcp.ts";
 export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";

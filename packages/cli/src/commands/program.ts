@@ -84,6 +84,17 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<server...>", "URL of an MCP endpoint, or -- and the command of a stdio server")
     .option("--header <line>", "header of every request, as 'Name: value'", collect)
     .option("--no-browser", "do not sign in where the server asks for it")
+    .option("--save-to <folder>", "let models save files and large results into this folder")
+    .option("--send-from <folder>", "let models send files from this folder", collect)
+    .option("--inline <size>", "longest text or blob that is no file; default: 64K", parseSize)
+    .option("--no-spool", "leave large results as they are")
+    .option("--max-save <size>", "largest file to save: 500M, 20G, …; default: 10G", parseSize)
+    .option(
+      "--trust <origin>",
+      "origin that bytes may come from and go to besides the server's own",
+      collect,
+    )
+    .option("--yes-below <size>", "do not ask about files up to this size; default: 1G", parseSize)
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
       const { bridgeCommand } = await load(import("./bridge-command.ts"));

@@ -1,12 +1,11 @@
-import { localFileName, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { isPlainPath, localFileName, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 /** The key in the folder: the path that was asked for, and behind a slash at its end the resource's own name. */
 export function targetOf(path: string | undefined, key: string): string {
   const own = localFileName(key);
   if (path === undefined || path === "") return own;
   const whole = path.endsWith("/") ? path + own : path;
-  const isPlain = whole.split("/").every((name) => localFileName(name) === name);
-  if (!isPlain || whole.includes("\\"))
+  if (!isPlainPath(whole))
     throw new PathError(
       "pass a path such as reports/2026.pdf: relative, without .., without hidden names and special characters",
       { cause: new SluiceError("invalid_argument", "save_to: the path is not plain") },

@@ -10,12 +10,13 @@ import { interceptFetch } from "./with-streaming.ts";
  *
  * Without an argument, bytes travel over Node's HTTP client with every check on addresses and
  * framing, and all other requests use the built-in fetch. A fetch of your own, for example one
- * that goes through a proxy, carries everything; the checks on addresses are its job then.
+ * that goes through a proxy, carries everything; the checks on addresses are its job then. With `bytes: "node"` it carries
+ * messages only, and bytes travel as they do without one.
  */
-export function withStreaming(fetch?: FetchLike): FetchLike {
-  return fetch
+export function withStreaming(fetch?: FetchLike, bytes?: "fetch" | "node"): FetchLike {
+  return fetch && bytes !== "node"
     ? interceptFetch(fetch, createFetchExchange(fetch))
-    : interceptFetch(globalThis.fetch, httpExchange);
+    : interceptFetch(fetch ?? globalThis.fetch, httpExchange);
 }
 
 /**

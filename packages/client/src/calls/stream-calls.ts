@@ -32,6 +32,8 @@ export interface CallAnswer {
   readonly redirect?: Headers;
   /** The answer was neither bytes nor JSON-RPC. */
   readonly failure?: SluiceError;
+  /** The caller named the URL itself: what is behind it has no other name. */
+  readonly isLink?: boolean;
 }
 
 /** Key in a request's `_meta` that ties it to its call. The middleware takes it out before the wire. */

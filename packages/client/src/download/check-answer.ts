@@ -72,8 +72,8 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   const { uri, grant, target, demand, redirected = false } = expectation;
   const own = target === undefined || target.standing === "own";
   // the draft asks the header of the answer or of the redirect, not of what lies behind the redirect
-  const named = headers.has(RESOURCE_URI_HEADER);
-  if (named || (own && !redirected)) ensureNamed(uri, headers);
+  const named = !grant.isLink && headers.has(RESOURCE_URI_HEADER);
+  if (named || (own && !redirected && !grant.isLink)) ensureNamed(uri, headers);
   if (status !== 200 && status !== 206) throw broken(`sent bytes with HTTP ${status}`);
   if (framing === "close") throw broken("does not tell where the bytes end");
   const length = contentLength(headers);

@@ -29,4 +29,6 @@ export interface DownloadGrant {
   readonly exchange: Exchange;
   readonly scope: AddressScope;
   readonly policy: UrlPolicy;
+  /** The caller named the URL itself: an answer need not name the resource. */
+  readonly isLink: boolean;
 }

@@ -55,7 +55,7 @@ export async function fetchBytes(
       }
     }
     answer.body.cancel();
-    if (target.standing === "own" && headers.has(RESOURCE_URI_HEADER)) {
+    if (!grant.isLink && target.standing === "own" && headers.has(RESOURCE_URI_HEADER)) {
       ensureNamed(uri, headers);
       redirected = true;
     }

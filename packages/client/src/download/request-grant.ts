@@ -127,13 +127,14 @@ function sortAnswer(
     credentials,
     scope: answer ? scopeOfServer(answer.credentials.endpoint, answer.address) : "public",
     policy,
+    isLink: answer?.isLink === true,
   } as const;
   if (answer?.direct) return { ...base, ...sortDirect(uri, answer.direct, policy) };
   if (answer?.redirect) return { ...base, ...sortRedirect(uri, answer.redirect, policy) };
   return { ...base, ...sortResult(uri, result, policy) };
 }
 
-type Sorted = Omit<DownloadGrant, "exchange" | "credentials" | "scope" | "policy">;
+type Sorted = Omit<DownloadGrant, "exchange" | "credentials" | "scope" | "policy" | "isLink">;
 
 function sortDirect(uri: string, direct: HopAnswer, policy: UrlPolicy): Sorted {
   ensureNamed(uri, direct.headers);

@@ -42,6 +42,14 @@ export function localFileName(...names: readonly (string | undefined)[]): string
   return "download";
 }
 
+/**
+ * True for a relative path with `/` of names that {@link localFileName} leaves as they are: it leads neither out of its folder
+ * nor to a hidden file.
+ */
+export function isPlainPath(path: string): boolean {
+  return !path.includes("\\") && path.split("/").every((name) => localFileName(name) === name);
+}
+
 /** The last path segment of a URI, percent-decoded where it can be; `undefined` when there is none. */
 export function fileNameFromUri(uri: string): string | undefined {
   const path = uri.replace(/[?#].*$/s, "").replace(/^[a-z][a-z0-9+.-]*:(?:\/\/[^/]*)?/i, "");

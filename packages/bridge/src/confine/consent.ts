@@ -1,0 +1,107 @@
+import { randomUUID } from "node:crypto";
+import type { JSONRPCRequest } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import type { BridgeCalls } from "../relay/hooks.ts";
+import { membersOf, type Members } from "../relay/messages.ts";
+
+/** A host of 2026-07-28 takes the question in the result of its call, and calls again with the answer. */
+export class QuestionInResult extends Error {
+  override readonly name = "QuestionInResult";
+  readonly result: Members;
+
+  constructor(result: Members) {
+    super("the host is asked in a result");
+    this.result = result;
+  }
+}
+
+/** A form with one field. */
+interface HostQuestion {
+  readonly message: string;
+  readonly field: string;
+  /** JSON Schema of the field. */
+  readonly schema: Members;
+}
+
+/** Asks the user through the host's form elicitation. */
+export interface HostQuestions {
+  /** True when the host can show a form. */
+  readonly isPossible: () => boolean;
+  /** True when the user says yes. Rejects with `permission_denied` and `advice` where none can be asked. */
+  agree(request: JSONRPCRequest, message: string, options: AgreeOptions): Promise<boolean>;
+  /** The user's value; undefined where there is none. In revisions up to 2025-11-25 only. */
+  askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** What a question for a yes comes with. */
+interface AgreeOptions {
+  readonly signal: AbortSignal;
+  /** What to do where the host cannot ask. */
+  readonly advice: string;
+}
+
+/** Makes the questions of one bridge. */
+export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
+  /** Messages of open questions, by what a repeated call must say. */
+  const open = new Map<string, string>();
+
+  const isPossible = (): boolean => {
+    const { elicitation } = calls().hostCapabilities;
+    if (typeof elicitation !== "object" || elicitation === null) return false;
+    return "form" in elicitation || Object.keys(elicitation).length === 0;
+  };
+
+  function answerIn(request: JSONRPCRequest, message: string): unknown {
+    const { requestState, inputResponses } = membersOf(request.params);
+    const state = typeof requestState === "string" ? requestState : "";
+    if (open.get(state) !== message) return undefined;
+    open.delete(state);
+    return membersOf(inputResponses)["agree"];
+  }
+
+  function askInResult(question: HostQuestion): never {
+    const state = randomUUID();
+    open.set(state, question.message);
+    // a host that never comes back must not fill the memory
+    for (const oldest of open.keys()) if (open.size > mostOpen) open.delete(oldest);
+    throw new QuestionInResult({
+      resultType: "input_required",
+      inputRequests: { agree: { method: "elicitation/create", params: formOf(question) } },
+      requestState: state,
+    });
+  }
+
+  async function askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown> {
+    const { result } = await calls().askHost("elicitation/create", formOf(question), signal);
+    return valueIn(result, question.field);
+  }
+
+  return {
+    isPossible,
+    askFor,
+    async agree(request, message, { signal, advice }) {
+      if (!isPossible())
+        throw new SluiceError(
+          "permission_denied",
+          `bridge: ${message} The host cannot ask the user: ${advice}`,
+        );
+      const question = { message, field: "agree", schema: { type: "boolean", title: "Yes" } };
+      if (calls().hostRevision === "legacy") return (await askFor(question, signal)) === true;
+      const answer = answerIn(request, message);
+      if (answer === undefined) return askInResult(question);
+      return valueIn(answer, "agree") === true;
+    },
+  };
+}
+
+const mostOpen = 64;
+
+function valueIn(answer: unknown, field: string): unknown {
+  const { action, content } = membersOf(answer);
+  return action === "accept" ? membersOf(content)[field] : undefined;
+}
+
+function formOf({ message, field, schema }: HostQuestion): Members {
+  const requestedSchema = { type: "object", properties: { [field]: schema }, required: [field] };
+  return { message, requestedSchema };
+}

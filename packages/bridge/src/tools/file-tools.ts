@@ -1,0 +1,208 @@
+import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
+import { ensureTrustedOrigins, withStreaming } from "@sluice/client";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import { createAwaitedCalls } from "../confine/awaited-calls.ts";
+import { createHostQuestions, QuestionInResult } from "../confine/consent.ts";
+import { createNamedLoopback } from "../confine/named-loopback.ts";
+import { openSaveFolder } from "../confine/save-folder.ts";
+import { openSendFolders, type SendableFile } from "../confine/send-folders.ts";
+import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
+import { isCall, membersOf, type Answer, type Members } from "../relay/messages.ts";
+import { openSpoolFolder } from "../spool/files/spool-folder.ts";
+import type { SpoolLimits } from "../spool/message-spooler.ts";
+import { rewriteSpooled } from "../spool/rewrite-spooled.ts";
+import { spooledFetch } from "../spool/spooled-fetch.ts";
+import { spooledLines } from "../spool/spooled-lines.ts";
+import type { SpooledString } from "../spool/spooled-string.ts";
+import type { Upstream } from "../upstream/upstream.ts";
+import { declareFiles } from "./declare-files.ts";
+import { asksForFiles, createFileAnswers, type FileAnswers } from "./file-answers.ts";
+import { createGiving } from "./giving.ts";
+import { createOwnTools } from "./own-names.ts";
+import type { SavedResource, SaveSettings } from "./save-call.ts";
+import { saveForHost } from "./save-resource.ts";
+import { rewritingCalls } from "./rewriting-calls.ts";
+import { listResult, mostListed, savedResult } from "./saved-list.ts";
+import { sendForHost, textOf, type SendSettings } from "./send-file.ts";
+import { toolCallOf, toolFault, toolResult, type ToolCall } from "./tool-answer.ts";
+import type { FileServer, ToolContext } from "./tool-context.ts";
+import type { ToolName } from "./tool-shapes.ts";
+
+/** Options of {@link openFileTools}. */
+export interface FileToolsOptions {
+  readonly server: FileServer;
+  /** Folder that files are saved to. It must exist. Default: nothing is saved or spooled. */
+  readonly saveTo?: string | undefined;
+  /** Folders that files are sent from. They must exist. Default: none is sent. */
+  readonly sendFrom?: readonly string[] | undefined;
+  /** Longest string of an answer that the host gets itself, in bytes. Default: 64 KiB. */
+  readonly inlineBytes?: number | undefined;
+  /** Puts longer strings into files of the folder. Default: true. */
+  readonly spool?: boolean | undefined;
+  /** Largest file to save, and most bytes of all spooled ones. Default: 10 GiB. */
+  readonly maxSaveBytes?: number | undefined;
+  /** How long spooled files are kept, in milliseconds. Default: 7 days. */
+  readonly maxAgeMs?: number | undefined;
+  /** Origins beside the server's own that bytes may come from or go to. Default: none. */
+  readonly trustedOrigins?: readonly string[] | undefined;
+  /**
+   * Bytes of a file up to which the user is not asked. Default: 1 GiB; a file that goes in a message is asked for at any
+   * size.
+   */
+  readonly agreedBytes?: number | undefined;
+}
+
+/** What a bridge with tools for files is made of. */
+export interface FileTools {
+  /** For {@link HttpUpstreamOptions.wrapFetch}. */
+  readonly wrapFetch: (fetch: FetchLike) => FetchLike;
+  /** For {@link ProcessOptions.wrapOutput}. */
+  readonly wrapOutput: (output: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+  /** The upstream to give to `runBridge`. */
+  readonly watch: (upstream: Upstream) => Upstream;
+  /** The hooks to give to `runBridge`. */
+  readonly hooks: RelayHooks;
+  /** Removes what is being written. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the folders of the tools `save_resource`, `list_saved` and `send_file`, and of large results. Nothing is written
+ * or sent but for a call of the host. Rejects with `not_found` for a folder that is not there, and with
+ * `invalid_argument` for an origin that is none.
+ */
+export async function openFileTools(options: FileToolsOptions): Promise<FileTools> {
+  const { saveTo, sendFrom = [], trustedOrigins = [], server } = options;
+  const { inlineBytes = 65_536, spool = true, maxSaveBytes = 10 * 2 ** 30 } = options;
+  ensureTrustedOrigins(trustedOrigins);
+  const spooled = new Map<string, SpooledString>();
+  const folder = saveTo === undefined ? undefined : await openSaveFolder(saveTo);
+  const maxAgeMs = options.maxAgeMs ?? 7 * 24 * 3_600_000;
+  const spoolFolder =
+    folder && spool
+      ? await openSpoolFolder({ folder: folder.root, maxBytes: maxSaveBytes, maxAgeMs })
+      : undefined;
+  const sendFolders = sendFrom.length === 0 ? undefined : await openSendFolders(sendFrom);
+  let relay: BridgeCalls | undefined;
+  let streams = false;
+  const calls = (): BridgeCalls => {
+    if (relay) return relay;
+    throw new SluiceError("unavailable", "bridge: the host has not begun yet");
+  };
+  const context: ToolContext = {
+    calls,
+    server,
+    trustedOrigins,
+    questions: createHostQuestions(calls),
+    agreedBytes: options.agreedBytes,
+    loopback: createNamedLoopback(trustedOrigins),
+    streams: () => streams,
+  };
+  const answers = sendFolders && createFileAnswers(context, sendFolders);
+  const giving = createGiving();
+  const saves: SavedResource[] = [];
+  const tools = new Map<ToolName, readonly string[]>();
+  if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
+  if (sendFolders) tools.set("send_file", sendFolders.roots);
+  const own = createOwnTools(calls, tools);
+  const awaited = createAwaitedCalls();
+  const limits: SpoolLimits | undefined = spoolFolder && {
+    folder: spoolFolder,
+    spooled,
+    inlineBytes,
+    maxBytes: maxSaveBytes,
+    isAwaited: (id) => awaited.has(id),
+  };
+  const saveSettings: SaveSettings | undefined = folder && {
+    folder,
+    spooled,
+    maxBytes: maxSaveBytes,
+  };
+  const sendSettings: SendSettings | undefined = sendFolders &&
+    answers && { folders: sendFolders, answers, whileGiving: giving.whileGiving };
+
+  async function run(tool: ToolName, call: ToolCall): Promise<Members> {
+    if (tool === "save_resource" && saveSettings) {
+      const saved = await saveForHost(call, context, saveSettings);
+      saves.push(saved);
+      if (saves.length > mostListed) saves.shift();
+      return savedResult(saved);
+    }
+    if (tool === "list_saved") return listResult(saves, spoolFolder);
+    if (!sendSettings)
+      throw new SluiceError("unsupported", "bridge: no folder to send from is named");
+    const { result, ...sent } = await sendForHost(call, context, sendSettings);
+    const text = `Sent ${sent.name}, ${sent.size} bytes, to ${sent.tool}. It said:\n${textOf(result)}`;
+    const said = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
+    return result["isError"] === true ? { ...said, isError: true } : said;
+  }
+
+  async function request(message: JSONRPCRequest, signal: AbortSignal) {
+    if (message.method !== "tools/call") return undefined;
+    const tool = await own.find(membersOf(message.params)["name"], signal);
+    if (tool === undefined) return undefined;
+    const result = await run(tool, toolCallOf(message, calls(), signal)).catch((error: unknown) => {
+      signal.throwIfAborted();
+      return error instanceof QuestionInResult ? error.result : toolFault(error);
+    });
+    const isLegacy = calls().hostRevision === "legacy";
+    return { answer: { result: isLegacy ? result : { resultType: "complete", ...result } } };
+  }
+
+  async function answer(asked: JSONRPCRequest, given: JSONRPCResponse): Promise<JSONRPCResponse> {
+    const response = rewriteSpooled(given, spooled) as JSONRPCResponse;
+    if (asked.method === "tools/call" && server.kind === "process" && "result" in response)
+      context.loopback.learn(membersOf(response.result));
+    if (asked.method === "tools/list") return own.addTo(asked, response);
+    if (asked.method !== "initialize" && asked.method !== "server/discover") return response;
+    if (!("result" in response)) return response;
+    const result = membersOf(response.result);
+    const capabilities = membersOf(result["capabilities"]);
+    streams = EXTENSION_ID in membersOf(capabilities["extensions"]);
+    return { ...response, result: { ...result, capabilities: { tools: {}, ...capabilities } } };
+  }
+
+  async function serverRequest(asked: JSONRPCRequest): Promise<Answer | undefined> {
+    const { method, params } = asked;
+    if (!answers || !asksForFiles(method, params)) return undefined;
+    const { elicitation } = calls().hostCapabilities;
+    const isOfHost = "binary" in membersOf(elicitation);
+    const file = giving.current();
+    if (!file) return isOfHost ? undefined : answers.askUser(asked);
+    return giveFile(answers, params, file);
+  }
+
+  async function giveFile(
+    given: FileAnswers,
+    params: unknown,
+    file: SendableFile,
+  ): Promise<Answer> {
+    try {
+      return { result: await given.give(params, file, giving.signal()) };
+    } catch (error) {
+      giving.fail(error);
+      // a server hears nothing of the disk
+      return { result: { action: "cancel" } };
+    }
+  }
+
+  return {
+    wrapFetch(fetch) {
+      const streaming = withStreaming(answers ? answers.watch(fetch) : fetch, "node");
+      return limits ? spooledFetch(streaming, limits) : streaming;
+    },
+    wrapOutput: (output) => (limits ? spooledLines(output, limits) : output),
+    watch: (upstream) =>
+      awaited.watch(upstream, (message: JSONRPCMessage) =>
+        answers && isCall(message) ? declareFiles(message) : message,
+      ),
+    hooks: {
+      start: (given) => void (relay = rewritingCalls(given, spooled)),
+      request,
+      answer,
+      serverRequest,
+    },
+    close: async () => spoolFolder?.close(),
+  };
+}

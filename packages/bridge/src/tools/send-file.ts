@@ -1,0 +1,292 @@
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
+import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
+import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
+import type { SendableFile, SendFolders } from "../confine/send-folders.ts";
+import { membersOf, type Members } from "../relay/messages.ts";
+import { asksForFiles, type FileAnswers } from "./file-answers.ts";
+import { callServer, createServerClient, listTools } from "./server-client.ts";
+import { optionalText, textArgument, type ToolCall } from "./tool-answer.ts";
+import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
+import { uploadAddressIn, type UploadAddress } from "./upload-address.ts";
+
+/** How a file reached a tool: by a URI in its argument, because it asked, at an address it gave, or as its argument. */
+type SendWay = "uri" | "asked" | "url" | "base64";
+
+/** A file that a tool of the server got. */
+export interface SentFile {
+  readonly name: string;
+  readonly size: number;
+  readonly tool: string;
+  readonly way: SendWay;
+  /** What the tool says. */
+  readonly result: Members;
+}
+
+/** What sending needs. */
+export interface SendSettings {
+  readonly folders: SendFolders;
+  readonly answers: FileAnswers;
+  /** Runs `work` while requests of the server for files are answered with `file`. Tells how many were. */
+  readonly whileGiving: <T>(
+    file: SendableFile,
+    signal: AbortSignal,
+    work: () => Promise<T>,
+  ) => Promise<{ value: T; given: number }>;
+}
+
+/** Member of `_meta` by which the connection declares files for this call. It does not go over the wire. */
+export const GIVES_FILE_META = "dev.sluice/gives-file";
+
+/** Sends the file that a call names, in the way that the tool of the server has. */
+export async function sendForHost(
+  call: ToolCall,
+  context: ToolContext,
+  settings: SendSettings,
+): Promise<SentFile> {
+  const { args, signal } = call;
+  const file = await settings.folders.find(textArgument(args, "path"));
+  const tools = await listTools(context.calls(), signal);
+  const taker = chooseTool(tools, optionalText(args, "tool"), optionalText(args, "argument"));
+  const others = membersOf(args["arguments"]);
+  const send: Send = { call, context, settings, file, taker, others };
+  if (taker.kind === "base64") return sendInArgument(send);
+  await ensureAgreed(send, askAboveBytes);
+  return taker.kind === "uri" ? sendByUri(send) : sendWhenAsked(send);
+}
+
+interface Send {
+  readonly call: ToolCall;
+  readonly context: ToolContext;
+  readonly settings: SendSettings;
+  readonly file: SendableFile;
+  readonly taker: Taker;
+  readonly others: Members;
+}
+
+/** The tool that gets the file, and the argument that takes it. */
+interface Taker {
+  readonly tool: string;
+  readonly kind: "uri" | "base64" | "asks";
+  readonly argument?: string;
+  readonly isList?: boolean;
+}
+
+function chooseTool(
+  tools: readonly Members[],
+  name: string | undefined,
+  argument: string | undefined,
+): Taker {
+  if (name !== undefined) {
+    const found = tools.find((tool) => tool["name"] === name);
+    if (found) return takerOf(found, argument);
+    throw new SluiceError(
+      "not_found",
+      `bridge: the server has no tool ${JSON.stringify(name)}; pass one that it has`,
+    );
+  }
+  const takers = tools.map((tool) => takerOf(tool, argument)).filter(({ kind }) => kind === "uri");
+  const [only, another] = takers;
+  if (only && !another) return only;
+  throw new SluiceError(
+    "invalid_argument",
+    only
+      ? "bridge: several tools take files; pass tool"
+      : "bridge: no tool says that it takes files; pass tool",
+  );
+}
+
+function takerOf({ name, inputSchema }: Members, argument: string | undefined): Taker {
+  const tool = String(name);
+  const properties = Object.entries(membersOf(membersOf(inputSchema)["properties"]));
+  for (const [property, value] of properties) {
+    if (argument !== undefined && property !== argument) continue;
+    const schema = membersOf(value);
+    if (FILE_KEYWORD in schema) return { tool, kind: "uri", argument: property };
+    if (FILE_KEYWORD in membersOf(schema["items"]))
+      return { tool, kind: "uri", argument: property, isList: true };
+    if (isBase64(schema)) return { tool, kind: "base64", argument: property };
+  }
+  if (argument === undefined) return { tool, kind: "asks" };
+  if (properties.some(([property]) => property === argument))
+    return { tool, kind: "base64", argument };
+  throw new SluiceError(
+    "invalid_argument",
+    `bridge: ${tool} has no argument ${JSON.stringify(argument)}`,
+  );
+}
+
+function isBase64({ contentEncoding, format }: Members): boolean {
+  return contentEncoding === "base64" || format === "byte" || format === "base64";
+}
+
+/** SEP-2631: the server keeps the file under a URI, which the argument takes. */
+async function sendByUri(send: Send): Promise<SentFile> {
+  const { call, context, settings, file, taker, others } = send;
+  const client = createServerClient(context.calls(), "http");
+  let address: unknown;
+  const watched = {
+    async request(request: unknown, schema: unknown, options: unknown): Promise<unknown> {
+      const answer: unknown = await client.request(request, schema, options);
+      address = membersOf(membersOf(answer)["upload"])["url"];
+      return answer;
+    },
+  };
+  // a process names its address in the answer only
+  const sender = settings.answers.senderTo(undefined);
+  const onProgress = progressOf(send);
+  const { signal } = call;
+  const sent = await sender
+    .upload(watched, file.path, { signal, onProgress })
+    .catch((error: unknown) => {
+      if (context.server.kind === "http" || !isUntrusted(error)) throw error;
+      return settings.answers.senderTo(address).upload(client, file.path, { signal, onProgress });
+    });
+  const value = taker.isList ? [sent.uri] : sent.uri;
+  const result = await callTool(send, { ...others, [taker.argument as string]: value }, {});
+  return sentAs(send, "uri", result);
+}
+
+function isUntrusted(error: unknown): boolean {
+  return SluiceError.is(error) && error.code === "untrusted";
+}
+
+/** The tool asks the client for the file, or answers with an address for it. */
+async function sendWhenAsked(send: Send): Promise<SentFile> {
+  const { settings, file, others, taker } = send;
+  const { value, given } = await settings.whileGiving(file, send.call.signal, () =>
+    callAsking(send, others),
+  );
+  const { result } = value;
+  if (given + value.given > 0) return sentAs(send, "asked", result);
+  const address = uploadAddressIn(result);
+  if (!address)
+    throw new SluiceError(
+      "unsupported",
+      `bridge: ${taker.tool} asked for no file and named no address for one; pass the argument that takes it. It said: ${textOf(result)}`,
+    );
+  await sendTo(address, send);
+  const { uploadId } = address;
+  if (uploadId === undefined) return sentAs(send, "url", result);
+  return sentAs(send, "url", await callTool(send, { ...others, upload_id: uploadId }, {}));
+}
+
+/** Calls the tool and answers what it asks for in its results (2026-07-28). */
+async function callAsking(
+  send: Send,
+  args: Members,
+): Promise<{ readonly result: Members; readonly given: number }> {
+  const { call, settings, file } = send;
+  const meta = { _meta: { [GIVES_FILE_META]: true } };
+  let result = await callTool(send, args, meta);
+  let given = 0;
+  for (let round = 0; result["resultType"] === "input_required"; round++) {
+    const inputResponses: Record<string, unknown> = {};
+    for (const [key, value] of Object.entries(membersOf(result["inputRequests"]))) {
+      const { method, params } = membersOf(value);
+      if (round === mostRounds || !asksForFiles(method, params))
+        throw new SluiceError(
+          "unsupported",
+          "bridge: the tool asks for more than a file; call it yourself",
+        );
+      inputResponses[key] = await settings.answers.give(params, file, call.signal);
+      given += 1;
+    }
+    const { requestState } = result;
+    result = await callTool(send, args, { ...meta, inputResponses, requestState });
+  }
+  return { result, given };
+}
+
+const mostRounds = 5;
+
+/** Sends the file to an address, as to one that `files/authorizeUpload` names. */
+async function sendTo(address: UploadAddress, send: Send): Promise<void> {
+  const { call, settings, file } = send;
+  const { url, method, headers, fields } = address;
+  if (address.maxBytes !== undefined && file.size > address.maxBytes)
+    throw new SluiceError("too_large", `bridge: the server takes ${address.maxBytes} bytes`);
+  const upload = {
+    transport: "https",
+    method,
+    url,
+    ...definedMembers({ headers, multipart: fields && { fileField: "file", fields } }),
+    _meta: { [UPLOADS_EXTENSION_ID]: { auth: "self" } },
+  };
+  const client = { request: async () => ({ file: { uri: url }, upload }) };
+  const sender = settings.answers.senderTo(url);
+  await sender.upload(client, file.path, { signal: call.signal, onProgress: progressOf(send) });
+}
+
+/** The file in the message itself: small ones, and never without the user's yes. */
+async function sendInArgument(send: Send): Promise<SentFile> {
+  const { file, others, taker } = send;
+  if (file.size > mostInlineBytes)
+    throw new SluiceError(
+      "too_large",
+      `bridge: ${taker.tool} takes the file in its argument, which may have ${mostInlineBytes} bytes`,
+    );
+  await ensureAgreed(send, -1);
+  const bytes = await readWhole(file);
+  if (!bytes)
+    throw new SluiceError(
+      "precondition_failed",
+      "bridge: the file changed meanwhile; send it again",
+    );
+  const result = await callTool(
+    send,
+    { ...others, [taker.argument as string]: encodeBase64(bytes) },
+    {},
+  );
+  return sentAs(send, "base64", result);
+}
+
+/** The bytes of the file that was looked at; undefined when it is another one now. */
+async function readWhole({ path, size }: SendableFile): Promise<Uint8Array | undefined> {
+  // what became a pipe meanwhile must not make the open wait
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await open(path, flags).catch(() => undefined);
+  try {
+    const info = await handle?.stat();
+    if (!handle || !info?.isFile() || info.size !== size) return undefined;
+    const bytes = await handle.readFile();
+    return bytes.length === size ? bytes : undefined;
+  } finally {
+    await handle?.close();
+  }
+}
+
+const mostInlineBytes = 4 * 2 ** 20;
+
+/** Asks the user about a file of more than `unasked` bytes, or more than the user said beforehand. */
+async function ensureAgreed({ call, context, file, taker }: Send, unasked: number): Promise<void> {
+  if (file.size <= (context.agreedBytes ?? unasked)) return;
+  const message = `Send ${JSON.stringify(file.name)}, ${file.size} bytes, to ${context.server.name} (${taker.tool})?`;
+  const options = { signal: call.signal, advice: yesAdvice };
+  if (await context.questions.agree(call.request, message, options)) return;
+  throw new SluiceError("permission_denied", "bridge: the user declined; nothing was sent");
+}
+
+function callTool({ call, context, taker }: Send, args: Members, more: Members): Promise<Members> {
+  const params = { name: taker.tool, arguments: args, ...more };
+  return callServer(context.calls(), "tools/call", params, call.signal);
+}
+
+function progressOf({ call }: Send): (count: { sentBytes: number; totalBytes: number }) => void {
+  return ({ sentBytes, totalBytes }) => call.progress(sentBytes, totalBytes);
+}
+
+function sentAs({ file, taker }: Send, way: SendWay, result: Members): SentFile {
+  return { name: file.name, size: file.size, tool: taker.tool, way, result };
+}
+
+/** The beginning of what a tool says. */
+export function textOf({ content }: Members): string {
+  const blocks = Array.isArray(content) ? (content as unknown[]).map(membersOf) : [];
+  return blocks
+    .map(({ text }) => (typeof text === "string" ? text : ""))
+    .join("\n")
+    .slice(0, longestWords);
+}
+
+const longestWords = 4_000;

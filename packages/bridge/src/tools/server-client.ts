@@ -1,0 +1,104 @@
+import { withDownloads, SluiceError, type RequestingClient } from "@sluice/client";
+import type { BridgeCalls } from "../relay/hooks.ts";
+import { membersOf, type Members } from "../relay/messages.ts";
+
+/** A JSON-RPC error, as an SDK client throws it. */
+class RpcError extends Error {
+  override readonly name = "RpcError";
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor({ code, message, data }: { code: number; message: string; data?: unknown }) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** Calls the server; an error becomes a rejection. */
+export async function callServer(
+  calls: BridgeCalls,
+  method: string,
+  params: Members,
+  signal: AbortSignal | undefined,
+): Promise<Members> {
+  const answer = await calls.callServer(method, params, signal);
+  if (answer.error) throw new RpcError(answer.error);
+  return answer.result;
+}
+
+/**
+ * The server behind as the functions of `@sluice/client` call it. Over HTTP the `fetch` of the connection carries bytes.
+ * A process has no address of its own: what it names on this machine counts as its own, as it runs here as this user.
+ */
+export function createServerClient(calls: BridgeCalls, kind: "http" | "process"): RequestingClient {
+  return {
+    async request({ method, params }, schema, options) {
+      const signal = (options as { signal?: AbortSignal } | undefined)?.signal;
+      if (kind === "http") return parse(schema, await callServer(calls, method, params, signal));
+      let result: Members = {};
+      const request = { jsonrpc: "2.0", id: 0, method, params };
+      await sendFrom(placeholder, request, async (message) => {
+        const { params: sent } = message as { readonly params: Members };
+        result = await callServer(calls, method, sent, signal);
+      });
+      const own = loopbackOf(result["downloadUrl"]);
+      if (own) await sendFrom(own, request, async () => {});
+      return parse(schema, result);
+    },
+  };
+}
+
+/** The address of a server that has none: a reserved name (RFC 2606 §2). */
+export const placeholder: URL = new URL("https://process.invalid/");
+
+/** Where a process on this machine lets bytes come from or go to; undefined for any other address. */
+export function loopbackOf(url: unknown): URL | undefined {
+  if (typeof url !== "string" || !URL.canParse(url)) return undefined;
+  const { origin, hostname } = new URL(url);
+  return loopbackHosts.has(hostname) ? new URL(origin) : undefined;
+}
+
+const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+async function sendFrom(
+  origin: URL,
+  request: object,
+  send: (message: unknown) => Promise<void>,
+): Promise<void> {
+  await withDownloads({ send }, () => ({ origin })).send(request);
+}
+
+function parse(
+  schema: { safeParse(value: unknown): { success: boolean } },
+  value: unknown,
+): unknown {
+  if (schema.safeParse(value).success) return value;
+  throw new SluiceError("protocol", "bridge: the server's answer is malformed");
+}
+
+/** Every tool of the server, at most 5,000. */
+export async function listTools(
+  calls: BridgeCalls,
+  signal: AbortSignal | undefined,
+  cursor?: unknown,
+): Promise<readonly Members[]> {
+  const tools: Members[] = [];
+  let next = cursor;
+  for (let page = 0; page < mostPages && tools.length < mostTools; page++) {
+    const result = await callServer(
+      calls,
+      "tools/list",
+      next === undefined ? {} : { cursor: next },
+      signal,
+    );
+    const { tools: listed, nextCursor } = result;
+    if (Array.isArray(listed)) tools.push(...listed.map(membersOf));
+    if (typeof nextCursor !== "string") break;
+    next = nextCursor;
+  }
+  return tools;
+}
+
+const mostPages = 100;
+const mostTools = 5_000;

@@ -1,0 +1,63 @@
+import type { JSONRPCRequest } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import type { BridgeCalls } from "../relay/hooks.ts";
+import { membersOf, type Members } from "../relay/messages.ts";
+
+/** A call of one of the bridge's tools. */
+export interface ToolCall {
+  readonly request: JSONRPCRequest;
+  readonly args: Members;
+  readonly signal: AbortSignal;
+  /** Tells the host how many bytes are done, where it wants to know. */
+  readonly progress: (done: number, total: number | undefined) => void;
+}
+
+/** The call in a request of the host. */
+export function toolCallOf(
+  request: JSONRPCRequest,
+  calls: BridgeCalls,
+  signal: AbortSignal,
+): ToolCall {
+  const params = membersOf(request.params);
+  const { progressToken } = membersOf(params["_meta"]);
+  let notedAt = -Infinity;
+  return {
+    request,
+    args: membersOf(params["arguments"]),
+    signal,
+    progress(done, total) {
+      if (progressToken === undefined || performance.now() - notedAt < everyMs) return;
+      notedAt = performance.now();
+      const note = { progressToken, progress: done };
+      calls.notifyHost("notifications/progress", total === undefined ? note : { ...note, total });
+    },
+  };
+}
+
+const everyMs = 500;
+
+/** The text argument of a name. Throws `invalid_argument` where it is missing or no text. */
+export function textArgument(args: Members, name: string): string {
+  const value = args[name];
+  if (typeof value === "string" && value !== "") return value;
+  throw new SluiceError("invalid_argument", `bridge: pass ${name}`);
+}
+
+/** The same where it may be left out. */
+export function optionalText(args: Members, name: string): string | undefined {
+  return args[name] === undefined ? undefined : textArgument(args, name);
+}
+
+/** A result of a tool. */
+export function toolResult(text: string, structuredContent: Members): Members {
+  return { content: [{ type: "text", text }], structuredContent };
+}
+
+/** What went wrong, in words for a model. */
+export function toolFault(error: unknown): Members {
+  const words = error instanceof Error ? error.message : String(error);
+  const text = words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault);
+  return { content: [{ type: "text", text }], isError: true };
+}
+
+const longestFault = 1_000;

@@ -1,0 +1,84 @@
+import type { Members } from "../relay/messages.ts";
+
+/** Names of the bridge's tools, before a server has one of them. */
+export type ToolName = "save_resource" | "list_saved" | "send_file";
+
+const text = { type: "string" } as const;
+const count = { type: "integer", minimum: 0 } as const;
+
+/** The tools as a model sees them. `root` and `roots` are the folders of the user. */
+export function toolShape(name: ToolName, folders: readonly string[]): Members {
+  const below = folders.join(" or ");
+  if (name === "save_resource")
+    return {
+      title: "Save to disk",
+      description: `Saves a resource or link of this server, of any size, below ${below}. Replaces nothing. Call again to go on with a save that broke off.`,
+      inputSchema: {
+        type: "object",
+        properties: {
+          uri: { ...text, description: "URI of a resource, or a download link of the server" },
+          path: { ...text, description: "Relative. Default: its name" },
+        },
+        required: ["uri"],
+      },
+      outputSchema: {
+        type: "object",
+        properties: {
+          path: text,
+          size: count,
+          sha256: text,
+          verified: { enum: ["digest", "length", "none"] },
+          resumed_bytes: count,
+        },
+        required: ["path", "size", "sha256", "verified", "resumed_bytes"],
+      },
+      annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+    };
+  if (name === "list_saved")
+    return {
+      title: "List saved files",
+      description: `Lists files that were saved below ${below}, and large results that were put there.`,
+      inputSchema: { type: "object", properties: {} },
+      outputSchema: {
+        type: "object",
+        properties: {
+          files: {
+            type: "array",
+            items: {
+              type: "object",
+              properties: { path: text, size: count, kind: { enum: ["saved", "result"] } },
+              required: ["path", "size", "kind"],
+            },
+          },
+        },
+        required: ["files"],
+      },
+      annotations: { readOnlyHint: true, openWorldHint: false },
+    };
+  return {
+    title: "Send a file",
+    description: `Sends a file from below ${below} to a tool of this server, without its bytes passing here, and gives what that tool says.`,
+    inputSchema: {
+      type: "object",
+      properties: {
+        path: { ...text, description: "Relative to the folder" },
+        tool: { ...text, description: "Default: the only tool that takes files" },
+        argument: { ...text, description: "Argument of the tool that takes the file" },
+        arguments: { type: "object", description: "Other arguments of the tool" },
+      },
+      required: ["path"],
+    },
+    outputSchema: {
+      type: "object",
+      properties: {
+        name: text,
+        size: count,
+        tool: text,
+        way: { enum: ["uri", "asked", "url", "base64"] },
+        result: {},
+      },
+      required: ["name", "size", "tool", "way"],
+    },
+    annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: true },
+  };
+}

@@ -1,0 +1,84 @@
+import { definedMembers } from "@sluice/core";
+import { isMembers, membersOf, type Members } from "../relay/messages.ts";
+
+/** Where a tool's result says that a file goes. */
+export interface UploadAddress {
+  readonly url: string;
+  readonly method: "PUT" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Parts before the file, of a form. */
+  readonly fields?: Readonly<Record<string, string>>;
+  readonly maxBytes?: number;
+  /** What the tool is called again with. */
+  readonly uploadId?: string;
+}
+
+/**
+ * Finds `upload_url` (or `uploadUrl`, `presigned_url`, `put_url`) with `method`, `headers` and `fields` in the structured
+ * content of a result, or in a text of it that is JSON.
+ */
+export function uploadAddressIn(result: Members): UploadAddress | undefined {
+  const { structuredContent, content } = result;
+  const texts = Array.isArray(content)
+    ? (content as unknown[]).map((block) => membersOf(block)["text"])
+    : [];
+  for (const candidate of [structuredContent, ...texts.map(parsed)]) {
+    const found = addressIn(membersOf(candidate), 0);
+    if (found) return found;
+  }
+  return undefined;
+}
+
+function addressIn(members: Members, level: number): UploadAddress | undefined {
+  for (const name of names) {
+    const url = members[name];
+    if (typeof url !== "string") continue;
+    const { method, max_bytes: maxBytes, upload_id: id, uploadId } = members;
+    const fields = textsOf(members["fields"]);
+    const isPost =
+      typeof method === "string" ? method.toUpperCase() === "POST" : fields !== undefined;
+    return {
+      url,
+      method: isPost ? "POST" : "PUT",
+      ...definedMembers({
+        headers: textsOf(members["headers"]),
+        fields,
+        maxBytes: typeof maxBytes === "number" ? maxBytes : undefined,
+        uploadId: textIn(id) ?? textIn(uploadId),
+      }),
+    };
+  }
+  if (level === mostLevels) return undefined;
+  for (const value of Object.values(members)) {
+    const found = isMembers(value) ? addressIn(value, level + 1) : undefined;
+    if (found) return found;
+  }
+  return undefined;
+}
+
+const names = ["upload_url", "uploadUrl", "presigned_url", "presignedUrl", "put_url"] as const;
+const mostLevels = 2;
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function textsOf(value: unknown): Record<string, string> | undefined {
+  if (!isMembers(value)) return undefined;
+  const texts = Object.entries(value).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return texts.length === 0 ? undefined : Object.fromEntries(texts);
+}
+
+function parsed(text: unknown): unknown {
+  if (typeof text !== "string" || !text.trimStart().startsWith("{") || text.length > longestText)
+    return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const longestText = 65_536;

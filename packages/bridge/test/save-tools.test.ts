@@ -1,0 +1,375 @@
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { expect, inject, test } from "vitest";
+import { callTool, handWritten, hostOf, listening, makeFolders, type McpAnswer } from "./filing.ts";
+import { blob, text } from "./large-server.ts";
+
+const serving = {
+  command: process.execPath,
+  args: [inject("programs")["packages/bridge/test/serving-process.ts"]!],
+};
+const uri = "large://a/blob.bin";
+const hash = (bytes: Uint8Array | string) => createHash("sha256").update(bytes).digest("hex");
+
+for (const revision of ["legacy", "modern"] as const) {
+  test(`${revision} host: a resource of a server without streaming is saved by read, and listed`, async () => {
+    const { save } = makeFolders();
+    const client = await hostOf(serving, { saveTo: save }, revision);
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toEqual(["report", "save_resource", "list_saved"]);
+    const saved = await callTool(client, "save_resource", { uri, path: "in/blob.bin" });
+    const path = join(save, "in", "blob.bin");
+    expect(saved.facts).toMatchObject({
+      path,
+      size: blob.length,
+      sha256: hash(blob),
+      verified: "none",
+    });
+    expect(readFileSync(path).equals(blob)).toBe(true);
+    // what the spool wrote on the way is gone
+    expect(readdirSync(join(save, "spooled"))).toEqual([]);
+    expect((await callTool(client, "list_saved")).text).toContain(path);
+  });
+
+  test(`${revision} host: a large result becomes a file`, async () => {
+    const { save } = makeFolders();
+    const client = await hostOf(serving, { saveTo: save }, revision);
+    const said = await callTool(client, "report");
+    expect(said.length).toBeLessThan(2_048);
+    const [name] = readdirSync(join(save, "spooled"));
+    expect(readFileSync(join(save, "spooled", name!), "utf8")).toBe(text);
+    expect(said.text).toContain(name);
+    expect((await callTool(client, "list_saved")).facts["files"]).toHaveLength(1);
+  });
+}
+
+test("a host of SDK v1 over stdio saves through the command", async () => {
+  const { save } = makeFolders();
+  const main = inject("programs")["packages/cli/src/main.ts"]!;
+  const args = [
+    main,
+    "bridge",
+    "--save-to",
+    save,
+    "--inline",
+    "1K",
+    "--",
+    serving.command,
+    ...serving.args,
+  ];
+  const client = new ClientV1({ name: "host", version: "1" });
+  await client.connect(new StdioV1({ command: process.execPath, args }));
+  await client.listTools();
+  const saved = await client.callTool({ name: "save_resource", arguments: { uri } });
+  expect(saved.isError).toBeFalsy();
+  expect(readFileSync(join(save, "blob.bin")).equals(blob)).toBe(true);
+  await client.close();
+});
+
+test("without --spool results stay as they are", async () => {
+  const { save } = makeFolders();
+  const client = await hostOf(serving, { saveTo: save, spool: false });
+  expect((await callTool(client, "report")).length).toBeGreaterThan(200_000);
+  await callTool(client, "save_resource", { uri });
+  expect(readdirSync(save)).toEqual(["blob.bin"]);
+});
+
+test.each([
+  "../out.bin",
+  "/etc/out.bin",
+  "a/../../out.bin",
+  ".hidden",
+  "a/.git/config",
+  "a\\b",
+  "a//b",
+  "link/out.bin",
+  "there.bin",
+  "a\u0000b",
+  `${"a/".repeat(40)}b`,
+])("nothing is written to the path %j", async (path) => {
+  const { save, outside } = makeFolders();
+  symlinkSync(outside, join(save, "link"));
+  writeFileSync(join(save, "there.bin"), "mine");
+  const client = await hostOf(serving, { saveTo: save });
+  const said = await callTool(client, "save_resource", { uri, path });
+  expect(said.isError).toBe(true);
+  expect(readdirSync(outside)).toEqual([]);
+  expect(readFileSync(join(save, "there.bin"), "utf8")).toBe("mine");
+  expect(existsSync(join(save, ".hidden"))).toBe(false);
+});
+
+test("a link below a named folder is not saved through, for links of files, too", async () => {
+  const { save, outside } = makeFolders();
+  symlinkSync(join(outside, "new.bin"), join(save, "new.bin"));
+  const client = await hostOf(serving, { saveTo: save });
+  expect((await callTool(client, "save_resource", { uri, path: "new.bin" })).isError).toBe(true);
+  expect(readdirSync(outside)).toEqual([]);
+});
+
+const bytes = Buffer.alloc(200_000, "0123456789abcdef ");
+
+test("a link of the server's own origin is saved; the server says its name", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(
+    () => undefined,
+    (_request, response) => {
+      const headers = {
+        "content-length": bytes.length,
+        "content-disposition": 'attachment; filename="../../re.bin"',
+        etag: '"1"',
+      };
+      response.writeHead(200, headers).end(bytes);
+    },
+  );
+  const client = await hostOf(url, { saveTo: save });
+  const said = await callTool(client, "save_resource", { uri: new URL("/d/1", url).href });
+  expect(said.facts).toMatchObject({
+    path: join(save, "re.bin"),
+    sha256: hash(bytes),
+    verified: "length",
+  });
+});
+
+test("a link of another origin is refused before it is asked for, also when redirected to", async () => {
+  const { save } = makeFolders();
+  let asked = 0;
+  const inner = await listening((_request, response) => {
+    asked++;
+    response.end("secret");
+  });
+  const url = await handWritten(
+    () => undefined,
+    (_request, response) => void response.writeHead(302, { location: inner.href }).end(),
+  );
+  const client = await hostOf(url, { saveTo: save });
+  for (const link of [inner.href, new URL("/d/1", url).href]) {
+    const said = await callTool(client, "save_resource", { uri: link, path: "x" });
+    expect(said.isError).toBe(true);
+    expect(said.text).toMatch(/trust/);
+  }
+  expect(asked).toBe(0);
+  expect(existsSync(join(save, "x"))).toBe(false);
+});
+
+test("an origin that the user named is asked", async () => {
+  const { save } = makeFolders();
+  const other = await listening((_request, response) => {
+    response.writeHead(200, { "content-length": bytes.length }).end(bytes);
+  });
+  const url = await handWritten(() => undefined);
+  const client = await hostOf(url, { saveTo: save, trustedOrigins: [other.origin] });
+  await callTool(client, "save_resource", { uri: `${other.href}a.bin` });
+  expect(readFileSync(join(save, "a.bin")).equals(bytes)).toBe(true);
+});
+
+const blobOf =
+  (contents: unknown): McpAnswer =>
+  ({ method }) =>
+    method === "resources/read" ? { result: { contents } } : undefined;
+
+test.each<[string, McpAnswer]>([
+  [
+    "several contents",
+    blobOf([
+      { uri, text: "a" },
+      { uri, text: "b" },
+    ]),
+  ],
+  ["another resource", blobOf([{ uri: "other://x", text: "a" }])],
+  ["no contents", blobOf([])],
+  ["contents that are none", blobOf("x")],
+  ["malformed base64", blobOf([{ uri, blob: "a" }])],
+  ["long malformed base64", blobOf([{ uri, blob: `${"QUJD".repeat(50_000)}!` }])],
+  ["neither text nor blob", blobOf([{ uri, text: 5 }])],
+  ["more than there may be", blobOf([{ uri, text: "a".repeat(2_000_000) }])],
+])("a server that answers with %s writes nothing", async (_what, answer) => {
+  const { save, outside } = makeFolders();
+  const url = await handWritten(answer);
+  const client = await hostOf(url, { saveTo: save, maxSaveBytes: 1_000_000 });
+  const said = await callTool(client, "save_resource", { uri, path: "x.bin" }).catch(
+    (error: Error) => ({ isError: true, text: error.message }),
+  );
+  expect(said.isError).toBe(true);
+  expect(said.text.length).toBeLessThan(1_100);
+  expect(readdirSync(save).filter((name) => name !== "spooled")).toEqual([]);
+  expect(readdirSync(join(save, "spooled"))).toEqual([]);
+  expect(readdirSync(outside)).toEqual([]);
+});
+
+test("a body without an end stops at the largest size", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(
+    () => undefined,
+    (_request, response) => {
+      response.writeHead(200);
+      const more = (): boolean => response.write(bytes);
+      response.on("drain", more);
+      while (more());
+    },
+  );
+  const client = await hostOf(url, { saveTo: save, maxSaveBytes: 1_000_000 });
+  const said = await callTool(client, "save_resource", { uri: new URL("/d", url).href });
+  expect(said.isError).toBe(true);
+  expect(said.text).toContain("1000000");
+  expect(readdirSync(save)).toEqual(["spooled"]);
+});
+
+test("a body without a length stops where the user would have been asked", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(
+    () => undefined,
+    (_request, response) => {
+      response.writeHead(200);
+      response.write(bytes);
+      setTimeout(() => response.end(bytes), 50);
+    },
+  );
+  const client = await hostOf(url, { saveTo: save, agreedBytes: 100_000 });
+  const said = await callTool(client, "save_resource", { uri: new URL("/d", url).href });
+  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("--yes-below") });
+  expect(readdirSync(save)).toEqual(["spooled"]);
+});
+
+test("a wrong digest and a short body leave no file", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(
+    () => undefined,
+    ({ url: path }, response) => {
+      const digest = `sha-256=:${createHash("sha256").update("other").digest("base64")}:`;
+      if (path === "/digest")
+        response.writeHead(200, { "content-length": 5, "repr-digest": digest }).end("hello");
+      else {
+        response.writeHead(200, { "content-length": 50 }).write("hello");
+        setTimeout(() => response.destroy(), 20);
+      }
+    },
+  );
+  const client = await hostOf(url, { saveTo: save });
+  const digest = await callTool(client, "save_resource", { uri: new URL("/digest", url).href });
+  expect(digest).toMatchObject({ isError: true, text: expect.stringContaining("SHA-256") });
+  expect(readdirSync(save)).toEqual(["spooled"]);
+});
+
+test("answers that no call waits for write nothing", async () => {
+  const { save } = makeFolders();
+  const long = "x".repeat(100_000);
+  const url = await handWritten(({ id, method }, response) => {
+    if (method !== "tools/call") return { result: { tools: [] } };
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    const say = (message: object) =>
+      response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`);
+    for (let count = 0; count < 20; count++)
+      say({ id: 1_000 + count, result: { content: [{ type: "text", text: long }] } });
+    say({ method: "notifications/message", params: { level: "info", data: long } });
+    say({ id, result: { content: [{ type: "text", text: "done" }] } });
+    response.end();
+    return undefined;
+  });
+  const client = await hostOf(url, { saveTo: save });
+  expect((await callTool(client, "any")).text).toBe("done");
+  expect(readdirSync(join(save, "spooled"))).toEqual([]);
+});
+
+test("100,000 results in one answer make no more files than there may be", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(({ method }) => {
+    if (method !== "tools/call") return { result: { tools: [] } };
+    const content = Array.from({ length: 100_000 }, () => ({ type: "text", text: "x".repeat(40) }));
+    return { result: { content } };
+  });
+  const client = await hostOf(url, { saveTo: save, inlineBytes: 32 });
+  await expect(callTool(client, "any")).rejects.toThrow(/256/);
+  expect(readdirSync(join(save, "spooled"))).toEqual([]);
+});
+
+test("a tool of the server keeps its name", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(({ method, params }) => {
+    const tool = (name: string) => ({ name, inputSchema: { type: "object" } });
+    if (method === "tools/list" && params["cursor"] === undefined)
+      return { result: { tools: [tool("save_resource")], nextCursor: "2" } };
+    if (method === "tools/list") return { result: { tools: [tool("list_saved")] } };
+    return { result: { content: [{ type: "text", text: `server: ${params["name"]}` }] } };
+  });
+  const client = await hostOf(url, { saveTo: save });
+  expect((await callTool(client, "save_resource")).text).toBe("server: save_resource");
+  expect((await callTool(client, "list_saved")).text).toBe("server: list_saved");
+  expect((await callTool(client, "bridge_list_saved")).text).toBe("No file was saved.");
+  const { tools } = await client.listTools();
+  expect(tools.map(({ name }) => name)).toContain("bridge_save_resource");
+});
+
+test("a server without tools gets them", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(() => undefined);
+  const client = await hostOf(url, { saveTo: save });
+  expect((await client.listTools()).tools).toHaveLength(2);
+});
+
+for (const revision of ["legacy", "modern"] as const)
+  test.each([
+    ["says yes", { action: "accept", content: { agree: true } }, true],
+    ["says no", { action: "accept", content: { agree: false } }, false],
+    ["closes the form", { action: "cancel" }, false],
+  ])(
+    `${revision} host: a large file is saved when the user %s: %j`,
+    async (_what, answer, isSaved) => {
+      const { save } = makeFolders();
+      const { createHost } = await import("./bridged.ts");
+      const host = createHost(revision);
+      const asked: string[] = [];
+      host.setRequestHandler("elicitation/create", ({ params }) => {
+        asked.push(params.message);
+        return answer as never;
+      });
+      const client = await hostOf(serving, { saveTo: save, agreedBytes: 1_000 }, host);
+      const said = await callTool(client, "save_resource", { uri });
+      expect(asked).toEqual([expect.stringContaining("300000")]);
+      expect(said.isError).toBe(!isSaved);
+      expect(existsSync(join(save, "blob.bin"))).toBe(isSaved);
+    },
+  );
+
+test("a host that cannot ask is told of the flag", async () => {
+  const { save } = makeFolders();
+  const { Client } = await import("@modelcontextprotocol/client");
+  const client = await hostOf(
+    serving,
+    { saveTo: save, agreedBytes: 1_000 },
+    new Client({ name: "h", version: "1" }),
+  );
+  const said = await callTool(client, "save_resource", { uri });
+  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("--yes-below") });
+  mkdirSync(join(save, "x"));
+  expect(existsSync(join(save, "blob.bin"))).toBe(false);
+});
+
+test("a resource of the Everything server is saved as it is read", async () => {
+  const { save } = makeFolders();
+  const require = createRequire(import.meta.url);
+  const entry = require.resolve("@modelcontextprotocol/server-everything/package.json");
+  const args = [join(dirname(entry), "dist", "index.js"), "stdio"];
+  const client = await hostOf({ command: process.execPath, args }, { saveTo: save });
+  const { resources } = await client.listResources();
+  const [first] = resources;
+  const { contents } = await client.readResource({ uri: first!.uri });
+  const [content] = contents;
+  const whole =
+    "text" in content! ? Buffer.from(content.text) : Buffer.from(content!.blob, "base64");
+  const said = await callTool(client, "save_resource", { uri: first!.uri, path: "first.txt" });
+  expect(said).toMatchObject({ isError: false, facts: { size: whole.length } });
+  expect(readFileSync(join(save, "first.txt")).equals(whole)).toBe(true);
+  const { tools } = await client.listTools();
+  expect(tools.length).toBeGreaterThan(5);
+});

@@ -1,0 +1,373 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Client } from "@modelcontextprotocol/client";
+import { expect, inject, onTestFinished, test } from "vitest";
+import { createHost } from "./bridged.ts";
+import { callTool, handWritten, hostOf, listening, makeFolders, type McpAnswer } from "./filing.ts";
+
+const main = inject("programs")["packages/cli/src/main.ts"]!;
+const content = Buffer.alloc(100_000, "a file of the user / ");
+
+/** A running `sluice serve` that takes files. */
+async function serveUploads(folder: string, inbox: string, ...more: string[]): Promise<URL> {
+  const args = [main, "serve", folder, "--port", "0", "--no-audit", "--uploads", inbox, ...more];
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await once(child, "close");
+  });
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  return new URL(line.toString().trim());
+}
+
+/** A host that can show nothing. */
+const plainHost = () => new Client({ name: "h", version: "1" });
+
+for (const revision of ["legacy", "modern"] as const) {
+  test(`${revision} host: a Sluice server's file is saved by streaming, and one is sent to its tool`, async () => {
+    const { save, send, outside } = makeFolders();
+    writeFileSync(join(outside, "big.bin"), content);
+    mkdirSync(join(send, "in"));
+    writeFileSync(join(send, "in", "my.txt"), content);
+    const inbox = makeFolders().save;
+    const url = await serveUploads(outside, inbox);
+    const client = await hostOf(url, { saveTo: save, sendFrom: [send] }, revision);
+    const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
+    expect(saved.facts).toMatchObject({ size: content.length, verified: "length" });
+    expect(readFileSync(join(save, "big.bin")).equals(content)).toBe(true);
+    const sent = await callTool(client, "send_file", { path: "in/my.txt" });
+    expect(sent).toMatchObject({ isError: false, facts: { way: "uri", tool: "save_file" } });
+    expect(readFileSync(join(inbox, "my.txt")).equals(content)).toBe(true);
+  });
+}
+
+test("a Sluice server behind a process gives files by read and by its links, and gets one at its loopback address", async () => {
+  const { save, send, outside } = makeFolders();
+  const inbox = makeFolders().save;
+  writeFileSync(join(outside, "big.bin"), content);
+  writeFileSync(join(send, "my.txt"), content);
+  const args = [main, "serve", outside, "--stdio", "--no-audit", "--uploads", inbox];
+  const client = await hostOf(
+    { command: process.execPath, args },
+    { saveTo: save, sendFrom: [send] },
+  );
+  const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
+  expect(saved.facts).toMatchObject({ size: content.length, verified: "none" });
+  const { facts } = await callTool(client, "get_download_link", { uri: "files://local/big.bin" });
+  const link = { uri: facts["download_url"], path: "linked.bin" };
+  expect((await callTool(client, "save_resource", link)).facts).toMatchObject({
+    verified: "length",
+  });
+  expect(readFileSync(join(save, "linked.bin")).equals(content)).toBe(true);
+  const sent = await callTool(client, "send_file", { path: "my.txt" });
+  expect(sent).toMatchObject({ isError: false, facts: { way: "uri" } });
+  expect(readFileSync(join(inbox, "my.txt")).equals(content)).toBe(true);
+});
+
+/** Server with one tool, and what was PUT or POSTed to other paths. */
+async function taking(tool: object, answer: McpAnswer) {
+  const got: {
+    readonly body: Buffer;
+    readonly method: string;
+    readonly headers: NodeJS.Dict<unknown>;
+  }[] = [];
+  const url = await handWritten(
+    (call, response) =>
+      call.method === "tools/list"
+        ? {
+            result: {
+              tools: [{ name: "take", inputSchema: { type: "object", properties: {} }, ...tool }],
+            },
+          }
+        : answer(call, response),
+    (request, response) => {
+      const chunks: Buffer[] = [];
+      request.on("data", (chunk: Buffer) => chunks.push(chunk));
+      request.on("end", () => {
+        got.push({
+          body: Buffer.concat(chunks),
+          method: request.method!,
+          headers: request.headers,
+        });
+        response.end();
+      });
+    },
+  );
+  return { url, got };
+}
+
+const textResult = (value: unknown) => ({
+  result: { content: [{ type: "text", text: JSON.stringify(value) }] },
+});
+
+test("a file is put to the URL that a tool answers with, without the token of the server", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  let server = "";
+  const { url, got } = await taking({}, () =>
+    textResult({
+      upload_url: new URL("/put/1", server).href,
+      method: "PUT",
+      headers: { "x-sign": "a" },
+    }),
+  );
+  server = url.href;
+  const client = await hostOf(url, { sendFrom: [send] }, plainHost());
+  const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
+  expect(said).toMatchObject({ isError: false, facts: { way: "url" } });
+  expect(got).toMatchObject([
+    { method: "PUT", headers: { "x-sign": "a", "content-type": "text/plain" } },
+  ]);
+  expect(got[0]!.body.equals(content)).toBe(true);
+  expect(got[0]!.headers["authorization"]).toBeUndefined();
+});
+
+test("a tool that answers upload_required is called again with its upload_id", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  let server = "";
+  const calls: unknown[] = [];
+  const { url, got } = await taking({}, ({ params }) => {
+    calls.push(params["arguments"]);
+    if (params["arguments"]?.upload_id === "u1")
+      return { result: { content: [{ type: "text", text: `got ${got.length}` }] } };
+    const structuredContent = {
+      status: "upload_required",
+      upload_id: "u1",
+      upload_url: new URL("/put/1", server).href,
+      method: "PUT",
+      max_bytes: 1_000_000,
+    };
+    return { result: { content: [], structuredContent } };
+  });
+  server = url.href;
+  const client = await hostOf(url, { sendFrom: [send] }, plainHost());
+  const said = await callTool(client, "send_file", {
+    path: "my.txt",
+    tool: "take",
+    arguments: { a: 1 },
+  });
+  expect(said.text).toContain("got 1");
+  expect(calls).toEqual([{ a: 1 }, { a: 1, upload_id: "u1" }]);
+});
+
+test("nothing goes to a URL of another origin unless the user named it", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const stolen: string[] = [];
+  const other = await listening((request, response) => {
+    stolen.push(request.url!);
+    request.resume().on("end", () => response.end());
+  });
+  const { url } = await taking({}, () => textResult({ upload_url: `${other.href}put` }));
+  const client = await hostOf(url, { sendFrom: [send] }, plainHost());
+  const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
+  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("trust") });
+  expect(stolen).toEqual([]);
+  const trusting = await hostOf(
+    url,
+    { sendFrom: [send], trustedOrigins: [other.origin] },
+    plainHost(),
+  );
+  await callTool(trusting, "send_file", { path: "my.txt", tool: "take" });
+  expect(stolen).toEqual(["/put"]);
+});
+
+const base64Tool = {
+  inputSchema: {
+    type: "object",
+    properties: { data: { type: "string", contentEncoding: "base64" } },
+  },
+};
+
+test.each([
+  ["agrees", true],
+  ["declines", false],
+])("a file goes in a base64 argument when the user %s: %s", async (_what, agree) => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const got: string[] = [];
+  const { url } = await taking(base64Tool, ({ params }) => {
+    got.push(params["arguments"].data);
+    return { result: { content: [] } };
+  });
+  const host = createHost("legacy");
+  host.setRequestHandler("elicitation/create", () => ({ action: "accept", content: { agree } }));
+  const client = await hostOf(url, { sendFrom: [send] }, host);
+  const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
+  expect(said.isError).toBe(!agree);
+  expect(got).toEqual(agree ? [content.toString("base64")] : []);
+});
+
+test("without a way to ask, a base64 argument needs the flag, and a small file", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  writeFileSync(join(send, "big.bin"), Buffer.alloc(5 * 2 ** 20));
+  const { url } = await taking(base64Tool, () => ({ result: { content: [] } }));
+  const shy = await hostOf(url, { sendFrom: [send] }, plainHost());
+  const said = await callTool(shy, "send_file", { path: "my.txt", tool: "take" });
+  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("--yes-below") });
+  const bold = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  expect((await callTool(bold, "send_file", { path: "my.txt", tool: "take" })).isError).toBe(false);
+  expect((await callTool(bold, "send_file", { path: "big.bin", tool: "take" })).isError).toBe(true);
+});
+
+test.each([
+  "../outside/secret",
+  "/etc/passwd",
+  ".ssh",
+  "link",
+  "folder/secret",
+  "in",
+  "absent",
+  "",
+  "a\u0000b",
+])("no file is sent from the path %j", async (path) => {
+  const { send, outside } = makeFolders();
+  writeFileSync(join(outside, "secret"), "secret");
+  writeFileSync(join(send, ".ssh"), "secret");
+  symlinkSync(join(outside, "secret"), join(send, "link"));
+  symlinkSync(outside, join(send, "folder"));
+  mkdirSync(join(send, "in"));
+  const calls: unknown[] = [];
+  const { url } = await taking(base64Tool, ({ params }) => {
+    calls.push(params);
+    return { result: { content: [] } };
+  });
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  const said = await callTool(client, "send_file", { path, tool: "take" });
+  expect(said.isError).toBe(true);
+  expect(calls).toEqual([]);
+});
+
+/** A server over stdio that asks for a file whenever its tool is called, or at once. */
+function asking(url: URL, when: "call" | "start") {
+  const source = `
+    const say = (m) => console.log(JSON.stringify({ jsonrpc: "2.0", ...m }));
+    const ask = () => say({ id: "q", method: "elicitation/create", params: {
+      mode: "binary", message: "Your file",
+      requestedSchema: { type: "object", properties: { f: { type: "file" } }, required: ["f"] },
+      uploadEndpoints: { f: { url: ${JSON.stringify(url.href)}, uploadId: "u" } },
+    }});
+    let call;
+    require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+      const m = JSON.parse(line);
+      if (m.method === "initialize") say({ id: m.id, result: {
+        protocolVersion: m.params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "asking", version: "1" } } });
+      else if (m.method === "notifications/initialized") { ${when === "start" ? "ask();" : ""} }
+      else if (m.method === "tools/list") say({ id: m.id, result: { tools: [{ name: "take", inputSchema: { type: "object" } }] } });
+      else if (m.method === "tools/call") { call = m.id; ask(); }
+      else if (m.id === "q") {
+        process.stderr.write("");
+        say({ id: call, result: { content: [{ type: "text", text: JSON.stringify(m.result ?? m.error) }] } });
+      } else if (m.id !== undefined) say({ id: m.id, error: { code: -32601, message: "Method not found" } });
+    });`;
+  return { command: process.execPath, args: ["-e", source] };
+}
+
+async function uploadPlace() {
+  const got: string[] = [];
+  const url = await listening((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on("data", (chunk: Buffer) => chunks.push(chunk));
+    request.on("end", () => {
+      got.push(Buffer.concat(chunks).toString());
+      response.end();
+    });
+  });
+  return { url, got };
+}
+
+for (const revision of ["legacy", "modern"] as const)
+  test(`${revision} host: a server that asks for a file gets the one that send_file names`, async () => {
+    const { send } = makeFolders();
+    writeFileSync(join(send, "my.txt"), content);
+    const { url, got } = await uploadPlace();
+    const client = await hostOf(asking(url, "call"), { sendFrom: [send] }, revision);
+    const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
+    expect(said).toMatchObject({ isError: false, facts: { way: "asked" } });
+    const sha256 = createHash("sha256").update(content).digest("hex");
+    expect(said.text).toContain(sha256);
+    expect(got).toHaveLength(1);
+    expect(got[0]).toContain(content.toString());
+  });
+
+test("a server that asks for a file in a call of the host gets the one whose path the user types", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const { url, got } = await uploadPlace();
+  const host = createHost("legacy");
+  host.setRequestHandler("elicitation/create", () => ({
+    action: "accept",
+    content: { path: "my.txt" },
+  }));
+  const client = await hostOf(asking(url, "call"), { sendFrom: [send] }, host);
+  expect((await callTool(client, "take")).text).toContain("accept");
+  expect(got[0]).toContain(content.toString());
+});
+
+test("where the user cannot be asked, the server hears what the model can do, and gets nothing", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const { url, got } = await uploadPlace();
+  const client = await hostOf(asking(url, "call"), { sendFrom: [send] }, plainHost());
+  expect((await callTool(client, "take")).text).toContain("send_file");
+  expect(got).toEqual([]);
+});
+
+test("a server that asks on its own gets nothing", async () => {
+  const { send, save } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const { url, got } = await uploadPlace();
+  const client = await hostOf(
+    asking(url, "start"),
+    { sendFrom: [send], saveTo: save },
+    plainHost(),
+  );
+  await client.listTools();
+  expect(got).toEqual([]);
+  expect(readdirSync(save)).toEqual(["spooled"]);
+});
+
+test("a server of 2026-07-28 asks for a file in its result, and gets it in the next call", async () => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const place = await uploadPlace();
+  const metas: Record<string, any>[] = [];
+  const url = await handWritten(({ method, params }) => {
+    const complete = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
+    if (method === "server/discover")
+      return {
+        result: { ...complete, supportedVersions: ["2026-07-28"], capabilities: { tools: {} } },
+      };
+    if (method === "tools/list")
+      return {
+        result: { ...complete, tools: [{ name: "take", inputSchema: { type: "object" } }] },
+      };
+    metas.push(params["_meta"]);
+    if (params["inputResponses"]) {
+      const text = `${params["requestState"]} ${JSON.stringify(params["inputResponses"].q)}`;
+      return { result: { resultType: "complete", content: [{ type: "text", text }] } };
+    }
+    const asked = {
+      mode: "binary",
+      message: "Your file",
+      requestedSchema: { type: "object", properties: { f: { type: "file" } } },
+      uploadEndpoints: { f: { url: place.url.href, uploadId: "u" } },
+    };
+    const inputRequests = { q: { method: "elicitation/create", params: asked } };
+    return { result: { resultType: "input_required", inputRequests, requestState: "s1" } };
+  });
+  const options = { sendFrom: [send], trustedOrigins: [place.url.origin] };
+  const client = await hostOf(url, options, "modern");
+  const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
+  expect(said).toMatchObject({ isError: false, facts: { way: "asked" } });
+  expect(said.text).toContain("s1");
+  expect(place.got).toHaveLength(1);
+  const capabilities = metas[0]!["io.modelcontextprotocol/clientCapabilities"];
+  expect(capabilities.elicitation).toMatchObject({ form: {}, binary: {} });
+  expect(metas[0]).not.toHaveProperty("dev.sluice/gives-file");
+});
