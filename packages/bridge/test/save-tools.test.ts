@@ -258,6 +258,8 @@ test("a wrong digest and a short body leave no file", async () => {
   const client = await hostOf(url, { saveTo: save });
   const digest = await callTool(client, "save_resource", { uri: new URL("/digest", url).href });
   expect(digest).toMatchObject({ isError: true, text: expect.stringContaining("SHA-256") });
+  const short = await callTool(client, "save_resource", { uri: new URL("/short", url).href });
+  expect(short.isError).toBe(true);
   expect(readdirSync(save)).toEqual(["spooled"]);
 });
 
