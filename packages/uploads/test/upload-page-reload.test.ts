@@ -281,7 +281,7 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
     await page.goto(url);
     await goTo(page, "between the first and the second");
     site.meddle = (request, response) => {
-      if (request.method !== "GET" || request.url?.includes("/uploads/") !== true) return false;
+      if (request.method !== "GET" || request.url?.includes("/u/") !== true) return false;
       response.writeHead(200, { "content-type": "application/json" }).end("{}");
       return true;
     };
