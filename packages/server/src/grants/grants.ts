@@ -50,7 +50,7 @@ export interface Grants {
     name: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
-  /** True for a sealed token that works for every holder, also after its time. */
+  /** True for a sealed token that works for every holder, until its time is over. Never for a stored one. */
   readonly isSelfAuthenticating: (token: string) => boolean;
   /** A URL was made: it needs a route in this process. */
   readonly onMint: () => void;
