@@ -12,7 +12,7 @@ import {
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { isUnversioned, type OpenGrant } from "./open-grant.ts";
+import type { OpenGrant } from "./open-grant.ts";
 
 interface DownloadRequest {
   readonly method: "GET" | "HEAD";
@@ -71,7 +71,7 @@ export async function chooseVersion(
 
 /** Where storage names no version, parts could be of different ones: the answer is always the whole. */
 export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
-  return etag !== undefined && !isUnversioned(grant);
+  return etag !== undefined && !grant.isUnversioned();
 }
 
 /** Throws `precondition_failed` for an object of another version than the one that a grant is for. */
@@ -81,7 +81,7 @@ export function ensurePinned(grant: OpenGrant, info: ObjectInfo): void {
 
 /** Whether an object is still the version that a grant is for. */
 function isPinned(grant: OpenGrant, info: ObjectInfo): boolean {
-  return isUnversioned(grant) || grant.matchesEtag(info.etag);
+  return grant.isUnversioned() || grant.matchesEtag(info.etag);
 }
 
 function changedError(): SluiceError {

@@ -8,6 +8,8 @@ const maxKept = 256;
 export interface OpenGrant extends OpenedToken {
   /** Opaque tag of the object, for the state store. */
   readonly resource: string;
+  /** True when it was issued for an object of no version. */
+  readonly isUnversioned: () => boolean;
 }
 
 /**
@@ -48,17 +50,14 @@ function isStillOpen({ grant, until }: KeptGrant, now: number): boolean {
 /** Stands for "no etag" in a grant for an object of which storage names none. No etag has a space. */
 export const unversioned: string = " ";
 
-/** Whether a grant was issued for an object of no version. */
-export function isUnversioned(grant: OpenGrant): boolean {
-  return grant.etagBound && grant.matchesEtag(unversioned);
-}
-
 /** Makes an opened token a grant that computes each match once. */
 export function toOpenGrant(grant: OpenedToken): OpenGrant {
   let matched: string | undefined;
+  let isUnversioned: boolean | undefined;
   return {
     ...grant,
     resource: resourceTag(grant.key),
+    isUnversioned: () => (isUnversioned ??= grant.etagBound && grant.matchesEtag(unversioned)),
     matchesEtag(etag) {
       if (etag !== undefined && etag === matched) return true;
       if (!grant.matchesEtag(etag)) return false;

@@ -154,6 +154,7 @@ function toOpenLink(kept: KeptLink): OpenLink {
     etagBound: true,
     matchesPrincipal: () => false,
     matchesEtag: (other) => other === etag,
+    isUnversioned: () => etag === unversioned,
     resource: resourceTag(name),
     minter: principal,
     disposition,
