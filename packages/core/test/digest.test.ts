@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { createSha256, formatReprDigest, parseReprDigest } from "@sluice/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { hmacSha256 } from "../src/bytes/sha256.ts";
 
 const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const abcField = "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:";
@@ -39,6 +40,18 @@ describe.each(["native", "portable"])("SHA-256, %s", (kind) => {
       expect(hash.digest()).toBe(whole);
     }
   });
+});
+
+test("HMAC-SHA256 has the known answers, native and portable (RFC 4231)", () => {
+  const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+  const ask = (): string =>
+    Buffer.from(hmacSha256(bytes("Jefe"), bytes("what do ya want for nothing?"))).toString("hex");
+  const answer = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+  expect(ask()).toBe(answer);
+  vi.stubGlobal("process", undefined);
+  const portable = hmacSha256(bytes("Jefe"), bytes("what do ya want for nothing?"));
+  vi.unstubAllGlobals();
+  expect(Buffer.from(portable).toString("hex")).toBe(answer);
 });
 
 test("runtimes whose process has no built-in modules take the portable one", () => {

@@ -1,7 +1,6 @@
 import { xchacha20poly1305 } from "@noble/ciphers/chacha.js";
-import { hmac } from "@noble/hashes/hmac.js";
-import { sha256 } from "@noble/hashes/sha2.js";
 import { encodeFields } from "../bytes/length-prefix.ts";
+import { hmacSha256 } from "../bytes/sha256.ts";
 import type { KeyRing } from "./key-ring.ts";
 import {
   canonicalAudience,
@@ -71,7 +70,7 @@ export function createClaimsCipher(options: ClaimsCipherOptions): ClaimsCipher {
     const name = `${kid} ${purpose}`;
     const header = headers.get(name) ?? encodeFields(options.header, kid, purpose, audience)!;
     headers.set(name, header);
-    return xchacha20poly1305(secret ? hmac(sha256, key, secret) : key, nonce, header);
+    return xchacha20poly1305(secret ? hmacSha256(key, secret) : key, nonce, header);
   }
 
   return {

@@ -1,8 +1,7 @@
 import { bytesToHex, equalBytes, hexToBytes } from "@noble/ciphers/utils.js";
-import { hmac } from "@noble/hashes/hmac.js";
-import { sha256 } from "@noble/hashes/sha2.js";
 import { encodeBase64Url } from "../bytes/base64.ts";
 import { encodeFields, isText } from "../bytes/length-prefix.ts";
+import { hmacSha256 } from "../bytes/sha256.ts";
 import { SluiceError } from "../errors/error.ts";
 import { authOf, decodeClaims, encodeClaims } from "./claims-layout.ts";
 import type { KeyRing } from "./key-ring.ts";
@@ -163,7 +162,7 @@ function tag(
   fields: Uint8Array,
 ): Uint8Array | undefined {
   const key = keys.derive(kid, tagLabels[kind]);
-  return key && hmac(sha256, key, fields).slice(0, 16);
+  return key && hmacSha256(key, fields).subarray(0, 16);
 }
 
 /** Compares in constant time. */

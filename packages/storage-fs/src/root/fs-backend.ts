@@ -55,6 +55,8 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     // #region describe
     async describe(key, { signal } = {}) {
       const operation = beginCall(root, "describe", key, { signal });
+      const kept = smallFiles.find(key);
+      if (kept) return kept.info;
       let file = await lookAt(root, key, operation, signal);
       let waitMs = racyFor(file.stats, racyMs);
       // what asks for a version gets one: the next change will have another time

@@ -4,7 +4,7 @@ import {
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
 import { readJson } from "@sluice/core";
-import type { Reply } from "@sluice/server/transport";
+import { notesOf, type Reply } from "@sluice/server/transport";
 import { toResponse } from "./web-response.ts";
 
 /** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */
@@ -31,19 +31,28 @@ export async function readJsonBody(
     mcpOptions?.parsedBody === undefined &&
     !request.bodyUsed;
   if (!isOurs) return { mcpOptions };
-  // handlers that know nothing of a parsed body read it themselves
-  const copy = request.clone();
-  const read = await readRequestBody(copy, maxBytes).catch(() => undefined);
+  const read = await readText(request, maxBytes).catch(() => undefined);
   if (!read) return { refusal: toResponse(refuse(400, -32_700, unreadable)) };
-  if (read.tooLarge) {
-    // both branches of the clone would keep the rest
-    await Promise.all([copy.body?.cancel(), request.body?.cancel()]).catch(() => {});
-    return { refusal: toResponse(tooLarge(maxBytes)) };
-  }
+  if (read.tooLarge) return { refusal: toResponse(tooLarge(maxBytes)) };
   // the SDK answers what is no JSON-RPC, and the batches of old clients
   const { value, fault } = readJson(read.text);
   if (fault) return { refusal: toResponse(refuse(400, fault.code, fault.message)) };
   return { mcpOptions: { ...mcpOptions, parsedBody: value } };
+}
+
+/** The text of a body. The request keeps it: handlers that know nothing of a parsed body read it themselves. */
+async function readText(request: Request, maxBytes: number): ReturnType<typeof readRequestBody> {
+  const { body } = notesOf(request);
+  if (body)
+    return body.length > maxBytes
+      ? { tooLarge: true }
+      : { tooLarge: false, text: new TextDecoder().decode(body) };
+  const copy = request.clone();
+  const read = await readRequestBody(copy, maxBytes);
+  // both branches of the clone would keep the rest
+  if (read.tooLarge)
+    await Promise.all([copy.body?.cancel(), request.body?.cancel()]).catch(() => {});
+  return read;
 }
 
 const unreadable = "Parse error: the request body could not be read";

@@ -137,12 +137,14 @@ export function toNodeHandler(
     });
     const { signal } = gone;
     const parsedBody = parsedBodyOf(req);
-    const like = unmounted(req);
+    const pieces: Uint8Array[] = [];
+    const like = unmounted(req, pieces);
     const request = isMultipart(req)
       ? await toStreamingRequest(req, res, { like, signal })
       : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
-    noteRequest(request, { address, answers, unsent });
+    const body = pieces.length > 0 ? Buffer.concat(pieces) : undefined;
+    noteRequest(request, { address, answers, unsent, ...definedMembers({ body }) });
     res.once("close", shareRequest(request));
     if (handler.router) passOn(request, route);
     if (handler.isFront) callNext(request, { req, res, next: next as () => void });
@@ -232,14 +234,22 @@ function headerOf(req: IncomingMessage, name: string): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** What the SDK's conversion reads; Express shortens `url` to what follows the mount path. */
-function unmounted(req: NodeRequest): NodeIncomingMessageLike {
+/**
+ * What the SDK's conversion reads, and the pieces of the body that it has read; Express shortens `url` to what follows the
+ * mount path.
+ */
+function unmounted(req: NodeRequest, pieces: Uint8Array[]): NodeIncomingMessageLike {
   const { method, headers, url, originalUrl = url } = req;
   return {
     ...definedMembers({ method, url: originalUrl }),
     headers,
-    // a body that is too large must not take the connection with it: its sender is to hear of it
-    [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }),
+    async *[Symbol.asyncIterator]() {
+      // a body that is too large must not take the connection with it: its sender is to hear of it
+      for await (const piece of req.iterator({ destroyOnReturn: false })) {
+        pieces.push(piece as Uint8Array);
+        yield piece as Uint8Array;
+      }
+    },
   };
 }
 
