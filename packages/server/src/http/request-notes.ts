@@ -18,8 +18,6 @@ export interface RequestNotes {
   readonly answers?: AnswerKeeper | undefined;
   /** Counts what waits in memory for the client, beside what handlers made. */
   readonly unsent?: ByteLease | undefined;
-  /** The body as it came, where the transport has collected it: its reader needs no copy of the request. */
-  readonly body?: Uint8Array;
   /** The request opened a connection on which the server can send messages until it closes. Default: false. */
   readonly isLasting?: boolean;
 }

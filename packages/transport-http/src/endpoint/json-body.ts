@@ -4,7 +4,8 @@ import {
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
 import { readJson } from "@sluice/core";
-import { notesOf, type Reply } from "@sluice/server/transport";
+import type { Reply } from "@sluice/server/transport";
+import { takeBody } from "./collected-body.ts";
 import { toResponse } from "./web-response.ts";
 
 /** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */
@@ -42,7 +43,7 @@ export async function readJsonBody(
 
 /** The text of a body. The request keeps it: handlers that know nothing of a parsed body read it themselves. */
 async function readText(request: Request, maxBytes: number): ReturnType<typeof readRequestBody> {
-  const { body } = notesOf(request);
+  const body = takeBody(request);
   if (body)
     return body.length > maxBytes
       ? { tooLarge: true }

@@ -14,6 +14,7 @@ import {
 import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
+import { leaveBody } from "../endpoint/collected-body.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
 import { missingNext } from "../endpoint/continuation.ts";
 import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
@@ -143,8 +144,8 @@ export function toNodeHandler(
       ? await toStreamingRequest(req, res, { like, signal })
       : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
-    const body = pieces.length > 0 ? Buffer.concat(pieces) : undefined;
-    noteRequest(request, { address, answers, unsent, ...definedMembers({ body }) });
+    noteRequest(request, { address, answers, unsent });
+    if (pieces.length > 0) leaveBody(request, Buffer.concat(pieces));
     res.once("close", shareRequest(request));
     if (handler.router) passOn(request, route);
     if (handler.isFront) callNext(request, { req, res, next: next as () => void });
