@@ -22,6 +22,11 @@ export {
 } from "./memory/memory-state-store.ts";
 export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
+  createSealedRecords,
+  type SealedRecords,
+  type SealedRecordsOptions,
+} from "./tokens/sealed-records.ts";
+export {
   createTokenStore,
   isStoredToken,
   type TokenStore,

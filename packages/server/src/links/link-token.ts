@@ -1,11 +1,5 @@
-import {
-  createSha256,
-  createTextSealer,
-  encodeBase64Url,
-  SluiceError,
-  type KeyRing,
-} from "@sluice/core";
-import { isStoredToken, type StateStore } from "@sluice/state";
+import { createTextSealer, encodeBase64Url, SluiceError, type KeyRing } from "@sluice/core";
+import { createSealedRecords, isStoredToken, type StateStore } from "@sluice/state";
 import { advised } from "../sdk/advice.ts";
 
 /** Where what a token permits is kept: in the state store, or in the token itself. */
@@ -45,6 +39,8 @@ const secretLength = 24;
  */
 export function createLinkTokens({ keys, state, audience, form }: LinkTokensOptions): LinkTokens {
   const sealer = createTextSealer({ keys, purpose: "link", maxLength: 32_768 });
+  const records = createSealedRecords({ state, sealer, kind: "link" });
+  const context = [audience];
   const limit = maxText[form];
   return {
     async issue(text, terms) {
@@ -53,29 +49,21 @@ export function createLinkTokens({ keys, state, audience, form }: LinkTokensOpti
           "too_large",
           `The claims of this principal fit into no link: at most ${limit} bytes do`,
         );
-      if (form === "sealed") return sealer.seal(text, [audience]);
+      if (form === "sealed") return sealer.seal(text, context);
       const token = encodeBase64Url(crypto.getRandomValues(new Uint8Array(secretLength)));
-      const record = new TextEncoder().encode(sealer.seal(text, [audience, token]));
-      await state.put(recordOf(token), record, terms);
+      await records.keep(token, text, context, terms);
       return token;
     },
     async open(token, now) {
-      // without stored tokens a text that looks like one costs the store nothing
-      const isStored = form === "stored" && isStoredToken(token);
-      const record = isStored ? await state.get(recordOf(token), now) : undefined;
-      const sealed = record ? new TextDecoder().decode(record) : token;
       try {
-        return sealer.unseal(sealed, record ? [audience, token] : [audience]);
-      } catch {
-        throw new SluiceError("not_found", "sluice: there is no such link");
+        // without stored tokens a text that looks like one costs the store nothing
+        return form === "stored" && isStoredToken(token)
+          ? await records.find(token, context, now)
+          : sealer.unseal(token, context);
+      } catch (error) {
+        if (!SluiceError.is(error) || error.code !== "invalid_argument") throw error;
+        throw new SluiceError("not_found", "sluice: there is no such link", { cause: error });
       }
     },
   };
-}
-
-/** Name of a token's record, from which the token cannot be found. */
-function recordOf(token: string): string {
-  const hash = createSha256();
-  hash.update(new TextEncoder().encode(token));
-  return `link ${hash.digest()}`;
 }

@@ -6,6 +6,7 @@ import {
   type Principal,
 } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
+import { createSealedRecords } from "@sluice/state";
 import { z } from "zod";
 import type { Slot } from "../slots/slots.ts";
 import { isId } from "../slots/random-id.ts";
@@ -52,33 +53,28 @@ export function createPendingUploads({
   state,
 }: Pick<Host, "endpoint" | "keys" | "state">): PendingUploads {
   const sealer = createTextSealer({ keys, purpose: "upload-pending" });
-  const contextOf = (uploadId: string, purpose: UploadPurpose): string[] => [
+  const records = createSealedRecords({ state, sealer, kind: "upload-pending" });
+  const contextOf = (purpose: UploadPurpose): string[] => [
     endpoint.url,
-    uploadId,
     ...questionContext(purpose),
   ];
   return {
     async keep(uploadId, upload, purpose) {
-      const sealed = sealer.seal(JSON.stringify(upload), contextOf(uploadId, purpose));
       const { owner = "" } = purpose;
-      const times = { now: Date.now(), expiresAt: upload.expiresAt + graceMs, owner };
-      await state.put(recordOf(uploadId), new TextEncoder().encode(sealed), times);
+      const terms = { now: Date.now(), expiresAt: upload.expiresAt + graceMs, owner };
+      await records.keep(uploadId, JSON.stringify(upload), contextOf(purpose), terms);
     },
     async find(uploadId, purpose) {
-      const record = isId(uploadId) ? await state.get(recordOf(uploadId), Date.now()) : undefined;
-      if (!record) throw unknownUpload();
+      if (!isId(uploadId)) throw unknownUpload();
       try {
-        const sealed = new TextDecoder().decode(record);
-        const text = sealer.unseal(sealed, contextOf(uploadId, purpose));
+        const text = await records.find(uploadId, contextOf(purpose), Date.now());
         return pendingSchema.parse(JSON.parse(text));
       } catch (error) {
-        if (SluiceError.is(error)) throw unknownUpload();
+        if (SluiceError.is(error) && error.code === "invalid_argument") throw unknownUpload();
         throw error;
       }
     },
-    async take(uploadId) {
-      return (await state.take(recordOf(uploadId), Date.now())) !== undefined;
-    },
+    take: (uploadId) => records.take(uploadId, Date.now()),
   };
 }
 
@@ -118,7 +114,3 @@ const pendingSchema = z.object({
   pageUrl: z.string(),
   uploadUrl: z.string().optional(),
 });
-
-function recordOf(uploadId: string): string {
-  return `upload-pending-${uploadId}`;
-}

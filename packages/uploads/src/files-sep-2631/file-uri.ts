@@ -1,12 +1,7 @@
-import {
-  createSha256,
-  createTextSealer,
-  principalTag,
-  SluiceError,
-  type Principal,
-} from "@sluice/core";
+import { createTextSealer, principalTag, SluiceError, type Principal } from "@sluice/core";
 import { FILE_URI_SCHEME } from "@sluice/core/wire";
 import type { Host } from "@sluice/server/transport";
+import { createSealedRecords } from "@sluice/state";
 import { isId, newId } from "../slots/random-id.ts";
 
 /** What a file URI stands for. */
@@ -58,35 +53,34 @@ export function createFileUris({
   tokens,
 }: Pick<Host, "endpoint" | "keys" | "state" | "tokens">): FileUris {
   const sealer = createTextSealer({ keys, purpose: "file" });
+  const records = createSealedRecords({ state, sealer, kind: "file-uri" });
   const base = `${FILE_URI_SCHEME}//${new URL(endpoint.url).host}/`;
 
-  function contextOf(principal: Principal | undefined, id: string): string[] {
-    return [endpoint.url, principal ? principalTag(principal) : "anybody", id];
-  }
-
-  /** The seal that a URI has or names. */
-  async function sealedIn(rest: string): Promise<{ sealed: string; id: string }> {
-    if (tokens === "sealed" || !isId(rest)) return { sealed: rest, id: "" };
-    const record = await state.get(recordOf(rest), Date.now());
-    return { sealed: new TextDecoder().decode(record), id: rest };
+  function contextOf(principal: Principal | undefined): string[] {
+    return [endpoint.url, principal ? principalTag(principal) : "anybody"];
   }
 
   return {
     async format(handle, { principal, share = "" }) {
       const text = JSON.stringify(handle);
-      if (tokens === "sealed") return base + sealer.seal(text, contextOf(principal, ""));
+      const context = contextOf(principal);
+      if (tokens === "sealed") return base + sealer.seal(text, context);
       const id = newId();
-      const sealed = new TextEncoder().encode(sealer.seal(text, contextOf(principal, id)));
       const expiresAt = handle.expiresAt + keptMs;
-      await state.put(recordOf(id), sealed, { now: Date.now(), expiresAt, owner: share });
+      await records.keep(id, text, context, { now: Date.now(), expiresAt, owner: share });
       return base + id;
     },
     async parse(uri, principal) {
       if (!uri.startsWith(base))
         throw new SluiceError("invalid_argument", "files: the URI is of another server");
-      const { sealed, id } = await sealedIn(uri.slice(base.length));
+      const rest = uri.slice(base.length);
+      const context = contextOf(principal);
+      const text =
+        tokens !== "sealed" && isId(rest)
+          ? await records.find(rest, context, Date.now())
+          : sealer.unseal(rest, context);
       // what is in the seal was made by format
-      const handle = JSON.parse(sealer.unseal(sealed, contextOf(principal, id))) as FileHandle;
+      const handle = JSON.parse(text) as FileHandle;
       if (Date.now() >= handle.expiresAt)
         throw new SluiceError("expired", "files: the time of this file is over");
       return handle;
@@ -96,10 +90,3 @@ export function createFileUris({
 
 /** How long a URI that is over is told to be over, and not to be unknown. */
 const keptMs = 600_000;
-
-/** Name of the record of a URI, from which the URI cannot be found. */
-function recordOf(id: string): string {
-  const hash = createSha256();
-  hash.update(new TextEncoder().encode(id));
-  return `file-uri ${hash.digest()}`;
-}
