@@ -29,7 +29,7 @@ export function within<T>(
 
 /** Settles like `work`, unless `signal` aborts first: then it rejects with `signal.reason`. */
 export function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  return unlessEnded(work, signal, () => () => {});
+  return unlessEnded(work, signal, undefined);
 }
 
 /** Waits for an event at most `timeoutMs` and until `signal` aborts. True when it came, false else; never rejects. */
@@ -47,21 +47,23 @@ export function isInTime(
 function unlessEnded<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
-  watch: (end: (reason: unknown) => void) => () => void,
+  watch: ((end: (reason: unknown) => void) => () => void) | undefined,
   discard?: (late: T) => void,
 ): Promise<T> {
+  // every chunk and every call of storage waits here: few closures, and no list of them
   return new Promise<T>((resolve, reject) => {
     let isWaiting = true;
-    const stops: (() => void)[] = [];
+    let stopWatch: (() => void) | undefined;
+    let stopListening: (() => void) | undefined;
     const stop = (): void => {
       isWaiting = false;
-      for (const end of stops) end();
+      stopWatch?.();
+      stopListening?.();
     };
     const giveUp = (reason: unknown): void => {
       stop();
       reject(reason);
     };
-    stops.push(watch(giveUp));
     work.then(
       (value) => {
         const isLate = !isWaiting;
@@ -74,7 +76,8 @@ function unlessEnded<T>(
         if (isWaiting) giveUp(signal?.aborted ? signal.reason : error);
       },
     );
-    stops.push(onAbort(signal, giveUp));
+    stopWatch = watch?.(giveUp);
+    if (signal && isWaiting) stopListening = onAbort(signal, giveUp);
     if (!isWaiting) stop();
   });
 }

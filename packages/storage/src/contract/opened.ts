@@ -1,4 +1,3 @@
-import { definedMembers } from "@sluice/core";
 import type { OpenedObject } from "./backend.ts";
 
 /** An open object without its body. */
@@ -9,16 +8,34 @@ interface Faces extends Pick<OpenedObject, "info"> {
 }
 
 /** An open object whose body is made when it is read: a reader of another face pays nothing for the portable one. */
-export function withBody(
-  { info, range, file, bytes }: Faces,
-  makeBody: () => ReadableStream<Uint8Array>,
-): OpenedObject {
-  let body: ReadableStream<Uint8Array> | undefined;
-  const opened = {
-    info,
-    get body() {
-      return (body ??= makeBody());
+export function withBody(faces: Faces, makeBody: () => ReadableStream<Uint8Array>): OpenedObject {
+  return new OpenedFaces(faces, makeBody);
+}
+
+/** A class: a getter of its own in each object would cost more than the rest of opening a small file. */
+class OpenedFaces implements OpenedObject {
+  readonly info: OpenedObject["info"];
+  declare readonly body: ReadableStream<Uint8Array>;
+  declare readonly range?: NonNullable<OpenedObject["range"]>;
+  declare readonly file?: NonNullable<OpenedObject["file"]>;
+  declare readonly bytes?: NonNullable<OpenedObject["bytes"]>;
+  readonly #makeBody: () => ReadableStream<Uint8Array>;
+  #body: ReadableStream<Uint8Array> | undefined;
+
+  constructor({ info, range, file, bytes }: Faces, makeBody: () => ReadableStream<Uint8Array>) {
+    this.info = info;
+    this.#makeBody = makeBody;
+    Object.defineProperty(this, "body", OpenedFaces.#lazyBody);
+    if (range) this.range = range;
+    if (file) this.file = file;
+    if (bytes) this.bytes = bytes;
+  }
+
+  /** An own member, so that a copy of the object has a body, too. */
+  static readonly #lazyBody: PropertyDescriptor & ThisType<OpenedFaces> = {
+    enumerable: true,
+    get() {
+      return (this.#body ??= this.#makeBody());
     },
   };
-  return Object.assign(opened, definedMembers({ range, file, bytes }));
 }

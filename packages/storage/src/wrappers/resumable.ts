@@ -18,7 +18,7 @@ export interface ResumableOptions {
  * Continues a body that broke with a `retryable` error: the object is opened again with
  * `ifMatch` and a range that starts where the bytes stopped. It needs an etag and never splices
  * two versions: an object that changed meanwhile ends the body with `precondition_failed`.
- * A `file` or `bytes` face is passed on, since what is local does not break.
+ * A `file` face is passed on, since what is local does not break, and an object that has `bytes` is as it was.
  */
 export function resumable(backend: StorageBackend, options: ResumableOptions = {}): StorageBackend {
   const { resumes = 3 } = options;
@@ -28,7 +28,7 @@ export function resumable(backend: StorageBackend, options: ResumableOptions = {
       async (key, openOptions = {}) => {
         const opened = await open(key, openOptions);
         const { etag } = opened.info;
-        if (etag === undefined) return opened;
+        if (etag === undefined || opened.bytes) return opened;
         const operation = `${backend.name}: open ${quoteKey(key)}`;
         const terms = { operation, etag, resumes, signal: openOptions.signal };
         return withBody(opened, () => resumedBody(opened, terms, (again) => open(key, again)));

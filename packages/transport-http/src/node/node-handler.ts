@@ -1,6 +1,4 @@
-import { setMaxListeners } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { definedMembers, parseJson } from "@sluice/core";
 import {
@@ -26,6 +24,7 @@ import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 import { createRequestLimiter } from "./requests-per-address.ts";
 import { readTarget } from "../endpoint/request-target.ts";
+import { NodePlainRequest } from "./node-plain-request.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { startInOrder } from "./pipelined-response.ts";
 import { passOn, withCors } from "../endpoint/routed-handler.ts";
@@ -104,18 +103,7 @@ export function toNodeHandler(
     const address = addressOf(req);
     if (!mayAnswer(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
-    const plain: PlainRequest = {
-      method: req.method ?? "GET",
-      target,
-      header: (name) => headerOf(req, name),
-      address,
-      // what authenticates may still put it there
-      get authInfo() {
-        return req.auth;
-      },
-      signal: connectionSignal(req.socket),
-      body: nodeBody(req, res),
-    };
+    const plain = new NodePlainRequest(req, res, { target, address });
     const admission = admissionOf(req, plain);
     const { refusal } = admission;
     if (refusal) return answer(req, res, { reply: refusal, sending });
@@ -208,31 +196,6 @@ async function answer(
   const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
   const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
   await sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
-}
-
-const connections = new WeakMap<Socket, AbortSignal>();
-
-/**
- * Aborts when the connection closes. One for all requests of a connection: what one of its
- * own costs is more than the rest of answering a small download.
- */
-function connectionSignal(socket: Socket): AbortSignal {
-  let signal = connections.get(socket);
-  if (!signal) {
-    const gone = new AbortController();
-    socket.once("close", () => gone.abort());
-    ({ signal } = gone);
-    // as many as there are pipelined requests
-    setMaxListeners(0, signal);
-    connections.set(socket, signal);
-  }
-  return signal;
-}
-
-/** Names come from us, never from the request; lists are joined by Node already. */
-function headerOf(req: IncomingMessage, name: string): string | undefined {
-  const value = req.headers[name];
-  return typeof value === "string" ? value : undefined;
 }
 
 /**
