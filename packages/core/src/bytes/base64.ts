@@ -1,13 +1,18 @@
 /** Bytes as base64 with padding (RFC 4648 §4), as JSON carries them. */
 export function encodeBase64(bytes: Uint8Array): string {
-  // many times faster, where the runtime has it
-  const { Buffer: native } = globalThis as { Buffer?: NativeBytes };
-  if (native) return native.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+  const native = nativeText(bytes, "base64");
+  if (native !== undefined) return native;
   const step = 0x8000;
   let binary = "";
   for (let at = 0; at < bytes.length; at += step)
     binary += String.fromCharCode(...bytes.subarray(at, at + step));
   return btoa(binary);
+}
+
+/** Many times faster, where the runtime has it; `undefined` elsewhere. */
+function nativeText(bytes: Uint8Array, encoding: "base64" | "base64url"): string | undefined {
+  const { Buffer: native } = globalThis as { Buffer?: NativeBytes };
+  return native?.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(encoding);
 }
 
 /** The part of Node's class of bytes that is used. */
@@ -16,7 +21,7 @@ interface NativeBytes {
     bytes: ArrayBufferLike,
     offset: number,
     length: number,
-  ): { toString(encoding: "base64"): string };
+  ): { toString(encoding: "base64" | "base64url"): string };
 }
 
 /** Bytes of base64 text; padding may be missing. `undefined` for anything else, also white space. */
@@ -29,6 +34,8 @@ export function decodeBase64(text: string): Uint8Array | undefined {
 
 /** Bytes as base64url without padding (RFC 4648 §5). */
 export function encodeBase64Url(bytes: Uint8Array): string {
+  const native = nativeText(bytes, "base64url");
+  if (native !== undefined) return native;
   let text = "";
   let bits = 0;
   let held = 0;
