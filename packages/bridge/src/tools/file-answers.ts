@@ -9,7 +9,7 @@ import type { ToolContext } from "./tool-context.ts";
 /** Answers a server that asks for files (SEP-1306) in place of a host that cannot. */
 export interface FileAnswers {
   /** Sender for files to an address that the server named. `file` is what requests for files are answered with. */
-  senderTo(address: unknown, file?: SendableFile): FileSender<string>;
+  senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile>;
   /** The answer to params of `elicitation/create` of mode `binary`. Rejects where the file cannot be sent. */
   give(params: unknown, file: SendableFile, signal: AbortSignal): Promise<Members>;
   /** The same for a request that came while no `send_file` was running: the user is asked for a path. */
@@ -23,7 +23,7 @@ export function createFileAnswers(context: ToolContext, folders: SendFolders): F
   const { server, trustedOrigins, questions } = context;
   let authorization: string | undefined;
 
-  function senderTo(address: unknown, file?: SendableFile): FileSender<string> {
+  function senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile> {
     return createFileSender({
       endpoint: server.url ?? loopbackOf(address) ?? placeholder,
       trustedOrigins,
@@ -33,7 +33,7 @@ export function createFileAnswers(context: ToolContext, folders: SendFolders): F
         const [field] = fields;
         const isMore = fields.filter(({ required }) => required).length > 1;
         if (!field || !file || isMore || requiredForm.length > 0) return { action: "decline" };
-        return { action: "accept", files: { [field.name]: [file.path] } };
+        return { action: "accept", files: { [field.name]: [file] } };
       },
     });
   }
