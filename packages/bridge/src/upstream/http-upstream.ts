@@ -103,8 +103,20 @@ class HttpTransport extends StreamableHTTPClientTransport {
       await super.send(message, sendOptions);
     } catch (error) {
       if (!(error instanceof InsufficientScopeError) || !this.#signIn) throw error;
-      await this.#signIn.widen(error.requiredScope);
-      await super.send(message, sendOptions);
+      const { requiredScope: scope, resourceMetadataUrl } = error;
+      await this.#signIn.widen({ scope, resourceMetadataUrl });
+      // nothing was done yet, and there is no second sign-in for one call
+      await super.send(message, sendOptions).catch((again: unknown) => {
+        throw again instanceof InsufficientScopeError ? scopeFault(again) : again;
+      });
     }
   }
+}
+
+function scopeFault({ requiredScope = "more" }: InsufficientScopeError): SluiceError {
+  const scope = requiredScope.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 200);
+  return new SluiceError(
+    "permission_denied",
+    `bridge: the server wants scope "${scope}", which the sign-in did not give; ask its operator for it`,
+  );
 }
