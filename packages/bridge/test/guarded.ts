@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
@@ -18,6 +18,8 @@ interface GuardOptions {
   readonly grant?: (asked: string) => string;
   /** Scope that a call of a tool needs. Default: `write`. */
   readonly wanted?: () => string;
+  /** What stands behind the check of tokens. Default: a server of 2026-07-28. */
+  readonly handle?: RequestListener;
 }
 
 /** What was asked of a guarded server. */
@@ -47,6 +49,7 @@ export async function startGuarded({
   authorizePage,
   grant = (asked) => asked,
   wanted = () => "write",
+  handle: behind,
 }: GuardOptions = {}): Promise<Guarded> {
   const valid = new Map<string, string>();
   const refresh = new Map<string, string>();
@@ -145,6 +148,7 @@ export async function startGuarded({
           response.setHeader("www-authenticate", challenge);
           return json({ error: "insufficient_scope" }, 403);
         }
+        if (scope !== undefined && behind) return behind(request, response);
         if (scope !== undefined)
           return handle(request as NodeIncomingMessageLike & typeof request, response);
         response.setHeader(
@@ -154,7 +158,7 @@ export async function startGuarded({
         return json({ error: "invalid_token" }, 401);
       },
     };
-    const route = routes[url.pathname];
+    const route = routes[url.pathname === "/messages" ? "/mcp" : url.pathname];
     if (route) void route();
     else json({}, 404);
   });
@@ -178,9 +182,13 @@ export const agree: SignInOptions["openBrowser"] = async (page) => {
   await response.text();
 };
 
-/** A host of 2026-07-28 behind whose bridge a user signs in. */
-export async function connect(url: URL, signIn: SignInOptions): Promise<Client> {
-  const client = createHost("modern");
+/** A host behind whose bridge a user signs in. */
+export async function connect(
+  url: URL,
+  signIn: SignInOptions,
+  revision: "legacy" | "modern" = "modern",
+): Promise<Client> {
+  const client = createHost(revision);
   await client.connect(bridged({ upstream: createHttpUpstream({ url, signIn }) }).transport);
   return client;
 }

@@ -7,13 +7,15 @@ import {
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { EnvHttpProxyAgent, fetch as undiciFetch } from "undici";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { FallbackTransport } from "./fallback-transport.ts";
 import { createSignIn, type SignIn, type SignInOptions } from "./oauth/sign-in.ts";
 import { ParamHeaders } from "./param-headers.ts";
+import { createSseTransport, type SseOptions } from "./sse-transport.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Options of a server that is reached by its URL. */
 export interface HttpUpstreamOptions {
-  /** The MCP endpoint (Streamable HTTP). */
+  /** The MCP endpoint: of Streamable HTTP, or else of HTTP with SSE (2024-11-05), whose messages go to its own origin. */
   readonly url: URL;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -60,19 +62,25 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       : undefined;
   const sent = token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
   const paramHeaders = new ParamHeaders();
+  let isOlder = false;
 
   return {
     name: url.origin,
     kind: "http",
     learn: (message) => paramHeaders.learn(message),
     open: (flow) => {
-      const transportOptions: StreamableHTTPClientTransportOptions = {
+      const common: StreamableHTTPClientTransportOptions & SseOptions = {
         fetch: boundedFetch(fetch, maxMessageBytes, flow),
         requestInit: { headers: sent },
-        reconnectionOptions: reconnection,
       };
-      if (signIn) transportOptions.authProvider = signIn.provider;
-      return new HttpTransport(url, transportOptions, paramHeaders, signIn);
+      if (signIn) common.authProvider = signIn.provider;
+      const streamable = { ...common, reconnectionOptions: reconnection };
+      return new FallbackTransport({
+        newer: () => new HttpTransport(url, streamable, paramHeaders, signIn),
+        older: () => createSseTransport(url, common),
+        isOlder,
+        onOlder: () => void (isOlder = true),
+      });
     },
   };
 }

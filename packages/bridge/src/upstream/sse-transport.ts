@@ -1,0 +1,92 @@
+import {
+  SdkErrorCode,
+  SdkHttpError,
+  SSEClientTransport,
+  SseError,
+  type SSEClientTransportOptions,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { defer } from "../relay/deferred.ts";
+
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
+/** What a connection by HTTP with SSE is made of. */
+export interface SseOptions extends SSEClientTransportOptions {
+  readonly fetch: FetchLike;
+}
+
+/** Longest wait for the address of messages, a browser step not included. */
+const endpointMs = 10_000;
+
+/**
+ * HTTP with SSE (2024-11-05): the stream of a GET names the address for messages, which the SDK takes of the same origin
+ * only, and carries the answers. A stream that ends closes the transport. Its `start` rejects with `protocol` where no
+ * address comes.
+ */
+export function createSseTransport(url: URL, { fetch, ...options }: SseOptions): Transport {
+  const silent = defer<never>();
+  let late: NodeJS.Timeout | undefined;
+
+  const transport = new SSEClientTransport(url, {
+    ...options,
+    async fetch(input, init) {
+      if (init?.method === "POST") return post(fetch, input, init);
+      clearTimeout(late);
+      late = setTimeout(() => silent.reject(noEndpoint(url)), endpointMs);
+      const response = await fetch(input, init);
+      // the user signs in next
+      if (response.status === 401) clearTimeout(late);
+      return response;
+    },
+  });
+  const start = transport.start.bind(transport);
+
+  const close = transport.close.bind(transport);
+
+  transport.close = async () => {
+    await close();
+    // the SDK closes it for reasons of its own, which come first
+    const closed = new SluiceError("interrupted", "bridge: the connection was closed");
+    setImmediate(() => silent.reject(closed));
+  };
+  transport.start = async () => {
+    try {
+      await Promise.race([start(), silent.promise]);
+    } catch (error) {
+      await transport.close();
+      throw error;
+    } finally {
+      clearTimeout(late);
+    }
+    const { onerror } = transport;
+    transport.onerror = (error) => {
+      onerror?.(error);
+      // the next stream is another session, which has to begin anew
+      if (error instanceof SseError) void transport.close();
+    };
+  };
+  // a stream is a session: 404 says that it is over
+  return Object.assign(transport, { sessionId: "sse" });
+}
+
+/** The SDK gives the status of a message that was refused in words only. */
+async function post(
+  fetch: FetchLike,
+  input: Parameters<FetchLike>[0],
+  init: RequestInit,
+): Promise<Response> {
+  const response = await fetch(input, init);
+  const { ok, status, statusText } = response;
+  if (ok || status === 401) return response;
+  const text = await response.text();
+  throw new SdkHttpError(SdkErrorCode.ClientHttpUnexpectedContent, `HTTP ${status}`, {
+    status,
+    statusText,
+    text,
+  });
+}
+
+function noEndpoint({ origin }: URL): SluiceError {
+  return new SluiceError("protocol", `bridge: ${origin} names no address for messages`);
+}
