@@ -3,7 +3,7 @@ import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
 import { readSendable, type SendableFile, type SendFolders } from "../confine/send-folders.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
-import { asksForFiles, type FileAnswers } from "./file-answers.ts";
+import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
 import { optionalText, textArgument, type ToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
