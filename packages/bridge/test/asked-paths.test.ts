@@ -1,10 +1,11 @@
 import { createHash } from "node:crypto";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import { asking, askingInResults, uploadPlace } from "./asking.ts";
 import { callTool, hostOf, makeFolders } from "./filing.ts";
+import { serveUploads } from "./serve-uploads.ts";
 
 const content = Buffer.alloc(100_000, "a file of the user / ");
 const sha256 = createHash("sha256").update(content).digest("hex");
@@ -65,6 +66,18 @@ for (const host of ["legacy", "modern"] as const)
       expect(got).toEqual([]);
     });
   }
+
+for (const revision of ["legacy", "modern"] as const)
+  test(`${revision} host: a tool of \`sluice serve\` that asks gets the file whose path the user types`, async () => {
+    const { send, save, outside } = makeFolders();
+    writeFileSync(join(send, "my.txt"), content);
+    const url = await serveUploads(outside, save);
+    const { host, messages } = typingHost(revision, [typed("my.txt")]);
+    const client = await hostOf(url, { sendFrom: [send] }, host);
+    expect((await callTool(client, "save_file")).isError).toBe(false);
+    expect(messages).toEqual([expect.stringContaining("Which file shall be saved")]);
+    expect(readFileSync(join(save, "my.txt")).equals(content)).toBe(true);
+  });
 
 for (const server of ["legacy", "modern"] as const) {
   test(`modern host, ${server} server: a path that leads to no file is asked for again`, async () => {

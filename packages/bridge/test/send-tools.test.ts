@@ -1,28 +1,15 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { asking, askingInResults, uploadPlace } from "./asking.ts";
 import { createHost } from "./bridged.ts";
+import { serveUploads } from "./serve-uploads.ts";
 import { callTool, handWritten, hostOf, listening, makeFolders, type McpAnswer } from "./filing.ts";
 
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const content = Buffer.alloc(100_000, "a file of the user / ");
-
-/** A running `sluice serve` that takes files. */
-async function serveUploads(folder: string, inbox: string, ...more: string[]): Promise<URL> {
-  const args = [main, "serve", folder, "--port", "0", "--no-audit", "--uploads", inbox, ...more];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await once(child, "close");
-  });
-  const [line] = (await once(child.stdout, "data")) as [Buffer];
-  return new URL(line.toString().trim());
-}
 
 /** A host that can show nothing. */
 const plainHost = () => new Client({ name: "h", version: "1" });

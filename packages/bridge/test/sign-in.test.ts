@@ -129,6 +129,15 @@ test("a call that needs a wider scope has the user sign in once, for that and wh
   expect(seen).toMatchObject({ sheets: ["read", "read write"], calls: 4 });
 });
 
+test("two bridges that need a wider scope at the same time show the user one page", async () => {
+  const { url, seen } = await startGuarded();
+  const folder = folderOf();
+  const first = await connect(url, { folder, openBrowser: agree });
+  const second = await connect(url, { folder, openBrowser: agree });
+  await Promise.all([first, second].map((client) => client.callTool({ name: "any" })));
+  expect(seen).toMatchObject({ sheets: ["read", "read write"], calls: 2 });
+});
+
 test("after a refresh token that was revoked, the user is asked for the wider scopes at once", async () => {
   const { url, seen, valid, refresh } = await startGuarded();
   const client = await connect(url, { folder: folderOf(), openBrowser: agree });

@@ -6,6 +6,7 @@ import { createHttpUpstream } from "@sluice/bridge";
 import { expect, test } from "vitest";
 import { bridged, bridgedTo, createHost, rawHost } from "./bridged.ts";
 import { callTool, hostOf, listening, makeFolders } from "./filing.ts";
+import { createSseTransport } from "../src/upstream/sse-transport.ts";
 import { agree, connect, folderOf, startGuarded } from "./guarded.ts";
 import { listen } from "./peers.ts";
 import { createSseListener, startSsePeer } from "./sse-peer.ts";
@@ -166,4 +167,17 @@ test("an error of JSON-RPC is the answer of a server that speaks Streamable HTTP
   await host.send({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25" } });
   await expect.poll(() => host.got).toMatchObject([{ id: 1, error: { code: -32_022 } }]);
   expect(requests).not.toContain("GET");
+});
+
+test("a stream that names no address for messages is closed", async () => {
+  let isClosed = false;
+  const { url } = await listen(
+    createServer((_request, response) => {
+      response.on("close", () => (isClosed = true));
+      response.writeHead(200, { "content-type": "text/event-stream" }).write(": silent\n\n");
+    }),
+  );
+  const transport = createSseTransport(url, { fetch, endpointMs: 50 });
+  await expect(transport.start()).rejects.toMatchObject({ code: "protocol" });
+  await expect.poll(() => isClosed).toBe(true);
 });

@@ -87,6 +87,21 @@ test.each([
   expect(got).toEqual([]);
 });
 
+test("a file that another one replaces meanwhile is not sent in an argument", async () => {
+  const { send, path } = swappable();
+  let lists = 0;
+  const { url, got } = await takingServer(base64, (method) => {
+    if (method !== "tools/list" || ++lists !== 2) return;
+    writeFileSync(join(send, "other"), secret);
+    renameSync(join(send, "other"), path);
+  });
+  const host = new Client({ name: "h", version: "1" });
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, host);
+  const said = await callTool(client, "send_file", { path: "in/my.txt", tool: "take" });
+  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("changed") });
+  expect(got).toEqual([]);
+});
+
 test("twin: a sender that knows the path alone follows the link", async () => {
   const { path, swap } = swappable();
   const { url, got } = await takingServer({}, () => {});

@@ -14,17 +14,17 @@ import { defer } from "../relay/deferred.ts";
 /** What a connection by HTTP with SSE is made of. */
 export interface SseOptions extends SSEClientTransportOptions {
   readonly fetch: FetchLike;
+  /** Longest wait for the address of messages, a browser step not included, in milliseconds. Default: 10 s. */
+  readonly endpointMs?: number | undefined;
 }
-
-/** Longest wait for the address of messages, a browser step not included. */
-const endpointMs = 10_000;
 
 /**
  * HTTP with SSE (2024-11-05): the stream of a GET names the address for messages, which the SDK takes of the same origin
  * only, and carries the answers. A stream that ends closes the transport. Its `start` rejects with `protocol` where no
  * address comes.
  */
-export function createSseTransport(url: URL, { fetch, ...options }: SseOptions): Transport {
+export function createSseTransport(url: URL, given: SseOptions): Transport {
+  const { fetch, endpointMs = 10_000, ...options } = given;
   const silent = defer<never>();
   let late: NodeJS.Timeout | undefined;
 
