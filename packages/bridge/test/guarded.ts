@@ -19,7 +19,7 @@ interface GuardOptions {
   /** Scope that a call of a tool needs. Default: `write`. */
   readonly wanted?: () => string;
   /** What stands behind the check of tokens. Default: a server of 2026-07-28. */
-  readonly handle?: RequestListener;
+  readonly handle?: (...args: [...Parameters<RequestListener>, body?: unknown]) => void;
 }
 
 /** What was asked of a guarded server. */
@@ -137,18 +137,19 @@ export async function startGuarded({
           ? json(issue(known.scope))
           : json({ error: "invalid_grant" }, 400);
       },
-      "/mcp": () => {
+      "/mcp": async () => {
+        const message = url.pathname === "/messages" ? JSON.parse(await body()) : undefined;
         const token = request.headers.authorization?.replace(/^Bearer /, "") ?? "";
         const metadata = `${base()}/.well-known/oauth-protected-resource/mcp`;
         const scope = valid.get(token);
-        const isCall = request.headers["mcp-method"] === "tools/call";
+        const isCall = (message?.method ?? request.headers["mcp-method"]) === "tools/call";
         const needed = isCall ? wanted() : "";
         if (scope !== undefined && isCall && !scope.split(" ").includes(needed)) {
           const challenge = `Bearer error="insufficient_scope", scope="${needed}", resource_metadata="${metadata}"`;
           response.setHeader("www-authenticate", challenge);
           return json({ error: "insufficient_scope" }, 403);
         }
-        if (scope !== undefined && behind) return behind(request, response);
+        if (scope !== undefined && behind) return behind(request, response, message);
         if (scope !== undefined)
           return handle(request as NodeIncomingMessageLike & typeof request, response);
         response.setHeader(

@@ -189,3 +189,14 @@ test("a server that makes up scopes does not open one page after the other", asy
     await expect(client.callTool({ name: "any" })).rejects.toThrow(/scope/);
   expect(seen.sheets).toHaveLength(1 + 8);
 });
+
+test("a token of its own that lacks a scope is an error that says so, and that nothing ran", async () => {
+  const { url, seen, valid } = await startGuarded();
+  valid.set("mine", "read");
+  const client = createHost("modern");
+  await client.connect(bridged({ upstream: createHttpUpstream({ url, token: "mine" }) }).transport);
+  await expect(client.callTool({ name: "any" })).rejects.toThrow(
+    /wants scope "write": pass a token that has it\. It did not run/,
+  );
+  expect(seen).toMatchObject({ sheets: [], calls: 0 });
+});

@@ -15,9 +15,11 @@ interface SsePeer {
 }
 
 /** Serves by the SDK v1: a stream at `/mcp`, messages at `/messages`. `create` makes the server of one session. */
-export function createSseListener(create: () => ServerV1 = createLegacyServer): RequestListener {
+export function createSseListener(
+  create: () => ServerV1 = createLegacyServer,
+): (...args: [...Parameters<RequestListener>, body?: unknown]) => void {
   const sessions = new Map<string, SSEServerTransport>();
-  return (request, response) => {
+  return (request, response, body) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://127.0.0.1");
     const session = sessions.get(searchParams.get("sessionId") ?? "");
     if (request.method === "GET" && pathname === "/mcp") {
@@ -26,7 +28,7 @@ export function createSseListener(create: () => ServerV1 = createLegacyServer): 
       response.on("close", () => sessions.delete(transport.sessionId));
       void create().connect(transport);
     } else if (session && request.method === "POST" && pathname === "/messages") {
-      void session.handlePostMessage(request, response);
+      void session.handlePostMessage(request, response, body);
     } else {
       request.resume();
       response.writeHead(404).end(`Cannot ${request.method} ${pathname}`);

@@ -78,12 +78,22 @@ test("headers and the token go with the stream and with messages", async () => {
 });
 
 test("a user signs in at a server of HTTP with SSE", async () => {
-  const { url, seen, valid } = await startGuarded({ handle: createSseListener() });
+  const { url, seen, valid } = await startGuarded({
+    handle: createSseListener(),
+    wanted: () => "read",
+  });
   const client = await connect(url, { folder: folderOf(), openBrowser: agree }, "legacy");
   expect((await callTool(client, "echo")).isError).toBe(false);
   valid.clear();
   expect((await callTool(client, "echo")).isError).toBe(false);
   expect(seen).toMatchObject({ sheets: ["read"], refreshes: 1 });
+});
+
+test("a call over HTTP with SSE that needs a wider scope has the user sign in once", async () => {
+  const { url, seen } = await startGuarded({ handle: createSseListener() });
+  const client = await connect(url, { folder: folderOf(), openBrowser: agree }, "legacy");
+  for (let call = 0; call < 2; call++) expect((await callTool(client, "echo")).isError).toBe(false);
+  expect(seen.sheets).toEqual(["read", "read write"]);
 });
 
 /** A server with one resource of 300 kB. */

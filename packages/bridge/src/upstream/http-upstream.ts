@@ -1,5 +1,4 @@
 import {
-  InsufficientScopeError,
   StreamableHTTPClientTransport,
   type JSONRPCMessage,
   type StreamableHTTPClientTransportOptions,
@@ -9,6 +8,7 @@ import { EnvHttpProxyAgent, fetch as undiciFetch } from "undici";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { FallbackTransport } from "./fallback-transport.ts";
 import { createSignIn, type SignIn, type SignInOptions } from "./oauth/sign-in.ts";
+import { sendWithScope } from "./oauth/wider-scope.ts";
 import { ParamHeaders } from "./param-headers.ts";
 import { createSseTransport, type SseOptions } from "./sse-transport.ts";
 import type { Upstream } from "./upstream.ts";
@@ -69,7 +69,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     kind: "http",
     learn: (message) => paramHeaders.learn(message),
     open: (flow) => {
-      const common: StreamableHTTPClientTransportOptions & SseOptions = {
+      const common: StreamableHTTPClientTransportOptions & Omit<SseOptions, "signIn"> = {
         fetch: boundedFetch(fetch, maxMessageBytes, flow),
         requestInit: { headers: sent },
       };
@@ -77,7 +77,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       const streamable = { ...common, reconnectionOptions: reconnection };
       return new FallbackTransport({
         newer: () => new HttpTransport(url, streamable, paramHeaders, signIn),
-        older: () => createSseTransport(url, common),
+        older: () => createSseTransport(url, { ...common, signIn }),
         isOlder,
         onOlder: () => void (isOlder = true),
       });
@@ -107,24 +107,6 @@ class HttpTransport extends StreamableHTTPClientTransport {
   ): Promise<void> {
     const headers = this.#paramHeaders.headersOf(message);
     const sendOptions = headers ? { ...options, headers } : options;
-    try {
-      await super.send(message, sendOptions);
-    } catch (error) {
-      if (!(error instanceof InsufficientScopeError) || !this.#signIn) throw error;
-      const { requiredScope: scope, resourceMetadataUrl } = error;
-      await this.#signIn.widen({ scope, resourceMetadataUrl });
-      // nothing was done yet, and there is no second sign-in for one call
-      await super.send(message, sendOptions).catch((again: unknown) => {
-        throw again instanceof InsufficientScopeError ? scopeFault(again) : again;
-      });
-    }
+    await sendWithScope(() => super.send(message, sendOptions), this.#signIn);
   }
-}
-
-function scopeFault({ requiredScope = "more" }: InsufficientScopeError): SluiceError {
-  const scope = requiredScope.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 200);
-  return new SluiceError(
-    "permission_denied",
-    `bridge: the server wants scope "${scope}", which the sign-in did not give; ask its operator for it`,
-  );
 }

@@ -1,4 +1,6 @@
 import {
+  extractWWWAuthenticateParams,
+  InsufficientScopeError,
   SdkErrorCode,
   SdkHttpError,
   SSEClientTransport,
@@ -6,8 +8,10 @@ import {
   type SSEClientTransportOptions,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { SluiceError, type FetchLike } from "@sluice/core";
+import { definedMembers, SluiceError, type FetchLike } from "@sluice/core";
 import { defer } from "../relay/deferred.ts";
+import type { SignIn } from "./oauth/sign-in.ts";
+import { sendWithScope } from "./oauth/wider-scope.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
@@ -16,6 +20,8 @@ export interface SseOptions extends SSEClientTransportOptions {
   readonly fetch: FetchLike;
   /** Longest wait for the address of messages, a browser step not included, in milliseconds. Default: 10 s. */
   readonly endpointMs?: number | undefined;
+  /** Asks the user for wider scopes. Default: none is asked. */
+  readonly signIn?: SignIn | undefined;
 }
 
 /**
@@ -24,7 +30,7 @@ export interface SseOptions extends SSEClientTransportOptions {
  * address comes.
  */
 export function createSseTransport(url: URL, given: SseOptions): Transport {
-  const { fetch, endpointMs = 10_000, ...options } = given;
+  const { fetch, endpointMs = 10_000, signIn, ...options } = given;
   const silent = defer<never>();
   let late: NodeJS.Timeout | undefined;
 
@@ -43,7 +49,9 @@ export function createSseTransport(url: URL, given: SseOptions): Transport {
   const start = transport.start.bind(transport);
 
   const close = transport.close.bind(transport);
+  const send = transport.send.bind(transport);
 
+  transport.send = (message) => sendWithScope(() => send(message), signIn);
   transport.close = async () => {
     await close();
     // the SDK closes it for reasons of its own, which come first
@@ -70,7 +78,7 @@ export function createSseTransport(url: URL, given: SseOptions): Transport {
   return Object.assign(transport, { sessionId: "sse" });
 }
 
-/** The SDK gives the status of a message that was refused in words only. */
+/** The SDK gives the status of a message that was refused in words only, and knows no scopes here. */
 async function post(
   fetch: FetchLike,
   input: Parameters<FetchLike>[0],
@@ -80,6 +88,9 @@ async function post(
   const { ok, status, statusText } = response;
   if (ok || status === 401) return response;
   const text = await response.text();
+  const { error, scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
+  if (status === 403 && error === "insufficient_scope")
+    throw new InsufficientScopeError(definedMembers({ requiredScope: scope, resourceMetadataUrl }));
   throw new SdkHttpError(SdkErrorCode.ClientHttpUnexpectedContent, `HTTP ${status}`, {
     status,
     statusText,
