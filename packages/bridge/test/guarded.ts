@@ -23,7 +23,7 @@ interface GuardOptions {
 }
 
 /** What was asked of a guarded server. */
-interface Seen {
+interface GuardCounts {
   registrations: number;
   /** Pages that the user saw, by the scopes they asked for. */
   readonly sheets: string[];
@@ -36,7 +36,7 @@ interface Seen {
 /** A server and its authorization server. */
 interface Guarded {
   readonly url: URL;
-  readonly seen: Seen;
+  readonly seen: GuardCounts;
   /** Access tokens that are good, with their scopes. */
   readonly valid: Map<string, string>;
   readonly refresh: Map<string, string>;
@@ -55,7 +55,7 @@ export async function startGuarded({
   const refresh = new Map<string, string>();
   const codes = new Map<string, { readonly challenge: string; readonly scope: string }>();
   const clients = new Set<string>();
-  const seen: Seen = { registrations: 0, sheets: [], refreshes: 0, exchanges: 0, calls: 0 };
+  const seen: GuardCounts = { registrations: 0, sheets: [], refreshes: 0, exchanges: 0, calls: 0 };
   let count = 0;
   const handle = toNodeHandler(
     createMcpHandler(() => {

@@ -138,10 +138,10 @@ async function serve(version: "v1" | "v2"): Promise<Taking & { readonly url: URL
 /** The user types this path wherever one is asked for. */
 const typed = { action: "accept" as const, content: { path: "my.bin" } };
 
-type Call = (name: string, args: Record<string, unknown>) => Promise<Record<string, any>>;
+type ToolCaller = (name: string, args: Record<string, unknown>) => Promise<Record<string, any>>;
 
 /** A host of an SDK that starts the command as hosts do. */
-async function startHost(version: "v1" | "v2", args: string[]): Promise<Call> {
+async function startHost(version: "v1" | "v2", args: string[]): Promise<ToolCaller> {
   const command = { command: process.execPath, args: [main, "bridge", ...args] };
   if (version === "v1") {
     const client = new ClientV1(info, { capabilities: { elicitation: { form: {} } } });
