@@ -103,14 +103,15 @@ export type McpAnswer = (
   response: ServerResponse,
 ) => object | undefined | Promise<object | undefined>;
 
-/** A hand-written server of 2025-11-25 at `/mcp`; `others` gets every other path. */
+/** A hand-written server at `/mcp`, of 2025-11-25 unless it `isModern`; `others` gets every other path. */
 export async function handWritten(
   answer: McpAnswer,
   others: RequestListener = (_request, response) => void response.writeHead(404).end(),
+  isModern = false,
 ): Promise<URL> {
   const url = await listening((request, response) => {
     if (request.url !== "/mcp") others(request, response);
-    else if (request.method === "POST") void answerPost(request, response, answer);
+    else if (request.method === "POST") void answerPost(request, response, answer, isModern);
     else response.writeHead(405).end();
   });
   return new URL("/mcp", url);
@@ -120,13 +121,14 @@ async function answerPost(
   request: IncomingMessage,
   response: ServerResponse,
   answer: McpAnswer,
+  isModern: boolean,
 ): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   const { id, method, params = {} } = JSON.parse(Buffer.concat(chunks).toString());
   if (id === undefined) return void response.writeHead(202).end();
   const given =
-    method === "initialize"
+    method === "initialize" && !isModern
       ? {
           result: {
             protocolVersion: params.protocolVersion,

@@ -63,7 +63,7 @@ function untilEnded(signal: AbortSignal): Promise<never> {
 }
 
 /** A server of SDK v1 with sessions (2025-11-25). */
-function createLegacyServer(): ServerV1 {
+export function createLegacyServer(): ServerV1 {
   const server = new ServerV1(info, { capabilities });
   server.setRequestHandler(v1.ListToolsRequestSchema, () => ({ tools }));
   server.setRequestHandler(v1.CallToolRequestSchema, async ({ params }, extra) => {

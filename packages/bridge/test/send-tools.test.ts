@@ -1,27 +1,15 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { expect, inject, test } from "vitest";
+import { asking, askingInResults, uploadPlace } from "./asking.ts";
 import { createHost } from "./bridged.ts";
+import { serveUploads } from "./serve-uploads.ts";
 import { callTool, handWritten, hostOf, listening, makeFolders, type McpAnswer } from "./filing.ts";
 
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const content = Buffer.alloc(100_000, "a file of the user / ");
-
-/** A running `sluice serve` that takes files. */
-async function serveUploads(folder: string, inbox: string, ...more: string[]): Promise<URL> {
-  const args = [main, "serve", folder, "--port", "0", "--no-audit", "--uploads", inbox, ...more];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
-  onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await once(child, "close");
-  });
-  const [line] = (await once(child.stdout, "data")) as [Buffer];
-  return new URL(line.toString().trim());
-}
 
 /** A host that can show nothing. */
 const plainHost = () => new Client({ name: "h", version: "1" });
@@ -243,44 +231,6 @@ test.each([
   expect(calls).toEqual([]);
 });
 
-/** A server over stdio that asks for a file whenever its tool is called, or at once. */
-function asking(url: URL, when: "call" | "start") {
-  const source = `
-    const say = (m) => console.log(JSON.stringify({ jsonrpc: "2.0", ...m }));
-    const ask = () => say({ id: "q", method: "elicitation/create", params: {
-      mode: "binary", message: "Your file",
-      requestedSchema: { type: "object", properties: { f: { type: "file" } }, required: ["f"] },
-      uploadEndpoints: { f: { url: ${JSON.stringify(url.href)}, uploadId: "u" } },
-    }});
-    let call;
-    require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
-      const m = JSON.parse(line);
-      if (m.method === "initialize") say({ id: m.id, result: {
-        protocolVersion: m.params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "asking", version: "1" } } });
-      else if (m.method === "notifications/initialized") { ${when === "start" ? "ask();" : ""} }
-      else if (m.method === "tools/list") say({ id: m.id, result: { tools: [{ name: "take", inputSchema: { type: "object" } }] } });
-      else if (m.method === "tools/call") { call = m.id; ask(); }
-      else if (m.id === "q") {
-        process.stderr.write("");
-        say({ id: call, result: { content: [{ type: "text", text: JSON.stringify(m.result ?? m.error) }] } });
-      } else if (m.id !== undefined) say({ id: m.id, error: { code: -32601, message: "Method not found" } });
-    });`;
-  return { command: process.execPath, args: ["-e", source] };
-}
-
-async function uploadPlace() {
-  const got: string[] = [];
-  const url = await listening((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      got.push(Buffer.concat(chunks).toString());
-      response.end();
-    });
-  });
-  return { url, got };
-}
-
 for (const revision of ["legacy", "modern"] as const)
   test(`${revision} host: a server that asks for a file gets the one that send_file names`, async () => {
     const { send } = makeFolders();
@@ -336,31 +286,7 @@ test("a server of 2026-07-28 asks for a file in its result, and gets it in the n
   const { send } = makeFolders();
   writeFileSync(join(send, "my.txt"), content);
   const place = await uploadPlace();
-  const metas: Record<string, any>[] = [];
-  const url = await handWritten(({ method, params }) => {
-    const complete = { resultType: "complete", ttlMs: 0, cacheScope: "private" };
-    if (method === "server/discover")
-      return {
-        result: { ...complete, supportedVersions: ["2026-07-28"], capabilities: { tools: {} } },
-      };
-    if (method === "tools/list")
-      return {
-        result: { ...complete, tools: [{ name: "take", inputSchema: { type: "object" } }] },
-      };
-    metas.push(params["_meta"]);
-    if (params["inputResponses"]) {
-      const text = `${params["requestState"]} ${JSON.stringify(params["inputResponses"].q)}`;
-      return { result: { resultType: "complete", content: [{ type: "text", text }] } };
-    }
-    const asked = {
-      mode: "binary",
-      message: "Your file",
-      requestedSchema: { type: "object", properties: { f: { type: "file" } } },
-      uploadEndpoints: { f: { url: place.url.href, uploadId: "u" } },
-    };
-    const inputRequests = { q: { method: "elicitation/create", params: asked } };
-    return { result: { resultType: "input_required", inputRequests, requestState: "s1" } };
-  });
+  const { url, metas } = await askingInResults(place.url);
   const options = { sendFrom: [send], trustedOrigins: [place.url.origin] };
   const client = await hostOf(url, options, "modern");
   const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });

@@ -1,130 +1,16 @@
-import { createHash } from "node:crypto";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { createMcpHandler, Server } from "@modelcontextprotocol/server";
-import { createHttpUpstream, type SignInOptions } from "@sluice/bridge";
-import { expect, onTestFinished, test } from "vitest";
+import { createHttpUpstream } from "@sluice/bridge";
+import { expect, test } from "vitest";
 import { bridged, createHost, rawHost } from "./bridged.ts";
-import { listen } from "./peers.ts";
-
-/** An authorization server and an MCP server that wants its tokens. */
-async function startGuarded(authorizePage?: string) {
-  const valid = new Set<string>();
-  const refresh = new Set<string>();
-  const codes = new Map<string, string>();
-  const seen = { registrations: 0, sheets: 0, refreshes: 0, exchanges: 0 };
-  let count = 0;
-  const handle = toNodeHandler(
-    createMcpHandler(() => {
-      const server = new Server({ name: "guarded", version: "1" }, { capabilities: { tools: {} } });
-      server.setRequestHandler("tools/list", () => ({ tools: [] }));
-      return server;
-    }),
-  );
-  const server = createServer((request, response) => {
-    const url = new URL(request.url ?? "/", base());
-    const json = (value: unknown, status = 200): void => {
-      response.writeHead(status, { "content-type": "application/json" });
-      response.end(JSON.stringify(value));
-    };
-    const body = async (): Promise<string> => {
-      let text = "";
-      for await (const chunk of request) text += String(chunk);
-      return text;
-    };
-    const issue = (): unknown => {
-      const tokens = { access_token: `access-${++count}`, refresh_token: `refresh-${count}` };
-      valid.add(tokens.access_token);
-      refresh.add(tokens.refresh_token);
-      return { ...tokens, token_type: "Bearer" };
-    };
-    const routes: Record<string, () => unknown> = {
-      "/.well-known/oauth-protected-resource/mcp": () =>
-        json({ resource: `${base()}/mcp`, authorization_servers: [base()] }),
-      "/.well-known/oauth-authorization-server": () =>
-        json({
-          issuer: base(),
-          authorization_endpoint: authorizePage ?? `${base()}/authorize`,
-          token_endpoint: `${base()}/token`,
-          registration_endpoint: `${base()}/register`,
-          response_types_supported: ["code"],
-          code_challenge_methods_supported: ["S256"],
-          token_endpoint_auth_methods_supported: ["none"],
-        }),
-      "/register": async () => {
-        seen.registrations++;
-        json({ ...(JSON.parse(await body()) as object), client_id: "client" }, 201);
-      },
-      "/authorize": () => {
-        seen.sheets++;
-        const code = `code-${++count}`;
-        codes.set(code, url.searchParams.get("code_challenge") ?? "");
-        const back = new URL(url.searchParams.get("redirect_uri") ?? "");
-        back.searchParams.set("code", code);
-        back.searchParams.set("state", url.searchParams.get("state") ?? "");
-        response.writeHead(302, { location: back.href }).end();
-      },
-      "/token": async () => {
-        const form = new URLSearchParams(await body());
-        if (form.get("grant_type") === "refresh_token") {
-          seen.refreshes++;
-          const given = form.get("refresh_token") ?? "";
-          return refresh.delete(given) ? json(issue()) : json({ error: "invalid_grant" }, 400);
-        }
-        seen.exchanges++;
-        const challenge = codes.get(form.get("code") ?? "");
-        const verified = createHash("sha256")
-          .update(form.get("code_verifier") ?? "")
-          .digest("base64url");
-        return challenge === verified ? json(issue()) : json({ error: "invalid_grant" }, 400);
-      },
-      "/mcp": () => {
-        const token = request.headers.authorization?.replace(/^Bearer /, "") ?? "";
-        if (valid.has(token))
-          return handle(request as NodeIncomingMessageLike & typeof request, response);
-        const metadata = `${base()}/.well-known/oauth-protected-resource/mcp`;
-        response.setHeader("www-authenticate", `Bearer resource_metadata="${metadata}"`);
-        return json({ error: "invalid_token" }, 401);
-      },
-    };
-    const route = routes[url.pathname];
-    if (route) void route();
-    else json({}, 404);
-  });
-  const base = (): string => origin;
-  let origin = "http://127.0.0.1";
-  const { url } = await listen(server);
-  origin = url.origin;
-  return { url, seen, valid };
-}
-
-function folderOf(): string {
-  const folder = mkdtempSync(join(tmpdir(), "sluice-sign-in-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  return join(folder, "state");
-}
-
-/** A user who agrees at once. */
-const agree: SignInOptions["openBrowser"] = async (page) => {
-  const response = await fetch(page);
-  await response.text();
-};
-
-async function connect(url: URL, signIn: SignInOptions) {
-  const client = createHost("modern");
-  await client.connect(bridged({ upstream: createHttpUpstream({ url, signIn }) }).transport);
-  return client;
-}
+import { agree, connect, folderOf, startGuarded } from "./guarded.ts";
 
 test("a user signs in once; tokens are kept for their owner only and refreshed", async () => {
   const { url, seen, valid } = await startGuarded();
   const folder = folderOf();
   const first = await connect(url, { folder, openBrowser: agree });
   expect((await first.listTools()).tools).toEqual([]);
-  expect(seen).toMatchObject({ registrations: 1, sheets: 1, exchanges: 1, refreshes: 0 });
+  expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], exchanges: 1, refreshes: 0 });
   const [file] = readdirSync(folder);
   expect(statSync(join(folder, file!)).mode & 0o777).toBe(0o600);
   expect(statSync(folder).mode & 0o777).toBe(0o700);
@@ -139,10 +25,10 @@ test("a user signs in once; tokens are kept for their owner only and refreshed",
   // nor does a token that is over
   valid.clear();
   expect((await second.listTools()).tools).toEqual([]);
-  expect(seen).toMatchObject({ registrations: 1, sheets: 1, refreshes: 1 });
+  expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], refreshes: 1 });
   // the first one finds the new token
   expect((await first.listTools()).tools).toEqual([]);
-  expect(seen).toMatchObject({ registrations: 1, sheets: 1, refreshes: 1 });
+  expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], refreshes: 1 });
 });
 
 test("bridges that start together ask the user once", async () => {
@@ -152,7 +38,7 @@ test("bridges that start together ask the user once", async () => {
     Array.from({ length: 4 }, () => connect(url, { folder, openBrowser: agree })),
   );
   await Promise.all(bridges.map((client) => client.listTools()));
-  expect(seen).toMatchObject({ registrations: 1, sheets: 1, exchanges: 1 });
+  expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], exchanges: 1 });
 });
 
 test("an answer with another state is not taken", async () => {
@@ -183,7 +69,7 @@ test("a user who does not sign in is an error that says so", async () => {
 });
 
 test("a page to sign in at that is no web page is not opened", async () => {
-  const { url } = await startGuarded("calculator:start");
+  const { url } = await startGuarded({ authorizePage: "calculator:start" });
   let opened = 0;
   const signIn = { folder: folderOf(), openBrowser: () => void opened++, userMs: 100 };
   const host = await rawHost(bridged({ upstream: createHttpUpstream({ url, signIn }) }).transport);
@@ -194,7 +80,7 @@ test("a page to sign in at that is no web page is not opened", async () => {
 
 test("with a token of its own, the bridge asks no user", async () => {
   const { url, seen, valid } = await startGuarded();
-  valid.add("mine");
+  valid.set("mine", "");
   const client = createHost("modern");
   const upstream = createHttpUpstream({
     url,
@@ -203,5 +89,114 @@ test("with a token of its own, the bridge asks no user", async () => {
   });
   await client.connect(bridged({ upstream }).transport);
   expect((await client.listTools()).tools).toEqual([]);
-  expect(seen.sheets).toBe(0);
+  expect(seen.sheets).toEqual([]);
+});
+
+test("two bridges refresh at the same time with one refresh token, and both stay signed in", async () => {
+  const { url, seen, valid } = await startGuarded();
+  const folder = folderOf();
+  const first = await connect(url, { folder, openBrowser: agree });
+  const second = await connect(url, { folder, openBrowser: agree });
+  for (let round = 1; round <= 3; round++) {
+    valid.clear();
+    const calls = [first, second, first, second].map((client) => client.listTools());
+    expect((await Promise.all(calls)).map(({ tools }) => tools)).toEqual([[], [], [], []]);
+    expect(seen).toMatchObject({ sheets: ["read"], refreshes: round });
+  }
+});
+
+test("a refresh token that was revoked has the user sign in again", async () => {
+  const { url, seen, valid, refresh } = await startGuarded();
+  const client = await connect(url, { folder: folderOf(), openBrowser: agree });
+  valid.clear();
+  refresh.clear();
+  expect((await client.listTools()).tools).toEqual([]);
+  expect(seen).toMatchObject({ sheets: ["read", "read"], refreshes: 1, exchanges: 2 });
+  expect((await client.listTools()).tools).toEqual([]);
+  expect(seen.sheets).toHaveLength(2);
+});
+
+test("a call that needs a wider scope has the user sign in once, for that and what was given before", async () => {
+  const { url, seen } = await startGuarded();
+  const folder = folderOf();
+  const client = await connect(url, { folder, openBrowser: agree });
+  const calls = [1, 2, 3].map(() => client.callTool({ name: "any" }));
+  expect(await Promise.all(calls)).toHaveLength(3);
+  expect(seen).toMatchObject({ sheets: ["read", "read write"], calls: 3, registrations: 1 });
+  // the wider tokens are kept, also for other bridges and after a refresh
+  const other = await connect(url, { folder, openBrowser: agree });
+  await other.callTool({ name: "any" });
+  expect(seen).toMatchObject({ sheets: ["read", "read write"], calls: 4 });
+});
+
+test("two bridges that need a wider scope at the same time show the user one page", async () => {
+  const { url, seen } = await startGuarded();
+  const folder = folderOf();
+  const first = await connect(url, { folder, openBrowser: agree });
+  const second = await connect(url, { folder, openBrowser: agree });
+  await Promise.all([first, second].map((client) => client.callTool({ name: "any" })));
+  expect(seen).toMatchObject({ sheets: ["read", "read write"], calls: 2 });
+});
+
+test("after a refresh token that was revoked, the user is asked for the wider scopes at once", async () => {
+  const { url, seen, valid, refresh } = await startGuarded();
+  const client = await connect(url, { folder: folderOf(), openBrowser: agree });
+  await client.callTool({ name: "any" });
+  valid.clear();
+  refresh.clear();
+  await client.callTool({ name: "any" });
+  expect(seen.sheets).toEqual(["read", "read write", "read write"]);
+});
+
+test("a scope that the user does not give is asked for once, and the calls that need none go on", async () => {
+  const { url, seen } = await startGuarded({ grant: () => "read" });
+  const client = await connect(url, { folder: folderOf(), openBrowser: agree });
+  for (let call = 0; call < 3; call++)
+    await expect(client.callTool({ name: "any" })).rejects.toThrow(/wants scope "write"/);
+  expect(seen).toMatchObject({ sheets: ["read", "read write"], calls: 0 });
+  expect((await client.listTools()).tools).toEqual([]);
+});
+
+test("a user who closes the page for a wider scope is not asked again, and keeps the login", async () => {
+  const { url, seen } = await startGuarded();
+  let pages = 0;
+  const client = await connect(url, {
+    folder: folderOf(),
+    userMs: 200,
+    openBrowser: (page) => (++pages === 1 ? agree(page) : undefined),
+  });
+  for (let call = 0; call < 3; call++)
+    await expect(client.callTool({ name: "any" })).rejects.toThrow(/did not sign in/);
+  expect(pages).toBe(2);
+  expect((await client.listTools()).tools).toEqual([]);
+  expect(seen).toMatchObject({ sheets: ["read"], calls: 0 });
+});
+
+test("a client that the authorization server has forgotten is registered again", async () => {
+  const { url, seen, valid, clients } = await startGuarded();
+  const client = await connect(url, { folder: folderOf(), openBrowser: agree });
+  valid.clear();
+  clients.clear();
+  expect((await client.listTools()).tools).toEqual([]);
+  expect(seen).toMatchObject({ registrations: 2, sheets: ["read", "read"], exchanges: 2 });
+});
+
+test("a server that makes up scopes does not open one page after the other", async () => {
+  let count = 0;
+  const { url, seen } = await startGuarded({ wanted: () => `made-up-${++count}` });
+  const client = await connect(url, { folder: folderOf(), openBrowser: agree });
+  for (let call = 0; call < 20; call++)
+    await expect(client.callTool({ name: "any" })).rejects.toThrow(/scope/);
+  expect(seen.sheets).toHaveLength(1 + 8);
+});
+
+test("a token of its own that lacks a scope is an error that says so, and that nothing ran", async () => {
+  const { url, seen, valid } = await startGuarded();
+  valid.set("mine", "read");
+  const client = createHost("modern");
+  await client.connect(bridged({ upstream: createHttpUpstream({ url, token: "mine" }) }).transport);
+  await expect(client.callTool({ name: "any" })).rejects.toThrow(
+    /wants scope "write": pass a token that has it\. It did not run/,
+  );
+  expect(seen).toMatchObject({ sheets: [], calls: 0 });
 });

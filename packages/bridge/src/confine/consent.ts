@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import type { BridgeCalls } from "../relay/hooks.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import { isMembers, membersOf, type Members } from "../relay/messages.ts";
 
 /** A host of 2026-07-28 takes the question in the result of its call, and calls again with the answer. */
 export class QuestionInResult extends Error {
@@ -16,7 +16,7 @@ export class QuestionInResult extends Error {
 }
 
 /** A form with one field. */
-interface HostQuestion {
+export interface HostQuestion {
   readonly message: string;
   readonly field: string;
   /** JSON Schema of the field. */
@@ -45,11 +45,7 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
   /** Messages of open questions, by what a repeated call must say. */
   const open = new Map<string, string>();
 
-  const isPossible = (): boolean => {
-    const { elicitation } = calls().hostCapabilities;
-    if (typeof elicitation !== "object" || elicitation === null) return false;
-    return "form" in elicitation || Object.keys(elicitation).length === 0;
-  };
+  const isPossible = (): boolean => showsForms(calls().hostCapabilities);
 
   function answerIn(request: JSONRPCRequest, message: string): unknown {
     const { requestState, inputResponses } = membersOf(request.params);
@@ -96,12 +92,20 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
 
 const mostOpen = 64;
 
-function valueIn(answer: unknown, field: string): unknown {
+/** True for a host that can show a form. An empty capability means forms (2025-06-18). */
+export function showsForms({ elicitation }: Members): boolean {
+  if (!isMembers(elicitation)) return false;
+  return "form" in elicitation || Object.keys(elicitation).length === 0;
+}
+
+/** The value of a field in the answer to a form; undefined where the user declined. */
+export function valueIn(answer: unknown, field: string): unknown {
   const { action, content } = membersOf(answer);
   return action === "accept" ? membersOf(content)[field] : undefined;
 }
 
-function formOf({ message, field, schema }: HostQuestion): Members {
+/** Params of `elicitation/create` for a question. */
+export function formOf({ message, field, schema }: HostQuestion): Members {
   const requestedSchema = { type: "object", properties: { [field]: schema }, required: [field] };
   return { message, requestedSchema };
 }

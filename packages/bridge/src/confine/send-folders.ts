@@ -1,7 +1,8 @@
-import { lstat, realpath } from "node:fs/promises";
+import { realpath } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { diskFault } from "./disk-fault.ts";
+import { openInPlace, type FileIdentity } from "./open-in-place.ts";
 import { namesOf } from "./plain-path.ts";
 
 /** A file that may be sent. */
@@ -11,6 +12,8 @@ export interface SendableFile {
   readonly name: string;
   /** Bytes. */
   readonly size: number;
+  /** The file that was looked at: no other one may be sent, wherever the path leads by then. */
+  readonly identity: FileIdentity;
 }
 
 /** The folders that a user named for sending. */
@@ -71,18 +74,39 @@ async function belowRoots(
 }
 
 async function sendable(path: string): Promise<SendableFile | undefined> {
-  const real = await realpath(path).catch((error: NodeJS.ErrnoException) => {
+  const handle = await openInPlace(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
     throw diskFault(error);
   });
-  if (real === undefined) return undefined;
-  if (real !== path)
-    throw new SluiceError(
-      "untrusted",
-      "bridge: a part of that path is a link; pass the file itself",
-    );
-  const info = await lstat(real);
-  if (!info.isFile())
-    throw new SluiceError("invalid_argument", "bridge: that is no file; pass the path of one");
-  return { path: real, name: real.slice(real.lastIndexOf(sep) + 1), size: info.size };
+  if (!handle) return undefined;
+  try {
+    const info = await handle.stat({ bigint: true });
+    if (!info.isFile())
+      throw new SluiceError("invalid_argument", "bridge: that is no file; pass the path of one");
+    const name = path.slice(path.lastIndexOf(sep) + 1);
+    return { path, name, size: Number(info.size), identity: { dev: info.dev, ino: info.ino } };
+  } finally {
+    await handle.close();
+  }
+}
+
+/** The bytes of the file that was looked at; undefined when it is another one now. */
+export async function readSendable(file: SendableFile): Promise<Uint8Array | undefined> {
+  const { path, size, identity } = file;
+  const handle = await openInPlace(path).catch(() => undefined);
+  try {
+    const info = await handle?.stat({ bigint: true });
+    if (!handle || info?.dev !== identity.dev || info.ino !== identity.ino) return undefined;
+    // one byte more shows that it has grown
+    const bytes = Buffer.allocUnsafe(size + 1);
+    let length = 0;
+    for (let isEnd = false; !isEnd && length <= size;) {
+      const { bytesRead } = await handle.read(bytes, length, bytes.length - length);
+      length += bytesRead;
+      isEnd = bytesRead === 0;
+    }
+    return length === size ? bytes.subarray(0, size) : undefined;
+  } finally {
+    await handle?.close();
+  }
 }

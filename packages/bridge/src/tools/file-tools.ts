@@ -16,9 +16,10 @@ import { spooledFetch } from "../spool/spooled-fetch.ts";
 import { spooledLines } from "../spool/spooled-lines.ts";
 import type { SpooledString } from "../spool/spooled-string.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { declareFiles } from "./declare-files.ts";
-import { asksForFiles, createFileAnswers, type FileAnswers } from "./file-answers.ts";
-import { createGiving } from "./giving.ts";
+import { declareFiles } from "./asked/declare-files.ts";
+import { asksForFiles, createFileAnswers, type FileAnswers } from "./asked/file-answers.ts";
+import { createGiving } from "./asked/giving.ts";
+import { createPathQuestions } from "./asked/path-questions.ts";
 import { createOwnTools } from "./own-names.ts";
 import type { SavedResource, SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
@@ -99,7 +100,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     loopback: createNamedLoopback(trustedOrigins),
     streams: () => streams,
   };
-  const answers = sendFolders && createFileAnswers(context, sendFolders);
+  const answers = sendFolders && createFileAnswers(context);
+  const paths = sendFolders && answers && createPathQuestions(context, sendFolders, answers);
   const giving = createGiving();
   const saves: SavedResource[] = [];
   const tools = new Map<ToolName, readonly string[]>();
@@ -139,7 +141,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   }
 
   async function request(message: JSONRPCRequest, signal: AbortSignal) {
-    if (message.method !== "tools/call") return undefined;
+    const repeated = await paths?.take(message, signal);
+    if (repeated || message.method !== "tools/call") return repeated;
     const tool = await own.find(membersOf(message.params)["name"], signal);
     if (tool === undefined) return undefined;
     const result = await run(tool, toolCallOf(message, calls(), signal)).catch((error: unknown) => {
@@ -150,8 +153,13 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     return { answer: { result: isLegacy ? result : { resultType: "complete", ...result } } };
   }
 
+  function posed({ method }: JSONRPCRequest, response: JSONRPCResponse): JSONRPCResponse {
+    if (!paths || !("result" in response)) return response;
+    return { ...response, result: paths.pose(method, response.result) };
+  }
+
   async function answer(asked: JSONRPCRequest, given: JSONRPCResponse): Promise<JSONRPCResponse> {
-    const response = rewriteSpooled(given, spooled) as JSONRPCResponse;
+    const response = posed(asked, rewriteSpooled(given, spooled) as JSONRPCResponse);
     if (asked.method === "tools/call" && server.kind === "process" && "result" in response)
       context.loopback.learn(membersOf(response.result));
     if (asked.method === "tools/list") return own.addTo(asked, response);
@@ -166,11 +174,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   async function serverRequest(asked: JSONRPCRequest): Promise<Answer | undefined> {
     const { method, params } = asked;
     if (!answers || !asksForFiles(method, params)) return undefined;
-    const { elicitation } = calls().hostCapabilities;
-    const isOfHost = "binary" in membersOf(elicitation);
     const file = giving.current();
-    if (!file) return isOfHost ? undefined : answers.askUser(asked);
-    return giveFile(answers, params, file);
+    return file ? giveFile(answers, params, file) : paths?.answer(asked);
   }
 
   async function giveFile(

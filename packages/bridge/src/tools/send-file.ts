@@ -1,10 +1,9 @@
-import { constants } from "node:fs";
-import { open } from "node:fs/promises";
+import type { RequestingClient } from "@sluice/client";
 import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
-import type { SendableFile, SendFolders } from "../confine/send-folders.ts";
+import { readSendable, type SendableFile, type SendFolders } from "../confine/send-folders.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
-import { asksForFiles, type FileAnswers } from "./file-answers.ts";
+import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
 import { optionalText, textArgument, type ToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
@@ -123,28 +122,33 @@ function isBase64({ contentEncoding, format }: Members): boolean {
 /** SEP-2631: the server keeps the file under a URI, which the argument takes. */
 async function sendByUri(send: Send): Promise<SentFile> {
   const { call, context, settings, file, taker, others } = send;
-  const client = createServerClient(context.calls(), "http");
-  let address: unknown;
-  const watched = {
-    async request(request: unknown, schema: unknown, options: unknown): Promise<unknown> {
-      const answer: unknown = await client.request(request, schema, options);
-      address = membersOf(membersOf(answer)["upload"])["url"];
-      return answer;
-    },
-  };
-  // a process names its address in the answer only
-  const sender = settings.answers.senderTo(undefined);
-  const onProgress = progressOf(send);
   const { signal } = call;
-  const sent = await sender
-    .upload(watched, file.path, { signal, onProgress })
-    .catch((error: unknown) => {
-      if (context.server.kind === "http" || !isUntrusted(error)) throw error;
-      return settings.answers.senderTo(address).upload(client, file.path, { signal, onProgress });
-    });
+  const authorized = askedOnce(createServerClient(context.calls(), "http"));
+  const upload = (address: unknown) =>
+    settings.answers
+      .senderTo(address)
+      .upload(authorized.client, file, { signal, onProgress: progressOf(send) });
+  // a process names its address in the answer only: the first try ends there, before any byte
+  const sent = await upload(undefined).catch((error: unknown) => {
+    if (context.server.kind === "http" || !isUntrusted(error)) throw error;
+    return upload(membersOf(membersOf(authorized.answer())["upload"])["url"]);
+  });
   const value = taker.isList ? [sent.uri] : sent.uri;
   const result = await callTool(send, { ...others, [taker.argument as string]: value }, {});
   return sentAs(send, "uri", result);
+}
+
+/** A client that asks the server once: a second try gets the first answer, so that it authorizes one file. */
+function askedOnce(client: RequestingClient): {
+  readonly client: RequestingClient;
+  readonly answer: () => unknown;
+} {
+  let answer: unknown;
+  const request: RequestingClient["request"] = async (asked, schema, options) => {
+    answer ??= await client.request(asked, schema, options);
+    return answer;
+  };
+  return { client: { request }, answer: () => answer };
 }
 
 function isUntrusted(error: unknown): boolean {
@@ -215,7 +219,7 @@ async function sendTo(address: UploadAddress, send: Send): Promise<void> {
   };
   const client = { request: async () => ({ file: { uri: url }, upload }) };
   const sender = settings.answers.senderTo(url);
-  await sender.upload(client, file.path, { signal: call.signal, onProgress: progressOf(send) });
+  await sender.upload(client, file, { signal: call.signal, onProgress: progressOf(send) });
 }
 
 /** The file in the message itself: small ones, and never without the user's yes. */
@@ -227,7 +231,7 @@ async function sendInArgument(send: Send): Promise<SentFile> {
       `bridge: ${taker.tool} takes the file in its argument, which may have ${mostInlineBytes} bytes`,
     );
   await ensureAgreed(send, -1);
-  const bytes = await readWhole(file);
+  const bytes = await readSendable(file);
   if (!bytes)
     throw new SluiceError(
       "precondition_failed",
@@ -239,21 +243,6 @@ async function sendInArgument(send: Send): Promise<SentFile> {
     {},
   );
   return sentAs(send, "base64", result);
-}
-
-/** The bytes of the file that was looked at; undefined when it is another one now. */
-async function readWhole({ path, size }: SendableFile): Promise<Uint8Array | undefined> {
-  // what became a pipe meanwhile must not make the open wait
-  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const handle = await open(path, flags).catch(() => undefined);
-  try {
-    const info = await handle?.stat();
-    if (!handle || !info?.isFile() || info.size !== size) return undefined;
-    const bytes = await handle.readFile();
-    return bytes.length === size ? bytes : undefined;
-  } finally {
-    await handle?.close();
-  }
 }
 
 const mostInlineBytes = 4 * 2 ** 20;

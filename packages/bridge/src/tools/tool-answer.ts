@@ -53,11 +53,15 @@ export function toolResult(text: string, structuredContent: Members): Members {
   return { content: [{ type: "text", text }], structuredContent };
 }
 
-/** What went wrong, in words for a model. */
+/** The result of a tool that failed. */
 export function toolFault(error: unknown): Members {
+  return { content: [{ type: "text", text: faultWords(error) }], isError: true };
+}
+
+/** What went wrong, in words for a model or its user. */
+export function faultWords(error: unknown): string {
   const words = error instanceof Error ? error.message : String(error);
-  const text = words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault);
-  return { content: [{ type: "text", text }], isError: true };
+  return words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault);
 }
 
 const longestFault = 1_000;

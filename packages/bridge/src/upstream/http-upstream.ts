@@ -1,5 +1,4 @@
 import {
-  InsufficientScopeError,
   StreamableHTTPClientTransport,
   type JSONRPCMessage,
   type StreamableHTTPClientTransportOptions,
@@ -7,13 +6,16 @@ import {
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { EnvHttpProxyAgent, fetch as undiciFetch } from "undici";
 import { boundedFetch } from "./bounded-fetch.ts";
+import { FallbackTransport } from "./fallback-transport.ts";
 import { createSignIn, type SignIn, type SignInOptions } from "./oauth/sign-in.ts";
+import { sendWithScope } from "./oauth/wider-scope.ts";
 import { ParamHeaders } from "./param-headers.ts";
+import { createSseTransport, type SseOptions } from "./sse-transport.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** Options of a server that is reached by its URL. */
 export interface HttpUpstreamOptions {
-  /** The MCP endpoint (Streamable HTTP). */
+  /** The MCP endpoint: of Streamable HTTP, or else of HTTP with SSE (2024-11-05), whose messages go to its own origin. */
   readonly url: URL;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -60,19 +62,25 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       : undefined;
   const sent = token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
   const paramHeaders = new ParamHeaders();
+  let isOlder = false;
 
   return {
     name: url.origin,
     kind: "http",
     learn: (message) => paramHeaders.learn(message),
     open: (flow) => {
-      const transportOptions: StreamableHTTPClientTransportOptions = {
+      const common: StreamableHTTPClientTransportOptions & Omit<SseOptions, "signIn"> = {
         fetch: boundedFetch(fetch, maxMessageBytes, flow),
         requestInit: { headers: sent },
-        reconnectionOptions: reconnection,
       };
-      if (signIn) transportOptions.authProvider = signIn.provider;
-      return new HttpTransport(url, transportOptions, paramHeaders, signIn);
+      if (signIn) common.authProvider = signIn.provider;
+      const streamable = { ...common, reconnectionOptions: reconnection };
+      return new FallbackTransport({
+        newer: () => new HttpTransport(url, streamable, paramHeaders, signIn),
+        older: () => createSseTransport(url, { ...common, signIn }),
+        isOlder,
+        onOlder: () => void (isOlder = true),
+      });
     },
   };
 }
@@ -99,12 +107,6 @@ class HttpTransport extends StreamableHTTPClientTransport {
   ): Promise<void> {
     const headers = this.#paramHeaders.headersOf(message);
     const sendOptions = headers ? { ...options, headers } : options;
-    try {
-      await super.send(message, sendOptions);
-    } catch (error) {
-      if (!(error instanceof InsufficientScopeError) || !this.#signIn) throw error;
-      await this.#signIn.widen(error.requiredScope);
-      await super.send(message, sendOptions);
-    }
+    await sendWithScope(() => super.send(message, sendOptions), this.#signIn);
   }
 }

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import {
   auth,
+  computeScopeUnion,
   extractWWWAuthenticateParams,
+  isStrictScopeSuperset,
   type AuthProvider,
   type OAuthClientInformationMixed,
   type OAuthClientProvider,
@@ -36,11 +38,22 @@ export interface SignInOptions {
 export interface SignIn {
   /** For the transport: the token of each request, and a sign-in when the server wants one. */
   readonly provider: AuthProvider;
-  /** Signs in again for more, after a 403 with `insufficient_scope`. */
-  widen(scope: string | undefined): Promise<void>;
+  /**
+   * Signs in again for more, after a 403 with `insufficient_scope`: once for each scope, whatever comes of it. Later
+   * calls give the outcome of the first. Tokens stay as they are until the user has agreed.
+   */
+  widen(challenge: ScopeChallenge): Promise<void>;
+}
+
+/** What a server wants of a token (RFC 6750 §3.1). */
+interface ScopeChallenge {
+  readonly scope?: string | undefined;
+  readonly resourceMetadataUrl?: URL | undefined;
 }
 
 const defaultUserMs = 300_000;
+/** A server that makes up scopes must not open one page after the other. */
+const mostWidenings = 8;
 
 /** Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. */
 export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike): SignIn {
@@ -48,22 +61,29 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
   const path = tokenFilePath(options.folder, url);
   let lastToken: string | undefined;
   let signingIn: Promise<void> | undefined;
+  const widenings = new Map<string, Promise<void>>();
 
   async function token(): Promise<string | undefined> {
     lastToken = accessTokenOf(await readSignIn(path));
     return lastToken;
   }
 
-  /** One sign-in serves all requests of this process; the lock keeps other bridges out. */
-  function signInOnce(challenge: Challenge): Promise<void> {
+  /** Signs in, one page at a time: the lock keeps out the other calls of this process and other bridges. */
+  function signIn(challenge: Challenge): Promise<void> {
     const refused = lastToken;
-    signingIn ??= whileLocked(path, 2 * userMs, signal, async () => {
+    return whileLocked(path, 2 * userMs, signal, async () => {
       const stored = await readSignIn(path);
       const isNewer = accessTokenOf(stored) !== undefined && accessTokenOf(stored) !== refused;
+      const isWide = !isStrictScopeSuperset(challenge.scope, stored.scope);
       // another bridge has done it meanwhile
-      if (isNewer && !challenge.isWider) return;
-      await authorize(challenge, stored);
-    }).finally(() => {
+      if (isNewer && (isWide || !challenge.isWider)) return;
+      await authorize(withGranted(challenge, stored.scope), stored);
+    });
+  }
+
+  /** One sign-in serves all requests of this process. */
+  function signInOnce(challenge: Challenge): Promise<void> {
+    signingIn ??= signIn(challenge).finally(() => {
       signingIn = undefined;
     });
     return signingIn;
@@ -73,11 +93,17 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
     const state = randomUUID();
     const callback = await openCallbackServer(state, stored.port);
     try {
-      const provider = new FileProvider(path, stored, callback, { ...options, state });
-      const { isWider, ...asked } = challenge;
-      const known = { serverUrl: url, fetchFn: fetch, ...definedMembers(asked) };
-      if ((await auth(provider, { ...known, forceReauthorization: isWider })) === "AUTHORIZED")
-        return;
+      const { scope, resourceMetadataUrl, isWider } = challenge;
+      const provider = new FileProvider(path, stored, callback, { ...options, state, scope });
+      const known = {
+        serverUrl: url,
+        fetchFn: platformFetch(fetch),
+        ...definedMembers({ scope, resourceMetadataUrl }),
+      };
+      // a refresh cannot give more than there was (RFC 6749 §6)
+      const isMore = scope === undefined || isStrictScopeSuperset(scope, stored.scope);
+      const forceReauthorization = isWider && isMore;
+      if ((await auth(provider, { ...known, forceReauthorization })) === "AUTHORIZED") return;
       const params = await callback.wait(userMs, signal);
       const code = params.get("code");
       if (code === null)
@@ -93,23 +119,56 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
   return {
     provider: {
       token,
-      onUnauthorized: ({ response }) =>
-        signInOnce({ ...extractWWWAuthenticateParams(response), isWider: false }),
+      onUnauthorized({ response }) {
+        const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
+        return signInOnce({ scope, resourceMetadataUrl, isWider: false });
+      },
     },
-    widen: (scope) => signInOnce({ scope, isWider: true }),
+    async widen(challenge) {
+      const { scope = "" } = challenge;
+      let widening = widenings.get(scope);
+      if (!widening) {
+        if (widenings.size === mostWidenings)
+          throw new SluiceError(
+            "permission_denied",
+            `bridge: ${url.origin} wants more scopes again and again; restart the bridge to go on`,
+          );
+        widening = signIn({ ...challenge, isWider: true });
+        widenings.set(scope, widening);
+      }
+      await widening;
+    },
   };
 }
 
-interface Challenge {
-  readonly scope?: string | undefined;
-  readonly resourceMetadataUrl?: URL | undefined;
+interface Challenge extends ScopeChallenge {
   /** The token is good and allows too little. */
   readonly isWider: boolean;
+}
+
+/** The SDK reads the errors of an authorization server from responses of the platform's own class only. */
+function platformFetch(fetch: FetchLike): FetchLike {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    const { status, statusText, headers, body } = response;
+    return response instanceof Response
+      ? response
+      : new Response(body, { status, statusText, headers: [...headers] });
+  };
+}
+
+/** What the user has agreed to before is asked for again. A 403 that names no scope wants those of the server's metadata. */
+function withGranted(challenge: Challenge, granted: string | undefined): Challenge {
+  const { scope, isWider } = challenge;
+  if (isWider && scope === undefined) return challenge;
+  return { ...challenge, scope: computeScopeUnion(granted, scope) };
 }
 
 interface FileProviderOptions extends SignInOptions {
   /** Sent to the authorization server and expected back. */
   readonly state: string;
+  /** What is asked for. */
+  readonly scope: string | undefined;
 }
 
 /** What the SDK keeps of a sign-in, in a file. */
@@ -164,7 +223,9 @@ class FileProvider implements OAuthClientProvider {
   }
 
   saveTokens(tokens: OAuthTokens): Promise<void> {
-    return this.#save({ tokens: { ...tokens } });
+    // one that is left out is the one that was asked for (RFC 6749 §5.1)
+    const scope = tokens.scope ?? this.#options.scope;
+    return this.#save({ tokens: { ...tokens }, scope });
   }
 
   codeVerifier(): string {
@@ -193,12 +254,13 @@ class FileProvider implements OAuthClientProvider {
   invalidateCredentials(
     scope: "all" | "client" | "tokens" | "verifier" | "discovery",
   ): Promise<void> {
-    const { client, tokens, discovery, port } = this.#stored;
+    const { client, tokens, discovery, port, scope: granted } = this.#stored;
     const isGone = (name: typeof scope): boolean => scope === "all" || scope === name;
     return this.#save({
       client: isGone("client") ? undefined : client,
       tokens: isGone("tokens") ? undefined : tokens,
       discovery: isGone("discovery") ? undefined : discovery,
+      scope: granted,
       port,
     });
   }

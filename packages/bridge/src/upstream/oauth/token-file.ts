@@ -11,6 +11,8 @@ import { isMembers, type Members } from "../../relay/messages.ts";
 export interface StoredSignIn {
   readonly tokens?: Members | undefined;
   readonly client?: Members | undefined;
+  /** Scopes that the tokens have, or were asked for with. */
+  readonly scope?: string | undefined;
   /** Port that the client was registered with. */
   readonly port?: number | undefined;
   readonly discovery?: OAuthDiscoveryState | undefined;

@@ -17,6 +17,11 @@ export interface PickedPath {
   readonly name?: string;
   /** Media type; what the name suggests when absent. */
   readonly mimeType?: string;
+  /**
+   * Device and inode that the file must have (`fstat` with `bigint`). Default: those that it has at first. With them, a
+   * folder on the way that became a link meanwhile leads nowhere.
+   */
+  readonly identity?: Pick<BigIntStats, "dev" | "ino">;
 }
 
 /**
@@ -24,12 +29,15 @@ export interface PickedPath {
  * rather than followed, for it may lead to another file than the picked one. The file that is opened
  * must be the one that was looked at.
  */
-export async function pathSource({ path, name, mimeType }: PickedPath): Promise<FileSource> {
+export async function pathSource(file: PickedPath): Promise<FileSource> {
+  const { path, name, mimeType, identity } = file;
   const called = name ?? basename(path);
   const picked = await lstat(path, { bigint: true }).catch((error) => {
     throw diskError(called, error);
   });
   ensureRegular(picked, called);
+  if (identity && (identity.dev !== picked.dev || identity.ino !== picked.ino))
+    throw fileChanged(called);
   return {
     name: called,
     size: Number(picked.size),

@@ -1,11 +1,12 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
-import { CAPABILITIES_KEY } from "../relay/revisions/envelope.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
-import { GIVES_FILE_META } from "./send-file.ts";
+import { showsForms } from "../../confine/consent.ts";
+import { CAPABILITIES_KEY } from "../../relay/revisions/envelope.ts";
+import { membersOf, type Members } from "../../relay/messages.ts";
+import { GIVES_FILE_META } from "../send-file.ts";
 
 /**
- * Declares that files may be asked for (SEP-1306): in `initialize` where the host shows forms, and in the calls of
- * `send_file`. Other messages stay as they are.
+ * Declares that files may be asked for (SEP-1306): in `initialize` where the host can be asked something, in calls of
+ * tools where it shows forms (2026-07-28), and in the calls of `send_file`. Other messages stay as they are.
  */
 export function declareFiles(message: JSONRPCRequest): JSONRPCRequest {
   const params = membersOf(message.params);
@@ -15,7 +16,8 @@ export function declareFiles(message: JSONRPCRequest): JSONRPCRequest {
     return { ...message, params: { ...params, capabilities: withFiles(capabilities) } };
   }
   const { [GIVES_FILE_META]: isGiving, ...meta } = membersOf(params["_meta"]);
-  if (isGiving !== true) return message;
+  const isAsking = message.method === "tools/call" && showsForms(membersOf(meta[CAPABILITIES_KEY]));
+  if (isGiving !== true && !isAsking) return message;
   if (CAPABILITIES_KEY in meta) {
     const _meta = { ...meta, [CAPABILITIES_KEY]: withFiles(membersOf(meta[CAPABILITIES_KEY])) };
     return { ...message, params: { ...params, _meta } };

@@ -1,0 +1,68 @@
+import { createFileSender, type FallbackClient, type FileSender } from "@sluice/client/uploads";
+import type { FetchLike } from "@sluice/core";
+import type { SendableFile } from "../../confine/send-folders.ts";
+import { membersOf, type Members } from "../../relay/messages.ts";
+import { loopbackOf, placeholder } from "../server-client.ts";
+import type { ToolContext } from "../tool-context.ts";
+
+/** Answers a server that asks for files (SEP-1306) in place of a host that cannot. */
+export interface FileAnswers {
+  /** Sender for files to an address that the server named. `file` is what requests for files are answered with. */
+  senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile>;
+  /** The answer to params of `elicitation/create` of mode `binary`. Rejects where the file cannot be sent. */
+  give(params: unknown, file: SendableFile, signal: AbortSignal): Promise<Members>;
+  /** Watches the connection, whose credentials go to the server's own origin. */
+  watch(fetch: FetchLike): FetchLike;
+}
+
+/** Makes the answers of one bridge. */
+export function createFileAnswers(context: ToolContext): FileAnswers {
+  const { server, trustedOrigins } = context;
+  let authorization: string | undefined;
+
+  function senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile> {
+    return createFileSender({
+      endpoint: server.url ?? loopbackOf(address) ?? placeholder,
+      trustedOrigins,
+      maxFileSize: Number.MAX_SAFE_INTEGER,
+      authorization: () => authorization,
+      onFilesRequested({ fields, requiredForm }) {
+        const [field] = fields;
+        const isMore = fields.filter(({ required }) => required).length > 1;
+        if (!field || !file || isMore || requiredForm.length > 0) return { action: "decline" };
+        return { action: "accept", files: { [field.name]: [file] } };
+      },
+    });
+  }
+
+  async function give(params: unknown, file: SendableFile, signal: AbortSignal): Promise<Members> {
+    const client: FallbackClient = { registerCapabilities() {} };
+    senderTo(firstAddress(params), file).attach(client);
+    const extra = { signal, sendNotification: async () => {} };
+    const answer: unknown = await client.fallbackRequestHandler?.(
+      { method: "elicitation/create", params },
+      extra,
+    );
+    return membersOf(answer);
+  }
+
+  return {
+    senderTo,
+    give,
+    watch: (fetch) => (input, init) => {
+      if (new URL(input).href === server.url?.href)
+        authorization = new Headers(init?.headers).get("authorization") ?? undefined;
+      return fetch(input, init);
+    },
+  };
+}
+
+/** True for a request for files. */
+export function asksForFiles(method: unknown, params: unknown): boolean {
+  return method === "elicitation/create" && membersOf(params)["mode"] === "binary";
+}
+
+function firstAddress(params: unknown): unknown {
+  const [endpoint] = Object.values(membersOf(membersOf(params)["uploadEndpoints"]));
+  return membersOf(endpoint)["url"];
+}
