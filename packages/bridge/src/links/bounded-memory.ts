@@ -1,9 +1,17 @@
-import type { SluiceError } from "@sluice/core";
-import { createMemoryBackend, type OpenedObject } from "@sluice/storage";
-import { beginOperation, createBody, createWriter, withBody } from "@sluice/storage/plugin";
-import { ownFault } from "./hold-fault.ts";
+import { createMemoryBackend, type ObjectInfo, type OpenedObject } from "@sluice/storage";
+import {
+  beginOperation,
+  createBody,
+  createWriter,
+  ensureCondition,
+  withBody,
+} from "@sluice/storage/plugin";
+import { fullFault } from "./hold-fault.ts";
 import type { WritableStorage } from "./writable-storage.ts";
 import { createMemoryBlocks, type MemoryBlocks, type MemoryRoom } from "./memory-blocks.ts";
+
+/** What the operator can do where it is full. */
+export const memoryAdvice = "raise --max-held, or name a storage with --results-to";
 
 /** Objects in memory, of at most so many bytes together: also what is being written, and what is still being read. */
 export function createBoundedMemory(maxBytes: number): WritableStorage {
@@ -12,7 +20,7 @@ export function createBoundedMemory(maxBytes: number): WritableStorage {
   let usedBytes = 0;
   const room: MemoryRoom = {
     reserve(bytes) {
-      if (usedBytes + bytes > maxBytes) throw fullMemory(maxBytes);
+      if (usedBytes + bytes > maxBytes) throw fullFault(maxBytes, memoryAdvice);
       usedBytes += bytes;
     },
     release: (bytes) => (usedBytes -= bytes),
@@ -35,23 +43,28 @@ export function createBoundedMemory(maxBytes: number): WritableStorage {
       const found = kept.get(key);
       return found ? countReader(opened, found) : opened;
     },
-    async write(key, { signal, size } = {}) {
-      const operation = beginOperation("memory: write", key, { signal });
+    async write(key, options = {}) {
+      const operation = beginOperation("memory: write", key, options);
+      const ensureCurrent = (): void => ensureCondition(kept.get(key)?.info, options, operation);
+      ensureCurrent();
       const blocks = createMemoryBlocks(room);
       let isPublished = false;
       const driver = {
         append: async (chunk: Uint8Array) => blocks.append(chunk),
         async publish() {
+          ensureCurrent();
           blocks.trim();
           forget(key);
-          kept.set(key, { blocks, readers: 0, isRemoved: false });
+          const info = backend.put(key, blocks);
+          kept.set(key, { info, blocks, readers: 0, isRemoved: false });
           isPublished = true;
-          return backend.put(key, blocks);
+          return info;
         },
         async release() {
           if (!isPublished) blocks.clear();
         },
       };
+      const { size, signal } = options;
       return createWriter(() => driver, { operation, size, signal });
     },
     async remove(key, options) {
@@ -64,6 +77,7 @@ export function createBoundedMemory(maxBytes: number): WritableStorage {
 
 /** An object that has come whole. */
 interface Kept {
+  readonly info: ObjectInfo;
   readonly blocks: MemoryBlocks;
   readers: number;
   isRemoved: boolean;
@@ -84,11 +98,4 @@ function countReader(opened: OpenedObject, kept: Kept): OpenedObject {
       },
     });
   });
-}
-
-function fullMemory(maxBytes: number): SluiceError {
-  return ownFault(
-    "no_space",
-    `large results of ${maxBytes} bytes are held in memory, and no more may be; ask again in some minutes, or have the operator raise --max-held or name a storage with --results-to`,
-  );
 }

@@ -1,8 +1,7 @@
 import { randomBytes } from "node:crypto";
-import type { SluiceError } from "@sluice/core";
 import { createUriMapper } from "@sluice/storage";
 import type { SpoolPart } from "../spool/spool-target.ts";
-import { ownFault } from "./hold-fault.ts";
+import { fullFault, ownFault } from "./hold-fault.ts";
 import { createHeldPart } from "./held-part.ts";
 import { createHeldView, heldFolder } from "./held-view.ts";
 import { heldBase, type ResultHold } from "./result-hold.ts";
@@ -12,8 +11,10 @@ import type { WritableStorage } from "./writable-storage.ts";
 export interface HoldParts {
   /** A storage that writes and removes. */
   readonly storage: WritableStorage;
-  /** Most bytes of all results together, of every process; undefined where the storage itself sees to it. */
-  readonly maxBytes: number | undefined;
+  /** Most bytes of all results together, of every process. */
+  readonly maxBytes: number;
+  /** What the operator can do where there is no room. */
+  readonly advice: string;
   /** How long a result is kept after it came whole, in milliseconds. */
   readonly maxAgeMs: number;
   /** Other processes write there, too, or have. */
@@ -43,7 +44,7 @@ const idPattern = /^(\d{13,16})-[0-9a-f]{32}$/;
 
 /** Makes a hold over a storage. The name of an object says when every process may remove it. */
 export function createHold(parts: HoldParts): ResultHold {
-  const { storage, maxBytes = Infinity, maxAgeMs, isShared, faultOf, onError } = parts;
+  const { storage, maxBytes, advice, maxAgeMs, isShared, faultOf, onError } = parts;
   // written so that NaN fails it
   if (!(maxBytes > 0) || !(maxAgeMs > 0))
     throw new RangeError("a hold of results: maxBytes and maxAgeMs are numbers above 0");
@@ -57,7 +58,7 @@ export function createHold(parts: HoldParts): ResultHold {
   const closing = new AbortController();
 
   function reserve(bytes: number): void {
-    if (ownBytes + othersBytes + bytes > maxBytes) throw fullStorage(maxBytes);
+    if (ownBytes + othersBytes + bytes > maxBytes) throw fullFault(maxBytes, advice);
     ownBytes += bytes;
   }
 
@@ -163,11 +164,4 @@ export function createHold(parts: HoldParts): ResultHold {
       await looking;
     },
   };
-}
-
-function fullStorage(maxBytes: number): SluiceError {
-  return ownFault(
-    "no_space",
-    `large results of ${maxBytes} bytes are held, and no more may be; ask again in some minutes, or have the operator raise --max-held`,
-  );
 }

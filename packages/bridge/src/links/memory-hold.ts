@@ -1,4 +1,4 @@
-import { createBoundedMemory } from "./bounded-memory.ts";
+import { createBoundedMemory, memoryAdvice } from "./bounded-memory.ts";
 import { createHold } from "./create-hold.ts";
 import type { ResultHold } from "./result-hold.ts";
 
@@ -18,7 +18,8 @@ export function createMemoryHold(options: MemoryHoldOptions = {}): ResultHold {
   const { maxBytes = 256 * 2 ** 20, maxAgeMs = 15 * 60_000 } = options;
   return createHold({
     storage: createBoundedMemory(maxBytes),
-    maxBytes: undefined,
+    maxBytes,
+    advice: memoryAdvice,
     maxAgeMs,
     isShared: false,
     faultOf: (error) => error,

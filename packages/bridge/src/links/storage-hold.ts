@@ -33,6 +33,7 @@ export function createStorageHold(options: StorageHoldOptions): ResultHold {
   return createHold({
     storage,
     maxBytes,
+    advice: "raise --max-held",
     maxAgeMs,
     isShared: true,
     faultOf: (error) => storageFault(error, onError),

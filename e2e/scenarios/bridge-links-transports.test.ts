@@ -1,0 +1,58 @@
+// Links of large results over the transports that a host may have; stdio is in bridge-links-memory.test.ts.
+import { Client, type Transport } from "@modelcontextprotocol/client";
+import { McpServer } from "@modelcontextprotocol/server";
+import { listenWebSocket } from "@sluice/transport-ws";
+import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { expect, onTestFinished, test } from "vitest";
+import { createHost } from "../../packages/bridge/test/bridged.ts";
+import { linkedHost, openOperator, urlIn, type Operator } from "../bed/bridge-operator.ts";
+import { large, startLargeServer } from "../bed/large-server.ts";
+
+/** What a handler of WebSockets takes for a server: it hands each connection to a bridge. */
+class BridgingServer extends McpServer {
+  readonly #run: (transport: Transport) => void;
+
+  constructor(run: (transport: Transport) => void) {
+    super({ name: "bridge", version: "1" });
+    this.#run = run;
+  }
+
+  override async connect(transport: Transport): Promise<void> {
+    this.#run(transport);
+  }
+}
+
+async function expectLinked(client: Client): Promise<void> {
+  const result = await client.callTool({ name: "give", arguments: { what: "text" } });
+  expect(JSON.stringify(result).length).toBeLessThan(2_048);
+  const url = urlIn((result.content as { text: string }[])[0]!.text);
+  expect(await (await fetch(url)).text()).toBe(large.text);
+  const { contents } = await client.readResource({ uri: "big://a/blob.bin" });
+  const blob = await fetch(urlIn((contents[0] as { text: string }).text));
+  expect(Buffer.from(await blob.arrayBuffer()).equals(large.blob)).toBe(true);
+}
+
+async function webSocketTo(operator: Operator, behind: URL): Promise<string> {
+  const server = await listenWebSocket(
+    () => new BridgingServer((transport) => operator.run({ transport, behind })),
+    { anonymous: true },
+  );
+  onTestFinished(() => server.close({ deadlineMs: 1_000 }));
+  return server.url;
+}
+
+for (const revision of ["legacy", "modern"] as const) {
+  test(`a ${revision} host in memory gets links`, async () => {
+    const operator = await openOperator();
+    await expectLinked(await linkedHost(operator, await startLargeServer(), {}, revision));
+  });
+
+  test(`a ${revision} host over WebSocket gets links`, async () => {
+    const operator = await openOperator();
+    const url = await webSocketTo(operator, await startLargeServer());
+    const client = createHost(revision);
+    onTestFinished(() => client.close());
+    await client.connect(createWebSocketTransport(url));
+    await expectLinked(client);
+  });
+}
