@@ -84,7 +84,8 @@ async function runSession(
     upstream: links.watch(upstream),
     hooks: links.hooks,
   });
-  await running.catch(() => {}).finally(() => links.close());
+  await running.catch(() => {});
+  await links.close();
 }
 
 /** A host of SDK v2 behind a session in memory. */

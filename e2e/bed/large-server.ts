@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ServerResponse } from "node:http";
 import { handWritten } from "../../packages/bridge/test/filing.ts";
 
 /** Bytes of a blob, the same for each run. */
@@ -85,7 +85,7 @@ export function startLargeServer(onStall: () => void = () => {}): Promise<URL> {
 
 async function stall(
   id: unknown,
-  response: ServerResponse<IncomingMessage>,
+  response: ServerResponse,
   onStall: () => void,
 ): Promise<undefined> {
   response.writeHead(200, { "content-type": "application/json" });

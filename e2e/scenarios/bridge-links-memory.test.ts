@@ -125,7 +125,10 @@ for (const kind of ["folder", "bucket"] as const)
   });
 
 test("twin: a hold in memory has it", async () => {
-  if (!hasMemory || !isDeep) return void console.info("the twin needs /proc and SLUICE_DEEP");
+  if (!hasMemory || !isDeep) {
+    console.info("the twin needs /proc and SLUICE_DEEP");
+    return;
+  }
   const client = await startHost({ behind: largeServer });
   const idle = memoryOf(pidOf(client), "VmRSS");
   await linkedBlob(client);
@@ -146,23 +149,30 @@ async function writtenBelow(folders: OwnFolders, work: () => Promise<void>): Pro
   return [...seen, ...left];
 }
 
-for (const server of ["http", "process"] as const)
-  test(`a host over stdio, a server over ${server}: nothing is written below the working folder, HOME or tmp`, async () => {
-    const folders = { work: makeFolder(), home: makeFolder(), tmp: makeFolder() };
-    const behind = server === "http" ? (await startLargeServer()).href : largeServer;
-    const written = await writtenBelow(folders, async () => {
-      const client = await startHost({ behind }, folders);
-      if (server === "process") expect(await hashAt(await linkedBlob(client))).toBe(expected);
-      else {
-        const args = { name: "give", arguments: { what: "text" } };
-        const { content } = await client.callTool(args);
-        const url = urlIn((content[0] as { text: string }).text);
-        expect(await (await fetch(url)).text()).toBe(large.text);
-      }
-      await client.close();
-    });
-    expect(written).toEqual([]);
+const nothingWritten = "nothing is written below the working folder, HOME or tmp";
+
+test(`a host over stdio, a program behind: ${nothingWritten}`, async () => {
+  const folders = { work: makeFolder(), home: makeFolder(), tmp: makeFolder() };
+  const written = await writtenBelow(folders, async () => {
+    const client = await startHost({ behind: largeServer }, folders);
+    expect(await hashAt(await linkedBlob(client))).toBe(expected);
+    await client.close();
   });
+  expect(written).toEqual([]);
+});
+
+test(`a host over stdio, a server over HTTP: ${nothingWritten}`, async () => {
+  const folders = { work: makeFolder(), home: makeFolder(), tmp: makeFolder() };
+  const behind = (await startLargeServer()).href;
+  const written = await writtenBelow(folders, async () => {
+    const client = await startHost({ behind }, folders);
+    const { content } = await client.callTool({ name: "give", arguments: { what: "text" } });
+    const url = urlIn((content[0] as { text: string }).text);
+    expect(await (await fetch(url)).text()).toBe(large.text);
+    await client.close();
+  });
+  expect(written).toEqual([]);
+});
 
 test("twin: a hold in a folder below tmp is seen", async () => {
   const folders = { work: makeFolder(), home: makeFolder(), tmp: makeFolder() };

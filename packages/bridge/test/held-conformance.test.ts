@@ -82,9 +82,15 @@ function createMemoryFixtureOver(
   };
 }
 
-describe("the storage of a storage hold", () => defineBackendTests(test, createStorageFixture));
-describe("the storage of a memory hold", () => defineBackendTests(test, createMemoryFixture));
-describe("the memory behind it", () => defineBackendTests(test, createWritingFixture));
+describe("the storage of a storage hold", () => {
+  defineBackendTests(test, createStorageFixture);
+});
+describe("the storage of a memory hold", () => {
+  defineBackendTests(test, createMemoryFixture);
+});
+describe("the memory behind it", () => {
+  defineBackendTests(test, createWritingFixture);
+});
 
 test("a hold's storage reads alone", async () => {
   for (const hold of [createMemoryHold(), createStorageHold({ storage: createMemoryBackend() })]) {
