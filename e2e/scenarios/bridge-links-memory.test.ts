@@ -149,9 +149,7 @@ async function writtenBelow(folders: OwnFolders, work: () => Promise<void>): Pro
   return [...seen, ...left];
 }
 
-const nothingWritten = "nothing is written below the working folder, HOME or tmp";
-
-test(`a host over stdio, a program behind: ${nothingWritten}`, async () => {
+test("nothing is written below the working folder, HOME or tmp: a program behind", async () => {
   const folders = { work: makeFolder(), home: makeFolder(), tmp: makeFolder() };
   const written = await writtenBelow(folders, async () => {
     const client = await startHost({ behind: largeServer }, folders);
@@ -161,7 +159,7 @@ test(`a host over stdio, a program behind: ${nothingWritten}`, async () => {
   expect(written).toEqual([]);
 });
 
-test(`a host over stdio, a server over HTTP: ${nothingWritten}`, async () => {
+test("nothing is written below the working folder, HOME or tmp: a server over HTTP behind", async () => {
   const folders = { work: makeFolder(), home: makeFolder(), tmp: makeFolder() };
   const behind = (await startLargeServer()).href;
   const written = await writtenBelow(folders, async () => {

@@ -1,11 +1,15 @@
 // Links of large results over the transports that a host may have; stdio is in bridge-links-memory.test.ts.
-import { Client, type Transport } from "@modelcontextprotocol/client";
+import { createServer } from "node:http";
+import { InMemoryTransport, type Client, type Transport } from "@modelcontextprotocol/client";
 import { McpServer } from "@modelcontextprotocol/server";
+import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { expect, onTestFinished, test } from "vitest";
 import { createHost } from "../../packages/bridge/test/bridged.ts";
 import { linkedHost, openOperator, urlIn, type Operator } from "../bed/bridge-operator.ts";
+import { listen } from "../bed/listen.ts";
+import { createLinkingBridge } from "../examples/bridge-links.ts";
 import { large, startLargeServer } from "../bed/large-server.ts";
 
 /** What a handler of WebSockets takes for a server: it hands each connection to a bridge. */
@@ -56,3 +60,20 @@ for (const revision of ["legacy", "modern"] as const) {
     await expectLinked(client);
   });
 }
+
+test("the bridge of the guide makes links for its caller", async () => {
+  const server = createServer();
+  const listening = await listen(server);
+  onTestFinished(() => listening.close());
+  const bridge = createLinkingBridge(await startLargeServer(), `${listening.origin}/mcp`);
+  onTestFinished(() => bridge.close());
+  server.on("request", toNodeHandler(bridge.handler));
+  const [host, transport] = InMemoryTransport.createLinkedPair();
+  const authInfo = { token: "t", clientId: "ada", scopes: [] };
+  const serving = bridge.serve(host, { authInfo, header: () => undefined });
+  const client = createHost("legacy");
+  await client.connect(transport);
+  await expectLinked(client);
+  await client.close();
+  await serving;
+});

@@ -28,6 +28,34 @@ async function bytesAt(url: string): Promise<Buffer> {
 const hashOf = (bytes: Uint8Array | string): string =>
   createHash("sha256").update(bytes).digest("hex");
 
+/** A server over stdio whose answer to a call has no end. */
+const stallingProgram = `
+const say = (m) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...m }) + "\\n");
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === "initialize") say({ id, result: { protocolVersion: params.protocolVersion,
+    capabilities: { tools: {} }, serverInfo: { name: "l", version: "1" } } });
+  else if (method === "tools/call") {
+    process.stdout.write('{"jsonrpc":"2.0","id":' + id + ',"result":{"content":[{"type":"text","text":"' + "x".repeat(400000));
+    setInterval(() => process.stdout.write("drops go on ".repeat(100)), 20);
+  } else if (id !== undefined) say({ id, error: { code: -32601, message: "Method not found" } });
+});`;
+
+/** A server over stdio that sends large answers to calls that nothing made, before and after the one that was made. */
+const unaskedProgram = `
+const say = (m) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...m }) + "\\n");
+const unasked = (id) => say({ id, result: { content: [{ type: "text", text: "x".repeat(200000) }] } });
+require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (method === "initialize") say({ id, result: { protocolVersion: params.protocolVersion,
+    capabilities: { tools: {} }, serverInfo: { name: "l", version: "1" } } });
+  else if (method === "tools/call") {
+    for (let other = 1000; other < 1010; other++) unasked(other);
+    say({ id, result: { content: [{ type: "text", text: "a small answer" }] } });
+    for (let other = 1000; other < 1010; other++) unasked(other);
+  } else if (id !== undefined) say({ id, error: { code: -32601, message: "Method not found" } });
+});`;
+
 for (const revision of ["legacy", "modern"] as const)
   test(`${revision} host: a text of 5 MB becomes a link, in words and as a block, and the link gives it`, async () => {
     const operator = await openOperator();
@@ -211,11 +239,12 @@ test("without its URL no session opens the result of another one", async () => {
     expect((await fetch(endpoint + guess)).status).toBe(404);
 });
 
-for (const [kind, hold] of [
+test.each([
   ["memory", () => createMemoryHold({ maxBytes: 900_000 })],
   ["storage", () => createStorageHold({ storage: createMemoryBackend(), maxBytes: 900_000 })],
-] as const)
-  test(`a full ${kind} is an error that says what to do, and links that were given stay whole`, async () => {
+] as const)(
+  "a full %s is an error that says what to do, and links that were given stay whole",
+  async (kind, hold) => {
     const operator = await openOperator(hold());
     const client = await linkedHost(operator, await startLargeServer());
     const { text } = await give(client, "image");
@@ -227,7 +256,8 @@ for (const [kind, hold] of [
     expect((await bytesAt(urlIn(text))).equals(large.blob)).toBe(true);
     // what did not fit took no room
     await give(client, "image");
-  });
+  },
+);
 
 test("an answer above the largest size is an error, and holds nothing", async () => {
   const operator = await openOperator();
@@ -235,6 +265,17 @@ test("an answer above the largest size is an error, and holds nothing", async ()
     options: { maxResultBytes: 100_000 },
   });
   await expect(give(client, "image")).rejects.toThrow("more than 100000 bytes");
+  expect((await operator.hold.storage.list()).objects).toEqual([]);
+});
+
+test("answers that no call waits for hold nothing", async () => {
+  const operator = await openOperator();
+  const client = await linkedHost(operator, {
+    command: process.execPath,
+    args: ["-e", unaskedProgram],
+  });
+  const { text } = await give(client, "any");
+  expect(text).toBe("a small answer");
   expect((await operator.hold.storage.list()).objects).toEqual([]);
 });
 
@@ -254,28 +295,45 @@ test("a link that cannot be made is an error without causes, and holds nothing",
   expect((await operator.hold.storage.list()).objects).toEqual([]);
 });
 
-for (const end of ["cancel", "close"] as const)
-  test(`${end} frees at once what is on its way`, async () => {
-    // two of them have no room
-    const hold = createMemoryHold({ maxBytes: 900_000 });
-    const operator = await openOperator(hold);
-    let isStalled = false;
-    const behind = await startLargeServer(() => (isStalled = true));
-    const client = await linkedHost(operator, behind);
-    const aborting = new AbortController();
-    const stalled = client
-      .callTool({ name: "give", arguments: { what: "stall" } }, { signal: aborting.signal })
-      .catch(() => {});
-    await vi.waitFor(() => expect(isStalled).toBe(true), 10_000);
-    const other = await linkedHost(operator, behind);
-    await expect.poll(() => give(other, "image").catch(() => "full")).toBe("full");
-    if (end === "cancel") aborting.abort();
-    else await client.close();
-    await stalled;
-    await expect
-      .poll(() => give(other, "image").then(({ content }) => content.length, String))
-      .toBe(2);
-  });
+test.each(["cancel", "close"])("%s frees at once what is on its way", async (end) => {
+  // two of them have no room
+  const operator = await openOperator(createMemoryHold({ maxBytes: 900_000 }));
+  let isStalled = false;
+  const behind = await startLargeServer(() => (isStalled = true));
+  const client = await linkedHost(operator, behind);
+  const aborting = new AbortController();
+  const stalled = client
+    .callTool({ name: "give", arguments: { what: "stall" } }, { signal: aborting.signal })
+    .catch(() => {});
+  await vi.waitFor(() => expect(isStalled).toBe(true), 10_000);
+  const other = await linkedHost(operator, behind);
+  await expect.poll(() => give(other, "image").catch(() => "full")).toBe("full");
+  // a call beside it holds nothing of it
+  const beside = client
+    .callTool({ name: "give", arguments: { what: "stall" } }, { signal: aborting.signal })
+    .catch(() => {});
+  if (end === "cancel") aborting.abort();
+  else await client.close();
+  await Promise.all([stalled, beside]);
+  await expect
+    .poll(() => give(other, "image").then(({ content }) => content.length, String))
+    .toBe(2);
+});
+
+test("a cancelled call of a program frees what is on its way", async () => {
+  const operator = await openOperator(createMemoryHold({ maxBytes: 900_000 }));
+  const behind = { command: process.execPath, args: ["-e", stallingProgram] };
+  const client = await linkedHost(operator, behind);
+  const aborting = new AbortController();
+  const stalled = client.callTool({ name: "stall" }, { signal: aborting.signal }).catch(() => {});
+  const other = await linkedHost(operator, await startLargeServer());
+  await expect.poll(() => give(other, "image").catch(() => "full")).toBe("full");
+  aborting.abort();
+  await stalled;
+  await expect
+    .poll(() => give(other, "image").then(({ content }) => content.length, String))
+    .toBe(2);
+});
 
 test("links and what they lead to are over together", async () => {
   vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });

@@ -50,7 +50,9 @@ function opened(kind: "memory" | "storage", options: object = {}): ResultHold {
   return made;
 }
 
-for (const kind of ["memory", "storage"] as const) {
+const kinds = ["memory", "storage"] as const;
+
+for (const kind of kinds) {
   test(`${kind}: what was written is read again, under an unguessable URI with its name`, async () => {
     const held = opened(kind);
     const content = randomBytes(3_000_000);
@@ -92,7 +94,20 @@ for (const kind of ["memory", "storage"] as const) {
     await hold(other, Buffer.alloc(200_000));
   });
 
-  test(`${kind}: a result without a link goes after a minute, one with a link at its time`, async () => {
+  test(`${kind}: close removes what is held and what is on its way`, async () => {
+    const held = opened(kind);
+    const { uri } = await hold(held, "a");
+    const part = await held.create();
+    await part.write(Buffer.alloc(100_000));
+    await held.close();
+    expect(await isGone(held, uri)).toBe(true);
+    await expect(held.create()).rejects.toMatchObject({ code: "unavailable" });
+  });
+}
+
+test.each(kinds)(
+  "%s: a result without a link goes after a minute, one with a link at its time",
+  async (kind) => {
     vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval"] });
     const held = opened(kind, { maxAgeMs: 2 * minute });
     const without = await hold(held, "a");
@@ -111,18 +126,8 @@ for (const kind of ["memory", "storage"] as const) {
     vi.setSystemTime(Date.now() + 10 * minute);
     await hold(held, "d");
     expect(await gone()).toEqual([true, true, true]);
-  });
-
-  test(`${kind}: close removes what is held and what is on its way`, async () => {
-    const held = opened(kind);
-    const { uri } = await hold(held, "a");
-    const part = await held.create();
-    await part.write(Buffer.alloc(100_000));
-    await held.close();
-    expect(await isGone(held, uri)).toBe(true);
-    await expect(held.create()).rejects.toMatchObject({ code: "unavailable" });
-  });
-}
+  },
+);
 
 test("memory counts what is still read", async () => {
   const held = createMemoryHold({ maxBytes: 600_000 });
