@@ -207,6 +207,75 @@ test("a fault of the storage is told without its words, and nothing stays", asyn
   expect((await inner.list()).objects).toEqual([]);
 });
 
+test("a result that is given up while it is committed leaves nothing", async () => {
+  const inner = createMemoryBackend();
+  const late = wrap(inner, {
+    write: (write) => async (key, options) => {
+      const writer = await write(key, options);
+      return {
+        ...writer,
+        async commit() {
+          const info = await writer.commit();
+          // a service answers later than the object is there
+          await new Promise((resolve) => setTimeout(resolve, 20));
+          return info;
+        },
+      };
+    },
+  });
+  const faults: unknown[] = [];
+  const held = createStorageHold({ storage: late, onError: (error) => faults.push(error) });
+  onTestFinished(() => held.close());
+  for (const waitMs of [0, 10]) {
+    const part = await held.create();
+    await part.write(Buffer.alloc(100_000));
+    const sealing = part.seal().catch((error: unknown) => error);
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    await part.discard();
+    await sealing;
+    expect((await inner.list()).objects).toEqual([]);
+  }
+  expect(faults).toEqual([]);
+});
+
+test("a storage gets no more results at once than it has buffers for", async () => {
+  const held = createStorageHold({ storage: createMemoryBackend() });
+  onTestFinished(() => held.close());
+  const parts = await Promise.all(Array.from({ length: 33 }, () => held.create()));
+  const written = await Promise.allSettled(parts.map((part) => part.write(Buffer.alloc(70_000))));
+  expect(written.map(({ status }) => status).filter((status) => status === "rejected")).toEqual([
+    "rejected",
+  ]);
+  expect(written.at(-1)).toMatchObject({ reason: { code: "throttled" } });
+  await parts[0]!.seal();
+  await parts[1]!.discard();
+  await parts[32]!.discard();
+  const more = await Promise.all([held.create(), held.create()]);
+  for (const part of more) await part.write(Buffer.alloc(70_000));
+});
+
+test("a body that breaks off while it is read again is told without its words", async () => {
+  const broken = wrap(createMemoryBackend(), {
+    open: (open) => async (key, options) => {
+      const whole = await open(key, options);
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          controller.error(new Error("bucket acme-secret broke"));
+        },
+      });
+      return { ...whole, body };
+    },
+  });
+  const faults: unknown[] = [];
+  const held = createStorageHold({ storage: broken, onError: (error) => faults.push(error) });
+  onTestFinished(() => held.close());
+  const part = await held.create();
+  await part.write(Buffer.alloc(70_000));
+  const reading = part.reread()[Symbol.asyncIterator]().next();
+  await expect(reading).rejects.toMatchObject({ message: expect.not.stringContaining("acme") });
+  expect(faults).toHaveLength(1);
+});
+
 test("a storage that cannot write, and bounds that are none, are refused", () => {
   const { storage } = opened("memory");
   expect(() => createStorageHold({ storage })).toThrow("writable: true");

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { ConcurrencyLimiter } from "@sluice/core/async";
 import { createUriMapper } from "@sluice/storage";
 import type { SpoolPart } from "../spool/spool-target.ts";
 import { fullFault, ownFault } from "./hold-fault.ts";
@@ -40,6 +41,8 @@ const longestLinkMs = 15 * 60_000;
 /** A link is made in this time after a result is whole, or never. */
 const unlinkedMs = 60_000;
 const sweepMs = 60_000;
+/** Of one process, at the same time. */
+const mostWriters = 32;
 const idPattern = /^(\d{13,16})-[0-9a-f]{32}$/;
 
 /** Makes a hold over a storage. The name of an object says when every process may remove it. */
@@ -50,6 +53,7 @@ export function createHold(parts: HoldParts): ResultHold {
     throw new RangeError("a hold of results: maxBytes and maxAgeMs are numbers above 0");
   const mapper = createUriMapper(heldBase);
   const own = new Map<string, HeldEntry>();
+  const writers = new ConcurrencyLimiter();
   let ownBytes = 0;
   /** Bytes of other processes, as the last look found them. */
   let othersBytes = 0;
@@ -60,6 +64,13 @@ export function createHold(parts: HoldParts): ResultHold {
   function reserve(bytes: number): void {
     if (ownBytes + othersBytes + bytes > maxBytes) throw fullFault(maxBytes, advice);
     ownBytes += bytes;
+  }
+
+  /** Writers of a service have buffers: 16 MiB in S3. Memory counts for itself. */
+  function beginWriting(): () => void {
+    const end = writers.take("", isShared ? mostWriters : Infinity);
+    if (end) return end;
+    throw ownFault("throttled", "too many large results come at the same time; try again");
   }
 
   async function dropOld(): Promise<void> {
@@ -133,6 +144,7 @@ export function createHold(parts: HoldParts): ResultHold {
       const part = createHeldPart(`${heldFolder}${id}`, {
         storage,
         reserve,
+        beginWriting,
         removeObject,
         faultOf,
         publish(name) {

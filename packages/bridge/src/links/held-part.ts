@@ -1,4 +1,4 @@
-import { createSha256 } from "@sluice/core";
+import { createSha256, type SluiceError } from "@sluice/core";
 import type { ObjectWriter } from "@sluice/storage";
 import type { SpoolPart } from "../spool/spool-target.ts";
 import { ownFault } from "./hold-fault.ts";
@@ -9,6 +9,8 @@ export interface PartHolder {
   readonly storage: WritableStorage;
   /** Counts bytes before they are written; throws `no_space`. */
   reserve(bytes: number): void;
+  /** Counts an open writer, until the function that it gives is called; throws `throttled`. */
+  beginWriting(): () => void;
   removeObject(key: string): Promise<void>;
   readonly faultOf: (error: unknown) => unknown;
   /** Gives the URI under this name. */
@@ -29,19 +31,23 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
   let filled = 0;
   let bytes = 0;
   let opening: Promise<ObjectWriter> | undefined;
+  let endWriting: (() => void) | undefined;
+  let committing: Promise<void> | undefined;
   let isWhole = false;
   let discarded: Promise<void> | undefined;
 
   async function ofStorage<T>(work: () => Promise<T>): Promise<T> {
-    if (discarded) throw ownFault("unavailable", "the result was removed");
+    if (discarded) throw removed();
     try {
       return await work();
     } catch (error) {
-      throw faultOf(error);
+      // what its end brings about is no fault of the storage
+      throw discarded ? removed() : faultOf(error);
     }
   }
 
-  function writer(): Promise<ObjectWriter> {
+  async function writer(): Promise<ObjectWriter> {
+    endWriting ??= holder.beginWriting();
     return (opening ??= storage.write(key, { private: true }));
   }
 
@@ -53,19 +59,26 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
     await (await writer()).write(full);
   }
 
-  async function commit(): Promise<void> {
+  async function commitAll(): Promise<void> {
     await flush();
     await (await writer()).commit();
     isWhole = true;
     buffer = new Uint8Array();
+    endWriting?.();
+  }
+
+  function commit(): Promise<void> {
+    return (committing ??= commitAll());
   }
 
   async function remove(): Promise<void> {
     buffer = new Uint8Array();
     const open = await opening?.catch(() => undefined);
+    // it waits for a commit, which may have made the object
     if (!isWhole) await open?.abort().catch(() => {});
-    // the abort of a writer waits for its commit, and what was committed is there
+    await committing?.catch(() => {});
     if (isWhole) await holder.removeObject(key);
+    endWriting?.();
     holder.ended(bytes);
   }
 
@@ -89,7 +102,11 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
     async *reread() {
       await ofStorage(commit);
       const { body } = await ofStorage(() => storage.open(key));
-      yield* body;
+      try {
+        yield* body;
+      } catch (error) {
+        throw faultOf(error);
+      }
     },
     async seal() {
       await ofStorage(commit);
@@ -98,4 +115,8 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
     publish: async (name) => ofStorage(async () => holder.publish(name)),
     discard: () => (discarded ??= remove()),
   };
+}
+
+function removed(): SluiceError {
+  return ownFault("unavailable", "the result was removed");
 }
