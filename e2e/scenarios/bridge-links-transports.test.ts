@@ -1,16 +1,23 @@
 // Links of large results over the transports that a host may have; stdio is in bridge-links-memory.test.ts.
 import { createServer } from "node:http";
 import { InMemoryTransport, type Client, type Transport } from "@modelcontextprotocol/client";
-import { McpServer } from "@modelcontextprotocol/server";
+import { toNodeHandler as toSdkNodeHandler } from "@modelcontextprotocol/node";
+import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { StdioClientTransport as StdioClientTransportV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, inject, onTestFinished, test } from "vitest";
 import { createHost } from "../../packages/bridge/test/bridged.ts";
+import { createLargeServer, text as reported } from "../../packages/bridge/test/large-server.ts";
 import { linkedHost, openOperator, urlIn, type Operator } from "../bed/bridge-operator.ts";
 import { listen } from "../bed/listen.ts";
+import type { LinkingSettings } from "../bed/programs/bridge-links.ts";
 import { createLinkingBridge } from "../examples/bridge-links.ts";
 import { large, startLargeServer } from "../bed/large-server.ts";
+
+const program = inject("programs")["e2e/bed/programs/bridge-links.ts"]!;
 
 /** What a handler of WebSockets takes for a server: it hands each connection to a bridge. */
 class BridgingServer extends McpServer {
@@ -76,4 +83,20 @@ test("the bridge of the guide makes links for its caller", async () => {
   await expectLinked(client);
   await client.close();
   await serving;
+});
+
+test("a host of SDK v1 over stdio, a server of SDK v2 over HTTP: its result is a link", async () => {
+  const sdkServer = createServer();
+  const listening = await listen(sdkServer);
+  onTestFinished(() => listening.close());
+  const handle = toSdkNodeHandler(createMcpHandler(createLargeServer));
+  sdkServer.on("request", (request, response) => void handle(request as never, response));
+  const settings: LinkingSettings = { behind: `${listening.origin}/mcp` };
+  const args = [program, JSON.stringify(settings)];
+  const client = new ClientV1({ name: "host", version: "1" });
+  onTestFinished(() => client.close());
+  await client.connect(new StdioClientTransportV1({ command: process.execPath, args }));
+  const { content } = (await client.callTool({ name: "report" })) as { content: any[] };
+  expect(content.map(({ type }) => type)).toEqual(["text", "resource_link", "text"]);
+  expect(await (await fetch(content[1].uri)).text()).toBe(reported);
 });
