@@ -25,7 +25,7 @@ const mayImport = {
   resume: ["core", "state", "server", "transport-http"],
   "transport-stdio": ["core", "binary-transfer"],
   client: ["core"],
-  bridge: ["core", "storage-fs", "client"],
+  bridge: ["core", "storage", "storage-fs", "client"],
   "transport-ws": ["core", "state", "server", "client", "binary-transfer"],
   uploads: ["core", "state", "storage", "server", "transport-http", "client"],
   cli: [

@@ -13,6 +13,7 @@ const sources = [
   "apps/demo-server/src/client-process.ts",
   "apps/demo-server/src/demo.ts",
   "apps/demo-server/src/server-process.ts",
+  "e2e/bed/programs/bridge-links.ts",
   "e2e/bed/programs/download.ts",
   "e2e/bed/programs/flood.ts",
   "e2e/bed/programs/move-binary.ts",

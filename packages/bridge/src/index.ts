@@ -30,6 +30,17 @@ export {
 export { spooledFetch } from "./spool/spooled-fetch.ts";
 export { spooledLines } from "./spool/spooled-lines.ts";
 export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";
+export type { SpoolPart, SpoolTarget } from "./spool/spool-target.ts";
+export {
+  openResultLinks,
+  type HeldResult,
+  type ResultLinks,
+  type ResultLinksOptions,
+} from "./links/result-links.ts";
+export type { HeldLink } from "./links/describe-link.ts";
+export { createMemoryHold, type MemoryHoldOptions } from "./links/memory-hold.ts";
+export { createStorageHold, type StorageHoldOptions } from "./links/storage-hold.ts";
+export type { ResultHold } from "./links/result-hold.ts";
 export { diagnose, examine, type DiagnoseOptions, type Diagnosis } from "./doctor/diagnose.ts";
 export type { SeenServer } from "./doctor/evidence.ts";
 export type { Finding, FindingCause } from "./doctor/finding.ts";

@@ -26,7 +26,7 @@ async function fileOf(
   await spool(bench, [answer(result)]);
   const [file] = bench.spooled.values();
   expect(bench.names()).toHaveLength(1);
-  const content = readFileSync(file!.path);
+  const content = readFileSync(file!.place);
   expect(file!.bytes).toBe(content.length);
   expect(file!.sha256).toBe(createHash("sha256").update(content).digest("hex"));
   const [name] = bench.names();
@@ -44,7 +44,7 @@ test("base64 of a blob or of data becomes its bytes", async () => {
         const text = answer({ contents: [{ uri: "a:b", [member]: base64 }] });
         await spool(bench, bytesOf(escape ? text.replaceAll("/", "\\/") : text));
         const [file] = bench.spooled.values();
-        expect(readFileSync(file!.path).toString("base64")).toBe(base64);
+        expect(readFileSync(file!.place).toString("base64")).toBe(base64);
         expect(file!.coding).toBe("base64");
       }
 });
@@ -64,7 +64,7 @@ test.each([
     await using bench = await openBench();
     await spool(bench, chunks);
     const [file] = bench.spooled.values();
-    expect(readFileSync(file!.path, "utf8")).toBe(text);
+    expect(readFileSync(file!.place, "utf8")).toBe(text);
     expect(file!.coding).toBe("text");
     expect(file!.sha256).toBe(createHash("sha256").update(text).digest("hex"));
     expect(bench.names()).toHaveLength(1);
@@ -76,7 +76,7 @@ test("a text keeps a byte order mark, and what is no UTF-8 becomes U+FFFD", asyn
   const [before, after] = answer({ text: `\u{feff}${long}#` }).split("#") as [string, string];
   await spool(bench, [before, Uint8Array.of(0xe2), Uint8Array.of(0x82), after]);
   const [file] = bench.spooled.values();
-  expect(readFileSync(file!.path, "utf8")).toBe(`\u{feff}${long}\u{fffd}`);
+  expect(readFileSync(file!.place, "utf8")).toBe(`\u{feff}${long}\u{fffd}`);
 });
 
 test("base64 in another member is a text", async () => {
@@ -112,7 +112,7 @@ test("files are for this user only", async () => {
   await using bench = await openBench();
   await spool(bench, [answer({ text: long })]);
   const [file] = bench.spooled.values();
-  expect(statSync(file!.path).mode & 0o777).toBe(0o600);
+  expect(statSync(file!.place).mode & 0o777).toBe(0o600);
   expect(statSync(bench.folder.path).mode & 0o777).toBe(0o700);
 });
 
@@ -124,7 +124,7 @@ test("the list has whole files of any run, and no others", async () => {
   mkdirSync(join(bench.folder.path, "folder-00000000.txt"));
   const again = await openSpoolFolder({ folder: bench.root, maxBytes: 1_000, maxAgeMs: 1_000 });
   const [file] = bench.spooled.values();
-  expect(await again.list()).toMatchObject([{ path: file!.path, bytes: long.length }]);
+  expect(await again.list()).toMatchObject([{ path: file!.place, bytes: long.length }]);
 });
 
 test("old files and parts without a writer are removed, and nothing else", async () => {
@@ -142,7 +142,7 @@ test("old files and parts without a writer are removed, and nothing else", async
   const [file] = bench.spooled.values();
   const kept = [".part", "mine.txt", "x-0123.txt", `.${"1".repeat(32)}.part`];
   expect(bench.names().toSorted()).toEqual(
-    [...kept, file!.path.slice(folder.path.length + 1)].toSorted(),
+    [...kept, file!.place.slice(folder.path.length + 1)].toSorted(),
   );
 });
 

@@ -43,7 +43,7 @@ test("the LF of a CR that ended an event and a chunk does not wait for the next 
   await using bench = await openBench();
   const { folder, spooled } = bench;
   const limits = { inlineBytes: 100, maxBytes: 1_000 };
-  const spooler = createJsonSpooler({ folder, spooled, framing: "events", ...limits });
+  const spooler = createJsonSpooler({ target: folder, spooled, framing: "events", ...limits });
   const given = async (text: string): Promise<string> =>
     Buffer.concat(await spooler.write(Buffer.from(text))).toString();
   expect(await given("data: {}\r\n\r")).toBe("data: {}\r\n\r");

@@ -23,7 +23,7 @@ const long = "x".repeat(200);
 function onlyFile({ spooled }: Bench): Buffer {
   expect(spooled.size).toBe(1);
   const [file] = spooled.values();
-  return readFileSync(file!.path);
+  return readFileSync(file!.place);
 }
 
 async function expectRefused(text: string, code: string, limits: Limits = {}): Promise<void> {
@@ -311,7 +311,7 @@ test("an endless string ends the stream, and leaves nothing", async () => {
   await using bench = await openBench();
   const { folder, spooled } = bench;
   const limits = { inlineBytes: 100, maxBytes: 1_000 };
-  const spooler = createJsonSpooler({ folder, spooled, framing: "lines", ...limits });
+  const spooler = createJsonSpooler({ target: folder, spooled, framing: "lines", ...limits });
   await spooler.write(Buffer.from('{"jsonrpc":"2.0","id":1,"result":{"text":"'));
   const endless = async (): Promise<void> => {
     const mib = Buffer.alloc(2 ** 20, "x");
@@ -353,7 +353,7 @@ test("an abort removes the file under way and rejects with its reason", async ()
   const { folder, spooled } = bench;
   const controller = new AbortController();
   const limits = { inlineBytes: 100, maxBytes: 2 ** 20, signal: controller.signal };
-  const spooler = createJsonSpooler({ folder, spooled, framing: "document", ...limits });
+  const spooler = createJsonSpooler({ target: folder, spooled, framing: "document", ...limits });
   await spooler.write(Buffer.from(`{"id":1,"result":{"text":"${long}`));
   expect(bench.names()).toHaveLength(1);
   const reason = new Error("the host went away");
@@ -366,7 +366,7 @@ test("an abort while a chunk is written leaves nothing either", async () => {
   await using bench = await openBench();
   const { folder, spooled } = bench;
   const limits = { inlineBytes: 100, maxBytes: 2 ** 20 };
-  const spooler = createJsonSpooler({ folder, spooled, framing: "document", ...limits });
+  const spooler = createJsonSpooler({ target: folder, spooled, framing: "document", ...limits });
   const writing = spooler.write(Buffer.from(`{"id":1,"result":{"data":"${"YWJj".repeat(50)}?`));
   await Promise.all([writing, spooler.abort(), spooler.abort()]);
   expect(bench.names()).toEqual([]);
@@ -376,7 +376,7 @@ test(`${smallAnswers} small answers pass byte for byte and leave nothing`, async
   await using bench = await openBench();
   const { folder, spooled } = bench;
   const limits = { inlineBytes: 65_536, maxBytes: 2 ** 20 };
-  const spooler = createJsonSpooler({ folder, spooled, framing: "lines", ...limits });
+  const spooler = createJsonSpooler({ target: folder, spooled, framing: "lines", ...limits });
   let given = 0;
   for (let id = 0; id < smallAnswers; id += 100) {
     const lines = Array.from({ length: 100 }, (_, at) => `${answer({ text: "small" }, id + at)}\n`);

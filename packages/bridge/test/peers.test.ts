@@ -19,7 +19,7 @@ import { answer, openBench, type Bench } from "./spooling.ts";
 const long = "x".repeat(200_000);
 
 function limitsOf({ folder, spooled }: Bench): SpoolLimits {
-  return { folder, spooled, inlineBytes: 65_536, maxBytes: 2 ** 20 };
+  return { target: folder, spooled, inlineBytes: 65_536, maxBytes: 2 ** 20 };
 }
 
 /** Serves for one test. */

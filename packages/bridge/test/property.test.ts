@@ -80,8 +80,8 @@ for (const [name, { write, read }] of Object.entries(framings))
         const framing = name as keyof typeof framings;
         const given = await spool(bench, chunks, { framing, inlineBytes });
         expect(restore(JSON.parse(read(given)), bench.spooled)).toEqual(said);
-        for (const { path, sha256, bytes } of bench.spooled.values()) {
-          const file = readFileSync(path);
+        for (const { place, sha256, bytes } of bench.spooled.values()) {
+          const file = readFileSync(place);
           expect(file.length).toBe(bytes);
           expect(createHash("sha256").update(file).digest("hex")).toBe(sha256);
         }

@@ -19,7 +19,7 @@ export async function connect(url: string, folder: string): Promise<Client> {
   });
   const transport = new StreamableHTTPClientTransport(new URL(url), {
     fetch: spooledFetch(fetch, {
-      folder: spoolFolder,
+      target: spoolFolder,
       spooled,
       inlineBytes: 65_536,
       maxBytes: 2 ** 30,

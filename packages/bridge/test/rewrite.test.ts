@@ -31,7 +31,7 @@ async function rewritten(result: unknown): Promise<Rewritten> {
 
 /** Words that name a file with all that is known of it. */
 function expectNames(words: string, file: SpooledString, mediaType = ""): void {
-  expect(words).toContain(file.path);
+  expect(words).toContain(file.place);
   expect(words).toContain(`${file.bytes} bytes`);
   expect(words).toContain(file.sha256);
   expect(words).toContain(mediaType);
@@ -128,7 +128,15 @@ test("the preview ends with a character, and is marked where more follows", asyn
 test("a message without long strings is the same object", () => {
   const message = { jsonrpc: "2.0", id: 1, result: { content: [] } } as JSONRPCMessage;
   expect(rewriteSpooled(message, new Map())).toBe(message);
-  const other = { id: "a", path: "/a", bytes: 1, sha256: "", head: "", coding: "text" } as const;
+  const other = {
+    id: "a",
+    place: "/a",
+    name: "a",
+    bytes: 1,
+    sha256: "",
+    head: "",
+    coding: "text",
+  } as const;
   expect(rewriteSpooled(message, new Map([["a", other]]))).toBe(message);
 });
 

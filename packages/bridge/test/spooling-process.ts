@@ -52,7 +52,7 @@ async function* answer(): AsyncGenerator<Uint8Array> {
 const root = mkdtempSync(join(tmpdir(), "sluice-spooling-"));
 const folder = await openSpoolFolder({ folder: root, maxBytes: 2 ** 40, maxAgeMs: 3_600_000 });
 const spooled = new Map<string, SpooledString>();
-const options = { folder, spooled, inlineBytes: 65_536, maxBytes: 2 ** 40 };
+const options = { target: folder, spooled, inlineBytes: 65_536, maxBytes: 2 ** 40 };
 
 async function* spooledBody(): AsyncGenerator<Uint8Array> {
   const type = framing === "events" ? "text/event-stream" : "application/json";
@@ -85,12 +85,12 @@ const [file] = spooled.values();
 const cost: SpoolingCost = {
   grownBytes: peak - idle,
   givenBytes,
-  fileBytes: file ? statSync(file.path).size : 0,
+  fileBytes: file ? statSync(file.place).size : 0,
   isSame:
     file !== undefined &&
     file.sha256 === expected.digest("hex") &&
     (fileBytes > 16 * mib ||
-      createHash("sha256").update(readFileSync(file.path)).digest("hex") === file.sha256),
+      createHash("sha256").update(readFileSync(file.place)).digest("hex") === file.sha256),
   milliseconds,
 };
 rmSync(root, { recursive: true });

@@ -33,7 +33,7 @@ export async function openBench(maxBytes = 2 ** 30, maxAgeMs = 3_600_000): Promi
   };
 }
 
-export type Limits = Partial<Omit<JsonSpoolerOptions, "folder" | "spooled">>;
+export type Limits = Partial<Omit<JsonSpoolerOptions, "target" | "spooled">>;
 
 /** Spools chunks and gives the text that goes on. */
 export async function spool(
@@ -42,7 +42,7 @@ export async function spool(
   limits: Limits = {},
 ): Promise<string> {
   const spooler = createJsonSpooler({
-    folder,
+    target: folder,
     spooled,
     inlineBytes: 100,
     maxBytes: 2 ** 20,
@@ -76,7 +76,7 @@ export function answer(result: unknown, id: number | string = 1): string {
 export function restore(value: unknown, spooled: SpooledStrings): unknown {
   if (typeof value === "string") {
     const file = spooled.get(value);
-    return file ? readFileSync(file.path, file.coding === "text" ? "utf8" : "base64") : value;
+    return file ? readFileSync(file.place, file.coding === "text" ? "utf8" : "base64") : value;
   }
   if (Array.isArray(value)) return value.map((inner) => restore(inner, spooled));
   if (typeof value !== "object" || value === null) return value;

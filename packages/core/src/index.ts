@@ -37,6 +37,7 @@ export {
 } from "./headers/content-disposition.ts";
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
+export { curlLine } from "./headers/curl-line.ts";
 export {
   fileNameFromUri,
   isPlainPath,

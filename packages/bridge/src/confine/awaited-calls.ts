@@ -1,10 +1,13 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import { cancelledBy } from "@sluice/core";
 import { isAnswer, isCall } from "../relay/messages.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
 /** Requests that wait for the server's answer. */
 export interface AwaitedCalls {
   has(id: unknown): boolean;
+  /** True while any call waits. */
+  hasAny(): boolean;
   /** The same upstream, watched. `change` may give another message to be sent. */
   watch(upstream: Upstream, change: (message: JSONRPCMessage) => JSONRPCMessage): Upstream;
 }
@@ -21,6 +24,8 @@ export function createAwaitedCalls(): AwaitedCalls {
     const start = transport.start.bind(transport);
     transport.send = (message, options) => {
       if (isCall(message)) note(keyOf(message.id));
+      const cancelled = cancelledBy(message);
+      if (cancelled !== undefined) waiting.delete(keyOf(cancelled));
       return send(change(message), options);
     };
     transport.start = () => {
@@ -43,6 +48,7 @@ export function createAwaitedCalls(): AwaitedCalls {
 
   return {
     has: (id) => waiting.has(keyOf(id)),
+    hasAny: () => waiting.size > 0,
     watch: (upstream, change) => ({
       ...upstream,
       open: async (flow) => watchTransport(await upstream.open(flow), change),

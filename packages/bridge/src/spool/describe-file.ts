@@ -6,24 +6,31 @@ export function describeFile(
   mediaType: string | undefined,
   previewBytes: number,
 ): string {
-  const head = cutToFit(file.head, previewBytes);
-  const facts = factsOf(file, mediaType);
-  const text = `This content is in a file: it is too large to show.\n${file.path}\n${facts}`;
-  if (head === "") return text;
-  const isAll = head === file.head && file.bytes <= Buffer.byteLength(head);
-  return `${text}\nIt begins:\n${head}${isAll ? "" : " …"}`;
+  const text = `This content is in a file: it is too large to show.\n${file.place}\n${factsOf(file, mediaType)}`;
+  return withPreview(text, file, previewBytes);
 }
 
 /** The same in one sentence, for a string whose place has no room for more. */
 export function pathSentence(file: SpooledString): string {
-  return `In the file ${file.path} (${factsOf(file, undefined)})`;
+  return `In the file ${file.place} (${factsOf(file, undefined)})`;
 }
 
-function factsOf(file: SpooledString, mediaType: string | undefined): string {
-  const { bytes, sha256, coding } = file;
+/** Size, media type, coding and digest of a string. */
+export function factsOf(
+  { bytes, sha256, coding }: SpooledString,
+  mediaType: string | undefined,
+): string {
   const decoded = coding === "base64" ? ["decoded from base64"] : [];
   const type = mediaType === undefined ? [] : [mediaType.slice(0, longestType)];
   return [`${bytes} bytes`, ...type, ...decoded, `sha-256 ${sha256}`].join(", ");
+}
+
+/** Words and how the string begins, in at most so many bytes of JSON. */
+export function withPreview(words: string, file: SpooledString, previewBytes: number): string {
+  const head = cutToFit(file.head, previewBytes);
+  if (head === "") return words;
+  const isAll = head === file.head && file.bytes <= Buffer.byteLength(head);
+  return `${words}\nIt begins:\n${head}${isAll ? "" : " …"}`;
 }
 
 const longestType = 127;

@@ -102,8 +102,8 @@ async function publish(
   if (!found?.facts) throw new SluiceError("internal", "bridge: spool: a file was lost");
   const { coding, bytes, sha256, head } = found.facts;
   const name = spoolName({ name: nameHintOf(place), mediaType: mediaTypeOf(holder), coding });
-  const path = await found.file.publish(name);
-  spooled.set(marker, { id: marker, path, bytes, sha256, head, coding });
+  const published = await found.file.publish(name);
+  spooled.set(marker, { id: marker, place: published, name, bytes, sha256, head, coding });
 }
 
 /** An error in place of an answer (JSON-RPC 2.0 §5.1). */

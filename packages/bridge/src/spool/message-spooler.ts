@@ -1,15 +1,16 @@
 import { ByteQueue, SluiceError, type RpcId } from "@sluice/core";
 import { finishMessage, type FoundString } from "./finish-message.ts";
 import type { Framing } from "./scan/framing.ts";
-import type { SpoolFolder } from "./files/spool-folder.ts";
 import { createMarker, type SpooledStrings } from "./spooled-string.ts";
+import type { SpoolTarget } from "./spool-target.ts";
 import { createStringFile } from "./files/string-file.ts";
 import { createStringScanner, type ScanStep } from "./scan/string-scanner.ts";
 import { MalformedString } from "./scan/unescape.ts";
 
 /** What may be spooled, and where to. */
 export interface SpoolLimits {
-  readonly folder: SpoolFolder;
+  /** Where long strings go. */
+  readonly target: SpoolTarget;
   /** Where the strings of finished messages are noted. */
   readonly spooled: SpooledStrings;
   /** Longest string that stays in its message, in bytes as it is written between its quotes. */
@@ -22,6 +23,8 @@ export interface SpoolLimits {
   readonly maxMessageBytes?: number | undefined;
   /** False: no call of the host waits for this answer, so no file of it is kept. Default: true for every answer. */
   readonly isAwaited?: ((id: RpcId) => boolean) | undefined;
+  /** False: no call of the host waits for anything of this stream, so what comes is dropped at once. Default: true. */
+  readonly hasReader?: (() => boolean) | undefined;
   /** Ends the work; files of the message under way are removed. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -39,8 +42,8 @@ export interface MessageSpooler {
 
 /** Makes the spooler of the messages of one stream. */
 export function createMessageSpooler(limits: SpoolLimits, framing: Framing): MessageSpooler {
-  const { folder, spooled, inlineBytes, maxBytes, isAwaited = () => true } = limits;
-  const { maxStrings = 256, maxMessageBytes = 32 * 2 ** 20 } = limits;
+  const { target, spooled, inlineBytes, maxBytes, isAwaited = () => true } = limits;
+  const { hasReader = () => true, maxStrings = 256, maxMessageBytes = 32 * 2 ** 20 } = limits;
   const mostDropped = 4 * maxBytes + 16 * 2 ** 20;
   const scanner = createStringScanner(inlineBytes);
   /** The message as it goes on, so far. */
@@ -73,7 +76,7 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
     await unlessGivenUp(async () => {
       if (markers.size > maxStrings) throw tooLarge(`more than ${maxStrings} long strings`);
       const coding = member === "blob" || member === "data" ? "base64" : "text";
-      current = { file: await createStringFile(folder, coding) };
+      current = { file: await createStringFile(target, coding) };
       files.set(marker, current);
     });
   }
@@ -82,6 +85,7 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
     await unlessGivenUp(async () => {
       await current?.file.write(bytes);
       ensureSize();
+      if (!hasReader()) await giveUp();
     });
     if (!isGivenUp) return;
     droppedBytes += bytes.length;

@@ -15,26 +15,37 @@ export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings)
   const found = findPlaces(message, markers).map(({ marker }) => marker);
   if (found.length === 0) return message;
   const previewBytes = Math.floor(mostPreviewBytes / found.length);
-  const rewritten = rewriteValue(message, {
-    file: (value) => (typeof value === "string" ? spooled.get(value) : undefined),
+  const rewritten = rewriteWith(message, {
+    file: (marker) => spooled.get(marker),
     describe: (file, mediaType) => describeFile(file, mediaType, previewBytes),
+    sentence: pathSentence,
   });
   for (const marker of found) spooled.delete(marker);
-  return rewritten as JSONRPCMessage;
+  return rewritten;
+}
+
+/** What is said in place of strings. */
+export interface SpoolWords {
+  /** The string that a marker stands for; `undefined` for what is none. */
+  file(marker: string): SpooledString | undefined;
+  /** Where a model reads text. */
+  describe(file: SpooledString, mediaType: string | undefined): string;
+  /** In any other place. */
+  sentence(file: SpooledString): string;
+}
+
+/** Puts words in the place of markers, as `rewriteSpooled` does. */
+export function rewriteWith(message: JSONRPCMessage, words: SpoolWords): JSONRPCMessage {
+  return rewriteValue(message, words) as JSONRPCMessage;
 }
 
 /** Of all previews of a message, as JSON carries them. */
 const mostPreviewBytes = 1_024;
 const mostLevels = 130;
 
-interface Words {
-  file(value: unknown): SpooledString | undefined;
-  describe(file: SpooledString, mediaType: string | undefined): string;
-}
-
-function rewriteValue(value: unknown, words: Words, level = 0): unknown {
-  const file = words.file(value);
-  if (file) return pathSentence(file);
+function rewriteValue(value: unknown, words: SpoolWords, level = 0): unknown {
+  const file = fileOf(value, words);
+  if (file) return words.sentence(file);
   if (!isObject(value) || level > mostLevels) return value;
   const inside = (inner: unknown): unknown => rewriteValue(inner, words, level + 1);
   if (Array.isArray(value)) return value.map(inside);
@@ -44,9 +55,9 @@ function rewriteValue(value: unknown, words: Words, level = 0): unknown {
 }
 
 /** A content block or the contents of a resource, in the shape that text has; `undefined` for other objects. */
-function rewriteBlock(block: Record<string, unknown>, words: Words): object | undefined {
+function rewriteBlock(block: Record<string, unknown>, words: SpoolWords): object | undefined {
   const { type, data, mimeType, resource, ...others } = block;
-  const image = type === "image" || type === "audio" ? words.file(data) : undefined;
+  const image = type === "image" || type === "audio" ? fileOf(data, words) : undefined;
   if (image)
     return { ...others, type: "text", text: words.describe(image, mediaTypeOf({ mimeType })) };
   if (type === "resource" && isObject(resource)) {
@@ -56,7 +67,7 @@ function rewriteBlock(block: Record<string, unknown>, words: Words): object | un
       : { ...others, type: "text", text: `${uriLine(resource)}${text as string}` };
   }
   if (type === "text") {
-    const file = words.file(block["text"]);
+    const file = fileOf(block["text"], words);
     return file && { ...block, text: words.describe(file, undefined) };
   }
   return rewriteContents(block, words);
@@ -65,16 +76,20 @@ function rewriteBlock(block: Record<string, unknown>, words: Words): object | un
 /** Contents of a resource, as SEP and schema have them: `uri`, and `blob` or `text`. */
 function rewriteContents(
   contents: Record<string, unknown>,
-  words: Words,
+  words: SpoolWords,
 ): Record<string, unknown> | undefined {
   const { blob, text, ...others } = contents;
-  const file = words.file(blob) ?? words.file(text);
+  const file = fileOf(blob, words) ?? fileOf(text, words);
   if (!file || typeof contents["uri"] !== "string") return undefined;
   return {
     ...others,
     mimeType: "text/plain",
     text: words.describe(file, mediaTypeOf(contents)),
   };
+}
+
+function fileOf(value: unknown, words: SpoolWords): SpooledString | undefined {
+  return typeof value === "string" ? words.file(value) : undefined;
 }
 
 function uriLine({ uri }: Record<string, unknown>): string {

@@ -1,12 +1,14 @@
 import { randomBytes } from "node:crypto";
 import type { StringCoding } from "./files/string-file.ts";
 
-/** One string of a message that went to a file. */
+/** One string of a message that went elsewhere. */
 export interface SpooledString {
   /** What stands for it in the message. */
   readonly id: string;
-  /** Absolute path of the file. */
-  readonly path: string;
+  /** Where it is: absolute path of the file, or URI of the held result. */
+  readonly place: string;
+  /** File name that was made for it. */
+  readonly name: string;
   /** Bytes of the file. */
   readonly bytes: number;
   /** SHA-256 of the file in lower-case hex. */

@@ -110,11 +110,12 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   const own = createOwnTools(calls, tools);
   const awaited = createAwaitedCalls();
   const limits: SpoolLimits | undefined = spoolFolder && {
-    folder: spoolFolder,
+    target: spoolFolder,
     spooled,
     inlineBytes,
     maxBytes: maxSaveBytes,
     isAwaited: (id) => awaited.has(id),
+    hasReader: () => awaited.hasAny(),
   };
   const saveSettings: SaveSettings | undefined = folder && {
     folder,

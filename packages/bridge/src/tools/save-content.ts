@@ -47,7 +47,7 @@ async function saveRead(result: Members, save: Save): Promise<SavedResource> {
   )
     throw new SluiceError("permission_denied", "bridge: the user declined; nothing was saved");
   const place = await settings.folder.place(path, fileNameFromUri(uri) ?? "");
-  const source = file ? createReadStream(file.path) : once(bytes as Uint8Array);
+  const source = file ? createReadStream(file.place) : once(bytes as Uint8Array);
   await settings.folder.write(place, source, { size, signal: call.signal });
   const sha256 = file?.sha256 ?? hashOf(bytes as Uint8Array);
   return { path: place.path, size, sha256, verified: "none", resumedBytes: 0 };
@@ -61,7 +61,7 @@ function markersIn(result: Members, spooled: SpooledStrings): string[] {
 async function dropFile(marker: string, spooled: SpooledStrings): Promise<void> {
   const file = spooled.get(marker);
   spooled.delete(marker);
-  if (file) await rm(file.path, { force: true });
+  if (file) await rm(file.place, { force: true });
 }
 
 function onlyContent({ contents }: Members, uri: string): Members {

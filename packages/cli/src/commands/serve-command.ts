@@ -20,6 +20,7 @@ import { createServed, type Served } from "../serve/served.ts";
 import { tellListFaults } from "../storages/list-faults.ts";
 import { lookAtStorage } from "../storages/look-at-storage.ts";
 import { openStorage } from "../storages/open-storage.ts";
+import { refuseStorage } from "../storages/refuse-storage.ts";
 import { parseStorageUrl } from "../storages/storage-url.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
@@ -37,7 +38,7 @@ export async function serveCommand(source: string, options: ServeOptions): Promi
   for (const [target, mode] of targetFolders(options))
     await (isPrinting ? ensureNoFile(target) : prepareFolder(target, mode));
   if (isPrinting) return print(formatHostConfig(source, options, await runningFile()));
-  const backend = await openStorage(source, process.env).catch(refuseSource);
+  const backend = await openStorage(source, process.env).catch(refuseStorage);
   const storage = protect(tellListFaults(backend, note));
   try {
     if (folder === undefined) await lookAtStorage({ source, backend, signal });
@@ -57,18 +58,6 @@ export async function serveCommand(source: string, options: ServeOptions): Promi
 function* targetFolders({ uploads, saveTo }: ServeOptions): Generator<[string, number]> {
   if (uploads !== undefined) yield [uploads, 0o700];
   if (saveTo !== undefined) yield [saveTo, 0o777];
-}
-
-/** What is wrong with a storage is said together with what to write or install. */
-function refuseSource(error: unknown): never {
-  if (!(error instanceof TypeError)) throw error;
-  const { message } = error;
-  const end = message.lastIndexOf("; ");
-  const [what, advice] =
-    end < 0
-      ? [message, "see `sluice help serve`"]
-      : [message.slice(0, end), message.slice(end + 2)];
-  throw fault("invalid_argument", what, advice);
 }
 
 interface Serving {
@@ -177,6 +166,6 @@ function folderOf(source: string): string | undefined {
     const place = parseStorageUrl(source);
     return place.kind === "file" ? place.root : undefined;
   } catch (error) {
-    return refuseSource(error);
+    return refuseStorage(error);
   }
 }

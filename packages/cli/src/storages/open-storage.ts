@@ -13,29 +13,41 @@ type Environment = Readonly<Record<string, string | undefined>>;
  * Throws a `TypeError` for a URL that is none, for a plugin that is not installed, and for a variable that is missing or
  * wrong; the first call tells whether the credentials are good. Rejects as `createFsBackend` for a folder.
  */
-export async function openStorage(text: string, environment: Environment): Promise<StorageBackend> {
+export async function openStorage(
+  text: string,
+  environment: Environment,
+  { writable = false }: OpenStorageOptions = {},
+): Promise<StorageBackend> {
   const url = parseStorageUrl(text);
-  if (url.kind === "file") return createFsBackend(url);
+  if (url.kind === "file") return createFsBackend({ ...url, writable });
   if (url.kind === "s3") {
     const s3 = import("@sluice/storage-s3");
-    return (await loadPlugin(s3, plugins.s3)).createS3Backend(url);
+    return (await loadPlugin(s3, plugins.s3)).createS3Backend({ ...url, writable });
   }
-  if (url.kind === "azblob") return openAzureBlob(url, environment);
-  return openGraph(url, environment);
+  if (url.kind === "azblob") return openAzureBlob(url, environment, writable);
+  return openGraph(url, environment, writable);
+}
+
+/** Options of {@link openStorage}. */
+interface OpenStorageOptions {
+  /** The storage writes and removes, too. Default: false. */
+  readonly writable?: boolean;
 }
 
 /** By the variables that Azure's own tools and the Go Cloud Development Kit read. */
 async function openAzureBlob(
   { container, prefix }: StorageUrl & { kind: "azblob" },
   environment: Environment,
+  writable: boolean,
 ): Promise<StorageBackend> {
   const place = accountIn(environment);
   const azure = import("@sluice/storage-azure-blob");
   const { createAzureBlobBackend } = await loadPlugin(azure, plugins.azblob);
-  const below = definedMembers({ prefix });
-  if ("connectionString" in place) return createAzureBlobBackend({ ...place, container, ...below });
+  const options = { writable, ...definedMembers({ prefix }) };
+  if ("connectionString" in place)
+    return createAzureBlobBackend({ ...place, container, ...options });
   const { origin, sas } = place;
-  return createAzureBlobBackend({ url: `${origin}/${container}?${sas}`, ...below });
+  return createAzureBlobBackend({ url: `${origin}/${container}?${sas}`, ...options });
 }
 
 /** An account with its key, or with a shared access signature. */
@@ -68,6 +80,7 @@ function accountIn(
 async function openGraph(
   { driveId, path }: StorageUrl & { kind: "graph" },
   environment: Environment,
+  writable: boolean,
 ): Promise<StorageBackend> {
   const { GRAPH_ACCESS_TOKEN: token, GRAPH_BASE_URL: baseUrl } = environment;
   if (!token) throw missing("GRAPH_ACCESS_TOKEN", "graph:");
@@ -78,6 +91,7 @@ async function openGraph(
   return createGraphBackend({
     credential,
     driveId,
+    writable,
     ...definedMembers({
       root: path === undefined ? undefined : { path },
       baseUrl: baseUrl || undefined,

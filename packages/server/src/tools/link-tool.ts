@@ -1,5 +1,5 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers, sanitizeFileName } from "@sluice/core";
+import { curlLine, definedMembers } from "@sluice/core";
 import { z } from "zod";
 import type { ResourceUrl } from "../links/link-url.ts";
 import type { ToolParts, ToolPlace } from "./tool-parts.ts";
@@ -87,12 +87,4 @@ export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
       ...definedMembers({ size, sha256 }),
     },
   };
-}
-
-/** `-OJ` replaces no file, and knows ASCII names alone: any other one is written out. */
-function curlLine(url: string, name: string): string {
-  const written = sanitizeFileName(name);
-  // signs that are not seen make no other name: that of a file of the reader, which -o would replace
-  if (/^[\x20-\x7e\p{Default_Ignorable_Code_Point}]*$/u.test(written)) return `curl -fLOJ '${url}'`;
-  return `curl -fL -o '${written.replaceAll("'", "'\\''")}' '${url}'`;
 }

@@ -3,8 +3,9 @@ import { lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/p
 import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
+import type { SpoolPart, SpoolTarget } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
-import { createPart, type SpoolPart } from "./spool-part.ts";
+import { createPart } from "./spool-part.ts";
 
 /** Options of {@link openSpoolFolder}. */
 export interface SpoolFolderOptions {
@@ -25,8 +26,8 @@ export interface SpooledFile {
   readonly modifiedMs: number;
 }
 
-/** Where long strings are written. */
-export interface SpoolFolder {
+/** A folder in which long strings become files. */
+export interface SpoolFolder extends SpoolTarget {
   /** Absolute path of the folder that holds the files, without links. */
   readonly path: string;
   /** Begins a file. Rejects with `no_space`, `permission_denied`, or `untrusted` when the folder was replaced. */

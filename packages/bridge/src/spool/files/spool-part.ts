@@ -3,23 +3,8 @@ import { constants } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { createSha256 } from "@sluice/core";
+import type { SpoolPart } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
-
-/** A file of the spool folder that has no name yet. */
-export interface SpoolPart {
-  /** Bytes that are written. */
-  readonly bytes: number;
-  /** Appends. The chunk is free again when it resolves. */
-  write(chunk: Uint8Array): Promise<void>;
-  /** Bytes that were written before, at most `length` from `position` on. */
-  read(position: number, length: number): Promise<Uint8Array>;
-  /** Ends the writing: lower-case hex of the SHA-256. */
-  seal(): Promise<string>;
-  /** Gives it a name like this one, with an extension, and its path. */
-  publish(name: string): Promise<string>;
-  /** Removes it, under whatever name. Idempotent. */
-  discard(): Promise<void>;
-}
 
 /** What the folder does for its parts. */
 export interface PartOwner {
@@ -29,6 +14,8 @@ export interface PartOwner {
   ended(): void;
   publish(from: string, name: string): Promise<string>;
 }
+
+const readBytes = 65_536;
 
 /** Creates a file that did not exist; no link is followed. Only this user reads it. */
 export async function createPart(folder: string, owner: PartOwner): Promise<SpoolPart> {
@@ -58,10 +45,14 @@ export async function createPart(folder: string, owner: PartOwner): Promise<Spoo
             throw folderFault(error);
           });
     },
-    async read(position, length) {
-      const buffer = new Uint8Array(length);
-      const { bytesRead } = await handle.read(buffer, 0, length, position);
-      return buffer.subarray(0, bytesRead);
+    async *reread() {
+      for (let at = 0; at < bytes;) {
+        const buffer = new Uint8Array(readBytes);
+        const { bytesRead } = await handle.read(buffer, 0, readBytes, at);
+        if (bytesRead === 0) return;
+        yield buffer.subarray(0, bytesRead);
+        at += bytesRead;
+      }
     },
     async seal() {
       await handle.close();

@@ -1,9 +1,8 @@
 import { isUtf8 } from "node:buffer";
 import { encodeBase64 } from "@sluice/core";
 import { createBase64Decoder, type Base64Decoder } from "../scan/base64-decoder.ts";
-import type { SpoolFolder } from "./spool-folder.ts";
-import type { SpoolPart } from "./spool-part.ts";
 import { createUnescaper } from "../scan/unescape.ts";
+import type { SpoolTarget } from "../spool-target.ts";
 
 /** How a file holds a string: its text as UTF-8, or the bytes that it is base64 of. */
 export type StringCoding = "base64" | "text";
@@ -32,7 +31,7 @@ export interface StringFile {
  * where that ends, the file is written again as text.
  */
 export async function createStringFile(
-  folder: SpoolFolder,
+  target: SpoolTarget,
   coding: StringCoding,
 ): Promise<StringFile> {
   const unescaper = createUnescaper();
@@ -40,7 +39,7 @@ export async function createStringFile(
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
   let base64: Base64Decoder | undefined = coding === "base64" ? createBase64Decoder() : undefined;
-  let part = await folder.create();
+  let part = await target.create();
   let head = new Uint8Array();
 
   async function put(bytes: Uint8Array): Promise<void> {
@@ -59,9 +58,10 @@ export async function createStringFile(
     const decoded = part;
     base64 = undefined;
     head = new Uint8Array();
-    part = await folder.create();
+    part = await target.create();
     try {
-      for await (const bytes of bytesOf(decoded)) await put(encoder.encode(encodeBase64(bytes)));
+      for await (const bytes of wholeQuads(decoded.reread()))
+        await put(encoder.encode(encodeBase64(bytes)));
     } finally {
       await decoded.discard();
     }
@@ -104,16 +104,17 @@ export async function createStringFile(
 
 const headBytes = 1_024;
 const hexBytes = 32;
-/** A multiple of 3: only the last piece has padding. */
-const readBytes = 49_152;
 
-async function* bytesOf(part: SpoolPart): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < part.bytes;) {
-    const bytes = await part.read(at, readBytes);
-    if (bytes.length === 0) return;
-    yield bytes;
-    at += bytes.length;
+/** The same bytes in pieces whose base64 has no padding, but for the last one. */
+async function* wholeQuads(source: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let rest: Uint8Array = new Uint8Array();
+  for await (const chunk of source) {
+    const bytes = Buffer.concat([rest, chunk]);
+    const end = bytes.length - (bytes.length % 3);
+    yield bytes.subarray(0, end);
+    rest = bytes.subarray(end);
   }
+  yield rest;
 }
 
 /** As much of it as is whole characters. */

@@ -1,0 +1,179 @@
+import { randomBytes } from "node:crypto";
+import { ConcurrencyLimiter } from "@sluice/core/async";
+import { createUriMapper } from "@sluice/storage";
+import type { SpoolPart } from "../spool/spool-target.ts";
+import { fullFault, ownFault } from "./hold-fault.ts";
+import { createHeldPart } from "./held-part.ts";
+import { createHeldView, heldFolder } from "./held-view.ts";
+import { heldBase, type ResultHold } from "./result-hold.ts";
+import type { WritableStorage } from "./writable-storage.ts";
+
+/** What both kinds of holds are made of. */
+export interface HoldParts {
+  /** A storage that writes and removes. */
+  readonly storage: WritableStorage;
+  /** Most bytes of all results together, of every process. */
+  readonly maxBytes: number;
+  /** What the operator can do where there is no room. */
+  readonly advice: string;
+  /** How long a result is kept after it came whole, in milliseconds. */
+  readonly maxAgeMs: number;
+  /** Other processes write there, too, or have. */
+  readonly isShared: boolean;
+  /** What a host hears of a fault of the storage. */
+  readonly faultOf: (error: unknown) => unknown;
+  /** Gets faults that no host hears of, such as of a removal. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** A result of this process. */
+interface HeldEntry {
+  readonly part: SpoolPart;
+  /** When it came whole, and until when it is kept, in unix milliseconds; undefined while it comes. */
+  wholeAt?: number;
+  until?: number;
+}
+
+/** How long a result may take to come. */
+const longestComingMs = 15 * 60_000;
+/** No link of a Sluice lives longer. */
+const longestLinkMs = 15 * 60_000;
+/** A link is made in this time after a result is whole, or never. */
+const unlinkedMs = 60_000;
+const sweepMs = 60_000;
+/** Of one process, at the same time. */
+const mostWriters = 32;
+const idPattern = /^(\d{13,16})-[0-9a-f]{32}$/;
+
+/** Makes a hold over a storage. The name of an object says when every process may remove it. */
+export function createHold(parts: HoldParts): ResultHold {
+  const { storage, maxBytes, advice, maxAgeMs, isShared, faultOf, onError } = parts;
+  // written so that NaN fails it
+  if (!(maxBytes > 0) || !(maxAgeMs > 0))
+    throw new RangeError("a hold of results: maxBytes and maxAgeMs are numbers above 0");
+  const mapper = createUriMapper(heldBase);
+  const own = new Map<string, HeldEntry>();
+  const writers = new ConcurrencyLimiter();
+  let ownBytes = 0;
+  /** Bytes of other processes, as the last look found them. */
+  let othersBytes = 0;
+  let lookedAt = -Infinity;
+  let looking: Promise<void> | undefined;
+  const closing = new AbortController();
+
+  function reserve(bytes: number): void {
+    if (ownBytes + othersBytes + bytes > maxBytes) throw fullFault(maxBytes, advice);
+    ownBytes += bytes;
+  }
+
+  /** Writers of a service have buffers: 16 MiB in S3. Memory counts for itself. */
+  function beginWriting(): () => void {
+    const end = writers.take("", isShared ? mostWriters : Infinity);
+    if (end) return end;
+    throw ownFault("throttled", "too many large results come at the same time; try again");
+  }
+
+  async function dropOld(): Promise<void> {
+    const now = Date.now();
+    const old = [...own.values()].filter(({ until }) => until !== undefined && until <= now);
+    await Promise.all(old.map(({ part }) => part.discard()));
+  }
+
+  /** Removes what processes left that ended, and counts what others have. */
+  async function look(): Promise<void> {
+    let found = 0;
+    let cursor: string | undefined;
+    do {
+      const { signal } = closing;
+      const page = await storage.list(
+        cursor === undefined
+          ? { prefix: heldFolder, signal }
+          : { prefix: heldFolder, signal, cursor },
+      );
+      for (const { key, size = 0 } of page.objects) {
+        const id = key.slice(heldFolder.length);
+        const stamp = idPattern.exec(id)?.[1];
+        if (stamp === undefined || own.has(id)) continue;
+        if (Number(stamp) <= Date.now()) await removeObject(key);
+        else found += size;
+      }
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    othersBytes = found;
+  }
+
+  /** At most one look at a time, and one a minute. A fault of it is not one of what is written. */
+  async function lookIfDue(): Promise<void> {
+    if (!isShared || performance.now() - lookedAt < sweepMs) return looking;
+    lookedAt = performance.now();
+    looking = look()
+      .catch((error: unknown) => {
+        if (!closing.signal.aborted) onError(error);
+      })
+      .finally(() => (looking = undefined));
+    return looking;
+  }
+
+  async function removeObject(key: string): Promise<void> {
+    // what is not removed now is by its name, later
+    await storage.remove(key).catch(onError);
+  }
+
+  function entryOf(uri: string): HeldEntry | undefined {
+    return own.get(mapper.toKey(uri).split("/", 1)[0]!);
+  }
+
+  function sweep(): Promise<void> {
+    void lookIfDue();
+    return dropOld();
+  }
+
+  const timer = setInterval(() => void sweep(), Math.min(sweepMs, Math.max(maxAgeMs, 1_000)));
+  timer.unref();
+  const firstLook = lookIfDue();
+
+  return {
+    storage: createHeldView(storage),
+    baseUri: mapper.baseUri,
+    async create() {
+      if (closing.signal.aborted) throw ownFault("unavailable", "the bridge ends");
+      await Promise.all([firstLook, sweep()]);
+      const begunAt = Date.now();
+      const stamp = Math.ceil(begunAt + Math.max(maxAgeMs, longestLinkMs) + longestComingMs);
+      const id = `${stamp}-${randomBytes(16).toString("hex")}`;
+      const part = createHeldPart(`${heldFolder}${id}`, {
+        storage,
+        reserve,
+        beginWriting,
+        removeObject,
+        faultOf,
+        publish(name) {
+          const now = Date.now();
+          if (now > begunAt + longestComingMs)
+            throw ownFault("timeout", "it took too long to come");
+          entry.wholeAt = now;
+          entry.until = now + unlinkedMs;
+          return mapper.toUri(`${id}/${name}`);
+        },
+        ended(bytes) {
+          own.delete(id);
+          ownBytes -= bytes;
+        },
+      });
+      const entry: HeldEntry = { part };
+      own.set(id, entry);
+      return part;
+    },
+    keep(uri, until) {
+      const entry = entryOf(uri);
+      if (entry?.wholeAt !== undefined) entry.until = Math.max(entry.wholeAt + maxAgeMs, until);
+    },
+    drop: async (uri) => entryOf(uri)?.part.discard(),
+    async close() {
+      closing.abort();
+      clearInterval(timer);
+      await Promise.all([...own.values()].map(({ part }) => part.discard()));
+      await looking;
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import { createSha256, type SluiceError } from "@sluice/core";
+import type { ObjectWriter } from "@sluice/storage";
+import type { SpoolPart } from "../spool/spool-target.ts";
+import { ownFault } from "./hold-fault.ts";
+import type { WritableStorage } from "./writable-storage.ts";
+
+/** What a hold does for its parts. */
+export interface PartHolder {
+  readonly storage: WritableStorage;
+  /** Counts bytes before they are written; throws `no_space`. */
+  reserve(bytes: number): void;
+  /** Counts an open writer, until the function that it gives is called; throws `throttled`. */
+  beginWriting(): () => void;
+  removeObject(key: string): Promise<void>;
+  readonly faultOf: (error: unknown) => unknown;
+  /** Gives the URI under this name. */
+  publish(name: string): string;
+  /** Forgets the part and its bytes. */
+  ended(bytes: number): void;
+}
+
+/** A write has this size, but for the last one: chunks of a network may be tiny. */
+const writeBytes = 65_536;
+
+/** A result on its way to a storage, which has it once it is sealed. */
+export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
+  const { storage, faultOf } = holder;
+  const hash = createSha256();
+  /** Not written yet. Each write takes its buffer with it. */
+  let buffer = new Uint8Array(writeBytes);
+  let filled = 0;
+  let bytes = 0;
+  let opening: Promise<ObjectWriter> | undefined;
+  let endWriting: (() => void) | undefined;
+  let committing: Promise<void> | undefined;
+  let isWhole = false;
+  let discarded: Promise<void> | undefined;
+
+  async function ofStorage<T>(work: () => Promise<T>): Promise<T> {
+    if (discarded) throw removed();
+    try {
+      return await work();
+    } catch (error) {
+      // what its end brings about is no fault of the storage
+      throw discarded ? removed() : faultOf(error);
+    }
+  }
+
+  async function writer(): Promise<ObjectWriter> {
+    endWriting ??= holder.beginWriting();
+    return (opening ??= storage.write(key, { private: true }));
+  }
+
+  async function flush(): Promise<void> {
+    if (filled === 0) return;
+    const full = buffer.subarray(0, filled);
+    buffer = new Uint8Array(writeBytes);
+    filled = 0;
+    await (await writer()).write(full);
+  }
+
+  async function commitAll(): Promise<void> {
+    await flush();
+    await (await writer()).commit();
+    isWhole = true;
+    buffer = new Uint8Array();
+    endWriting?.();
+  }
+
+  function commit(): Promise<void> {
+    return (committing ??= commitAll());
+  }
+
+  async function remove(): Promise<void> {
+    buffer = new Uint8Array();
+    const open = await opening?.catch(() => undefined);
+    // it waits for a commit, which may have made the object
+    if (!isWhole) await open?.abort().catch(() => {});
+    await committing?.catch(() => {});
+    if (isWhole) await holder.removeObject(key);
+    endWriting?.();
+    holder.ended(bytes);
+  }
+
+  return {
+    get bytes() {
+      return bytes;
+    },
+    write: (chunk) =>
+      ofStorage(async () => {
+        holder.reserve(chunk.length);
+        bytes += chunk.length;
+        hash.update(chunk);
+        for (let at = 0; at < chunk.length;) {
+          const part = chunk.subarray(at, at + writeBytes - filled);
+          buffer.set(part, filled);
+          filled += part.length;
+          at += part.length;
+          if (filled === writeBytes) await flush();
+        }
+      }),
+    async *reread() {
+      await ofStorage(commit);
+      const { body } = await ofStorage(() => storage.open(key));
+      try {
+        yield* body;
+      } catch (error) {
+        throw faultOf(error);
+      }
+    },
+    async seal() {
+      await ofStorage(commit);
+      return hash.digest();
+    },
+    publish: async (name) => ofStorage(async () => holder.publish(name)),
+    discard: () => (discarded ??= remove()),
+  };
+}
+
+function removed(): SluiceError {
+  return ownFault("unavailable", "the result was removed");
+}

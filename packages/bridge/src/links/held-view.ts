@@ -1,0 +1,43 @@
+import type { ObjectInfo, StorageBackend } from "@sluice/storage";
+import { withBody } from "@sluice/storage/plugin";
+
+/** Folder of a storage in which all results lie. */
+export const heldFolder = "held/";
+
+/**
+ * Held results of a storage, to be read. A key is the id of a result and, behind it, the file name that readers get:
+ * the name is known when the bytes are written already, so the object itself has none.
+ */
+export function createHeldView(storage: StorageBackend): StorageBackend {
+  return {
+    name: storage.name,
+    async describe(key, options) {
+      return named(key, await storage.describe(storedKey(key), options));
+    },
+    async open(key, options) {
+      const opened = await storage.open(storedKey(key), options);
+      const { range, file, bytes } = opened;
+      return withBody({ info: named(key, opened.info), range, file, bytes }, () => opened.body);
+    },
+    async list(options = {}) {
+      const prefix = `${heldFolder}${options.prefix ?? ""}`;
+      const { objects, ...page } = await storage.list({ ...options, prefix });
+      return { ...page, objects: objects.map((info) => ({ ...info, key: idOf(info.key) })) };
+    },
+  };
+}
+
+const labelled = /^(\d{13,16}-[0-9a-f]{32})\/[^/]+$/;
+
+/** Key of the object behind a key of the view. */
+function storedKey(key: string): string {
+  return heldFolder + (labelled.exec(key)?.[1] ?? key);
+}
+
+function named(key: string, info: ObjectInfo): ObjectInfo {
+  return { ...info, key: labelled.test(key) ? key : idOf(info.key) };
+}
+
+function idOf(stored: string): string {
+  return stored.slice(heldFolder.length);
+}

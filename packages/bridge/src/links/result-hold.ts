@@ -1,0 +1,22 @@
+import type { StorageBackend } from "@sluice/storage";
+import type { SpoolTarget } from "../spool/spool-target.ts";
+
+/** Keeps large results until their time: in memory, or in a storage. Several sessions share one. */
+export interface ResultHold extends SpoolTarget {
+  /** What is held, to be read: `createSluice({ storage: hold.storage, baseUri: hold.baseUri, links: {} })` serves it. */
+  readonly storage: StorageBackend;
+  /** Base of the URIs of held results. */
+  readonly baseUri: string;
+  /**
+   * Says that a result has a link until then, in unix milliseconds: it is kept so long, and for its age at least. One
+   * that nothing keeps is removed after a minute.
+   */
+  keep(uri: string, until: number): void;
+  /** Removes a result. Idempotent. */
+  drop(uri: string): Promise<void>;
+  /** Removes all results of this process. A storage that was given stays open. */
+  close(): Promise<void>;
+}
+
+/** Base of the URIs of held results; hosts see links, and never these. */
+export const heldBase = "held://results/";
