@@ -53,10 +53,12 @@ export function toolResult(text: string, structuredContent: Members): Members {
   return { content: [{ type: "text", text }], structuredContent };
 }
 
-/** What went wrong, in words for a model. */
-export function toolFault(error: unknown): Members {
+/** What went wrong, in words for a model. `cause`: what seems to be behind it, as a sentence. */
+export function toolFault(error: unknown, cause?: string): Members {
   const words = error instanceof Error ? error.message : String(error);
-  const text = words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault);
+  const fault = words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault);
+  const text =
+    cause === undefined ? fault : `${fault.replace(/\.$/, "")}; the cause seems to be: ${cause}`;
   return { content: [{ type: "text", text }], isError: true };
 }
 
