@@ -40,6 +40,7 @@ import { probeCut, probeEvents } from "./probe/probe-events.ts";
 import { probeGrant } from "./probe/probe-grant.ts";
 import { probeLink } from "./probe/probe-link.ts";
 import { probeSession } from "./probe/probe-session.ts";
+import { probeTools } from "./probe/probe-tools.ts";
 import type { Visit } from "./probe/visit.ts";
 import { ByteBudget, watchedFetch } from "./probe/watched-fetch.ts";
 
@@ -76,7 +77,7 @@ interface Stage {
   readonly checks: readonly Check[];
   /** What comes after does not depend on it. */
   readonly goesOn?: true;
-  /** The only direction that it concerns; `neither`: what does not break a transfer. */
+  /** The only direction that it concerns; `neither`: it explains no transfer that failed. */
   readonly direction?: "download" | "upload" | "neither";
 }
 
@@ -111,7 +112,8 @@ const stages: readonly Stage[] = [
     goesOn: true,
     direction: "download",
   },
-  { probe: probeLink, checks: [checkLink], goesOn: true, direction: "download" },
+  { probe: probeTools, checks: [], direction: "neither" },
+  { probe: probeLink, checks: [checkLink], goesOn: true, direction: "neither" },
   { probe: probeBody, checks: [checkBodyCap], goesOn: true, direction: "upload" },
   { probe: probeEvents, checks: [checkBuffering], goesOn: true },
   { probe: probeCut, checks: [checkCut], goesOn: true },
@@ -168,12 +170,13 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     trustedOrigins,
     uri: options.uri,
     watchMs,
+    direction: options.direction,
     budget,
     signal: end,
   };
   const findings: Finding[] = [];
   try {
-    await runStages(visit, findings, options.direction);
+    await runStages(visit, findings);
   } catch (error) {
     signal?.throwIfAborted();
     if (!deadline.aborted) throw error;
@@ -196,12 +199,8 @@ export async function diagnose(url: URL, options: DiagnoseOptions = {}): Promise
   return [...findings];
 }
 
-async function runStages(
-  visit: Visit,
-  findings: Finding[],
-  direction: DiagnoseOptions["direction"],
-): Promise<void> {
-  const { evidence } = visit;
+async function runStages(visit: Visit, findings: Finding[]): Promise<void> {
+  const { evidence, direction } = visit;
   for (const stage of stages) {
     if (direction && stage.direction && stage.direction !== direction) continue;
     const { probe, checks, goesOn } = stage;

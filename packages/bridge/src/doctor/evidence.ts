@@ -92,6 +92,8 @@ export interface Evidence {
   /** Milliseconds that the server's clock is ahead. */
   clockAheadMs?: number | undefined;
   server?: SeenServer;
+  /** What tools the server has. */
+  tools?: { readonly makeLinks: boolean; readonly takeFiles: boolean };
   /** Resource that is looked at. */
   uri?: string | undefined;
   /** No event came on an open stream of events while other answers did. */

@@ -39,10 +39,14 @@ export async function probeBody(visit: Visit): Promise<void> {
       visit.evidence.bodyCap = cap;
       return;
     }
-    // what the server itself says ends the search, and so does what is not known
-    if (answer.status === 413 || answer.fault !== undefined) return;
+    // a file may be larger than a message that the server takes
+    if (answer.fault !== undefined || (answer.status === 413 && !takesFiles(visit))) return;
     passedKiB = kib;
   }
+}
+
+function takesFiles({ direction, evidence }: Visit): boolean {
+  return direction === "upload" || evidence.tools?.takeFiles === true;
 }
 
 /** Small requests must pass; that larger ones do not is a finding where something in front says so. */

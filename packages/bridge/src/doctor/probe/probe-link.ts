@@ -1,10 +1,8 @@
 import { membersOf } from "../../relay/messages.ts";
 import { getBytes } from "./get-bytes.ts";
 import { acceptNamed } from "./probe-grant.ts";
+import { linkTool } from "./probe-tools.ts";
 import { answerMs, type Visit } from "./visit.ts";
-
-/** The tool that many servers have for links which open without credentials. */
-const linkTool = "get_download_link";
 
 /** Bytes of what a link gives to read. */
 const linkBytes = 1_024;
@@ -13,7 +11,7 @@ const linkBytes = 1_024;
 export async function probeLink(visit: Visit): Promise<void> {
   const { client, evidence, budget, signal } = visit;
   const { uri } = evidence;
-  if (uri === undefined || budget.left < 2 * linkBytes || !(await hasLinkTool(visit))) return;
+  if (uri === undefined || budget.left < 2 * linkBytes || !evidence.tools?.makeLinks) return;
   const result = await client
     .callTool({ name: linkTool, arguments: { uri } }, { signal, timeout: answerMs })
     .catch(() => undefined);
@@ -24,14 +22,4 @@ export async function probeLink(visit: Visit): Promise<void> {
   evidence.link = { text, accepted, size: undefined, sha256: undefined };
   if ("refusal" in accepted) return;
   evidence.linked = await getBytes(visit, accepted.url, { atMost: linkBytes, isBare: true });
-}
-
-async function hasLinkTool({ client, signal }: Visit): Promise<boolean> {
-  if (client.getServerCapabilities()?.tools === undefined) return false;
-  const listed = await client
-    .request({ method: "tools/list" }, { signal, timeout: answerMs })
-    .catch(() => undefined);
-  signal.throwIfAborted();
-  const tool = listed?.tools.find(({ name }) => name === linkTool);
-  return tool?.annotations?.readOnlyHint === true;
 }
