@@ -22,21 +22,20 @@ export async function probeBody(visit: Visit): Promise<void> {
     msOfOne = (performance.now() - begun) / kib;
     return answer;
   };
+  /** Halves the gap between what passes and what does not, to an eighth of the latter at most. */
+  const narrow = async (cap: SeenCap): Promise<SeenCap> => {
+    const between = Math.round((cap.passedKiB + cap.refusedKiB) / 2);
+    if (cap.refusedKiB - cap.passedKiB < cap.refusedKiB / 8 || between > leftKiB) return cap;
+    const answer = await send(between);
+    if (isRefusal(answer, passedKiB === 0)) return narrow({ ...cap, refusedKiB: between, answer });
+    return answer.fault === undefined ? narrow({ ...cap, passedKiB: between }) : cap;
+  };
   for (const kib of triedKiB) {
     if (kib * msOfOne > longestMs) return;
     const answer = await send(kib);
     const isFirst = passedKiB === 0;
     if (isRefusal(answer, isFirst)) {
-      let cap: SeenCap = { passedKiB, refusedKiB: kib, answer };
-      for (;;) {
-        const between = Math.round((cap.passedKiB + cap.refusedKiB) / 2);
-        if (cap.refusedKiB - cap.passedKiB < cap.refusedKiB / 8 || between > leftKiB) break;
-        const found = await send(between);
-        cap = isRefusal(found, isFirst)
-          ? { ...cap, refusedKiB: between, answer: found }
-          : { ...cap, passedKiB: between };
-      }
-      visit.evidence.bodyCap = cap;
+      visit.evidence.bodyCap = await narrow({ passedKiB, refusedKiB: kib, answer });
       return;
     }
     // a file may be larger than a message that the server takes
