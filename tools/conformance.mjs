@@ -1,6 +1,6 @@
 // Runs the official conformance suite against one reference server: plain, with Sluice attached, and
-// through the bridge. It fails when a single scenario scores differently: Sluice may not change what the
-// SDK answers. The suite needs Node >= 22 and brings it along; the server runs on this Node.
+// through the bridge, without and with folders. It fails when a single scenario scores differently: Sluice may not
+// change what the SDK answers. The suite needs Node >= 22 and brings it along; the server runs on this Node.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -89,17 +89,20 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const revision of revisions) {
     const [plain, attached] = await Promise.all([measure(revision), measure(revision, "--attach")]);
     const bridged = await measure(revision, "--bridge");
+    const filing = await measure(revision, "--bridge-files");
     console.log(`${revision} without Sluice: ${total(plain)}`);
     console.log(`${revision} with Sluice: ${total(attached)}`);
     console.log(`${revision} through the bridge: ${total(bridged)}`);
+    console.log(`${revision} through the bridge with folders: ${total(filing)}`);
     if (plain.size === 0) {
       console.error(`${revision}: the suite printed no summary`);
       broken++;
     }
-    for (const line of [...differences(plain, attached), ...differences(plain, bridged)]) {
-      console.error(`${revision} ${line}`);
-      broken++;
-    }
+    for (const scores of [attached, bridged, filing])
+      for (const line of differences(plain, scores)) {
+        console.error(`${revision} ${line}`);
+        broken++;
+      }
   }
   if (broken > 0) process.exit(1);
   console.log("conformance: every scenario scores the same with and without Sluice");

@@ -20,13 +20,24 @@ const time = (at: Date) =>
 const ecdsaWithSha256 = sequence(oid("2a8648ce3d040302"));
 const name = sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from("loopback")))));
 
-/** A fresh certificate for 127.0.0.1 and localhost, valid for a day (RFC 5280 §4). */
-export function createCertificate(): Certificate {
+/** What a certificate says. */
+export interface CertificateOptions {
+  /** The only name that it is for. Default: localhost, and 127.0.0.1. */
+  readonly name?: string;
+  /** Days from now on which it begins and ends to be valid. Default: an hour ago, and in a day. */
+  readonly days?: readonly [from: number, to: number];
+}
+
+const dayMs = 86_400_000;
+
+/** A fresh certificate that is its own authority (RFC 5280 §4). */
+export function createCertificate(options: CertificateOptions = {}): Certificate {
+  const { days: [from, to] = [-1 / 24, 1] } = options;
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();
   const alternatives = sequence(
-    der(0x82, Buffer.from("localhost")),
-    der(0x87, Buffer.from([127, 0, 0, 1])),
+    der(0x82, Buffer.from(options.name ?? "localhost")),
+    ...(options.name === undefined ? [der(0x87, Buffer.from([127, 0, 0, 1]))] : []),
   );
   const extensions = sequence(
     sequence(oid("551d11"), der(0x04, alternatives)),
@@ -37,7 +48,7 @@ export function createCertificate(): Certificate {
     der(0x02, Buffer.from([1])),
     ecdsaWithSha256,
     name,
-    sequence(time(new Date(now - 3_600_000)), time(new Date(now + 86_400_000))),
+    sequence(time(new Date(now + from * dayMs)), time(new Date(now + to * dayMs))),
     name,
     publicKey.export({ type: "spki", format: "der" }),
     der(0xa3, extensions),

@@ -8,14 +8,17 @@ import {
   type Transport,
 } from "@modelcontextprotocol/server";
 import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { createHttpUpstream, runBridge } from "@sluice/bridge";
+import { createHttpUpstream, openFileTools, runBridge } from "@sluice/bridge";
 import type { NodeHandler } from "@sluice/transport-http/node";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
-/** Serves the server at `url` over HTTP again, each request through a bridge of its own. */
-export function createBridgedHandler(url: URL): NodeHandler {
-  const handler = createMcpHandler(() => new BridgedServer(url));
+/**
+ * Serves the server at `url` over HTTP again, each request through a bridge of its own. With a folder, the bridge saves
+ * to it, sends from it and spools.
+ */
+export function createBridgedHandler(url: URL, folder?: string): NodeHandler {
+  const handler = createMcpHandler(() => new BridgedServer(url, folder));
   const handle = toNodeHandler({
     ...handler,
     fetch: async (...request) => withStatus(await handler.fetch(...request)),
@@ -35,18 +38,36 @@ async function withStatus(response: Response): Promise<Response> {
 /** Has no handlers: what comes goes to a bridge, which the suite's scenarios then talk to. */
 class BridgedServer extends Server {
   readonly #url: URL;
+  readonly #folder: string | undefined;
 
-  constructor(url: URL) {
+  constructor(url: URL, folder: string | undefined) {
     super({ name: "bridged", version: "1.0.0" }, { capabilities: bridgedCapabilities });
     this.#url = url;
+    this.#folder = folder;
   }
 
   override async connect(transport: Transport): Promise<void> {
-    const upstream = createHttpUpstream({ url: this.#url });
-    runBridge({ host: relatedTo(transport), upstream })
+    const url = this.#url;
+    const folder = this.#folder;
+    const tools =
+      folder === undefined
+        ? undefined
+        : await openFileTools({
+            server: { kind: "http", name: url.origin, url },
+            saveTo: folder,
+            sendFrom: [folder],
+          });
+    const upstream = createHttpUpstream({ url, wrapFetch: tools?.wrapFetch });
+    runBridge({
+      host: relatedTo(transport),
+      upstream: tools?.watch(upstream) ?? upstream,
+      hooks: tools?.hooks,
+    })
       .catch(() => {})
-      .finally(() => this.onclose?.());
-    await Promise.resolve();
+      .finally(() => {
+        void tools?.close();
+        this.onclose?.();
+      });
   }
 }
 

@@ -1,8 +1,11 @@
 /**
  * Serves the reference server on a free loopback port and prints its URL.
- * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it.
+ * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it, `--bridge-files` one with folders.
  */
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import {
   localhostHostValidation,
@@ -31,7 +34,8 @@ console.log(url);
 async function chosenHandler() {
   if (process.argv.includes("--attach"))
     return (await import("./attached.ts")).createAttachedHandler(url);
-  if (!process.argv.includes("--bridge")) return plain();
+  const hasFolders = process.argv.includes("--bridge-files");
+  if (!hasFolders && !process.argv.includes("--bridge")) return plain();
   const behind = createServer();
   const handlePlain = plain();
   behind.on(
@@ -40,5 +44,14 @@ async function chosenHandler() {
       void handlePlain(request as NodeIncomingMessageLike & typeof request, response),
   );
   const { origin: inner } = await listen(behind);
-  return (await import("./bridged.ts")).createBridgedHandler(new URL(`${inner}/mcp`));
+  const folder = hasFolders ? makeFolder() : undefined;
+  return (await import("./bridged.ts")).createBridgedHandler(new URL(`${inner}/mcp`), folder);
+}
+
+/** A folder that goes with this process. */
+function makeFolder(): string {
+  const folder = mkdtempSync(join(realpathSync(tmpdir()), "sluice-conformance-"));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  process.once("SIGTERM", () => process.exit());
+  return folder;
 }

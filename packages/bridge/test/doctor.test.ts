@@ -1,9 +1,15 @@
+import dns from "node:dns";
+import { createServer } from "node:http";
+import { syncBuiltinESMExports } from "node:module";
 import { diagnose } from "@sluice/bridge";
-import { describe, expect, test } from "vitest";
+import { request } from "undici";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { checkCertificate, checkConnection } from "../src/doctor/checks/reach-checks.ts";
 import { checkEndpoint } from "../src/doctor/checks/answer-checks.ts";
 import { checkPublicUrl } from "../src/doctor/checks/bytes-checks.ts";
 import type { Evidence } from "../src/doctor/evidence.ts";
+import { createDispatcher } from "../src/doctor/probe/dispatcher.ts";
+import { listen } from "./peers.ts";
 
 const day = 86_400_000;
 const now = Date.UTC(2026, 0, 1);
@@ -83,4 +89,28 @@ test("an abort ends a diagnosis with its reason", async () => {
   const reason = new Error("enough");
   const signal = AbortSignal.abort(reason);
   await expect(diagnose(new URL("http://127.0.0.1:9/mcp"), { signal })).rejects.toBe(reason);
+});
+
+test("a name keeps the address that it had first, wherever it leads later", async () => {
+  const { port } = await listen(
+    createServer((_request, response) => void response.setHeader("connection", "close").end("it")),
+  );
+  const lookup = vi.spyOn(dns, "lookup");
+  let lookups = 0;
+  lookup.mockImplementation(((_name: string, _options: object, callback: Function) =>
+    callback(null, [
+      { address: lookups++ === 0 ? "127.0.0.1" : "127.0.0.99", family: 4 },
+    ])) as never);
+  syncBuiltinESMExports();
+  onTestFinished(() => {
+    lookup.mockRestore();
+    syncBuiltinESMExports();
+  });
+  const dispatcher = createDispatcher(() => {});
+  onTestFinished(() => dispatcher.destroy());
+  for (let times = 0; times < 2; times++) {
+    const { body } = await request(`http://a.example:${port}/`, { dispatcher });
+    expect(await body.text()).toBe("it");
+  }
+  expect(lookups).toBe(1);
 });

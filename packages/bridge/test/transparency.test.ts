@@ -6,10 +6,11 @@ import { pathToFileURL } from "node:url";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Client, JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { createProcessUpstream } from "@sluice/bridge";
+import { createProcessUpstream, openFileTools, type FileTools } from "@sluice/bridge";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { bridged, createHost } from "./bridged.ts";
+import { makeFolders } from "./filing.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
@@ -140,16 +141,42 @@ function normal(message: unknown): string {
 
 async function compare(client: () => Client, [command, ...args]: Command, calls: readonly Call[]) {
   const direct = new StdioClientTransport({ command, args, stderr: "ignore" });
-  const upstream = createProcessUpstream({ command, args });
+  const through = (tools?: FileTools): Transport => {
+    const upstream = createProcessUpstream({ command, args, wrapOutput: tools?.wrapOutput });
+    const watched = tools?.watch(upstream) ?? upstream;
+    return bridged({ upstream: watched, hooks: tools?.hooks }).transport;
+  };
+  const { save, send } = makeFolders();
+  const server = { kind: "process", name: "server", url: undefined } as const;
+  const tools = await openFileTools({ server, saveTo: save, sendFrom: [send] });
+  onTestFinished(() => tools.close());
   return {
     direct: await record(client(), direct, calls),
-    through: await record(client(), bridged({ upstream }).transport, calls),
+    through: await record(client(), through(), calls),
+    withFolders: withoutAdded(await record(client(), through(tools), calls)),
   };
+}
+
+/** Messages without the three tools that folders add, which must be there. */
+function withoutAdded(lines: readonly string[]): string[] {
+  return lines
+    .map((line) => {
+      const message = JSON.parse(line) as { readonly result?: { tools?: { name: string }[] } };
+      const { tools } = message.result ?? {};
+      if (!message.result || !tools) return line;
+      expect(tools.splice(-3).map(({ name }) => name)).toEqual([
+        "save_resource",
+        "list_saved",
+        "send_file",
+      ]);
+      return JSON.stringify(message);
+    })
+    .toSorted();
 }
 
 describe.each(Object.entries(clients))("%s", (_name, client) => {
   test("gets the same messages of the server that has everything", async () => {
-    const { direct, through } = await compare(
+    const { direct, through, withFolders } = await compare(
       () => client("file:///home"),
       [process.execPath, programOf("server-everything"), "stdio"],
       everything,
@@ -157,6 +184,7 @@ describe.each(Object.entries(clients))("%s", (_name, client) => {
     // changes of lists are announced at times of the server's choice
     const isSteady = (message: string): boolean => !message.includes("list_changed");
     expect(through.filter(isSteady)).toEqual(direct.filter(isSteady));
+    expect(withFolders.filter(isSteady)).toEqual(direct.filter(isSteady));
     expect(direct.length).toBeGreaterThan(everything.length);
   });
 
@@ -164,15 +192,16 @@ describe.each(Object.entries(clients))("%s", (_name, client) => {
     const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-bridge-")));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     writeFileSync(join(folder, "a.txt"), "one");
-    const { direct, through } = await compare(
+    const { direct, through, withFolders } = await compare(
       () => client(pathToFileURL(folder).href),
       [process.execPath, programOf("server-filesystem"), folder],
       filesIn(folder),
     );
-    // the first run wrote a file that the second one lists
-    expect(through.map((line) => line.replace(/\\n\[FILE\] b\.txt/g, ""))).toEqual(
-      direct.map((line) => line.replace(/\\n\[FILE\] b\.txt/g, "")),
-    );
+    // the first run wrote a file that the others list
+    const unwritten = (lines: readonly string[]): string[] =>
+      lines.map((line) => line.replace(/\\n\[FILE\] b\.txt/g, ""));
+    expect(unwritten(through)).toEqual(unwritten(direct));
+    expect(unwritten(withFolders)).toEqual(unwritten(direct));
     expect(direct.length).toBeGreaterThanOrEqual(filesIn(folder).length);
   });
 });

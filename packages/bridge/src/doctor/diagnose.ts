@@ -1,7 +1,7 @@
 import { Client } from "@modelcontextprotocol/client";
 import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client";
 import { SluiceError, type FetchLike } from "@sluice/core";
-import { EnvHttpProxyAgent, fetch as undiciFetch } from "undici";
+import { fetch as undiciFetch } from "undici";
 import {
   checkAccess,
   checkCapability,
@@ -16,20 +16,32 @@ import {
   checkBuffering,
   checkChanged,
   checkCut,
+  checkDirect,
   checkDownload,
   checkDownloadCut,
+  checkLink,
   checkPublicUrl,
   checkRange,
 } from "./checks/bytes-checks.ts";
-import { checkCertificate, checkClock, checkConnection, checkName } from "./checks/reach-checks.ts";
+import {
+  checkCertificate,
+  checkClock,
+  checkConnection,
+  checkName,
+  checkRenewal,
+} from "./checks/reach-checks.ts";
 import type { Check, Evidence, SeenServer } from "./evidence.ts";
 import type { Finding } from "./finding.ts";
+import { createDispatcher } from "./probe/dispatcher.ts";
 import { probeBody } from "./probe/probe-body.ts";
 import { probeRange, probeWhole } from "./probe/probe-bytes.ts";
+import { probeDirect } from "./probe/probe-direct.ts";
 import { probeCut, probeEvents } from "./probe/probe-events.ts";
 import { probeGrant } from "./probe/probe-grant.ts";
+import { probeLink } from "./probe/probe-link.ts";
 import { probeSession } from "./probe/probe-session.ts";
-import { answerMs, type Visit } from "./probe/visit.ts";
+import { probeTools } from "./probe/probe-tools.ts";
+import type { Visit } from "./probe/visit.ts";
 import { ByteBudget, watchedFetch } from "./probe/watched-fetch.ts";
 
 /** Options of {@link diagnose}. */
@@ -42,7 +54,9 @@ export interface DiagnoseOptions {
   readonly trustedOrigins?: readonly string[] | undefined;
   /** Resource whose transfer failed. Default: one of the server's first page. */
   readonly uri?: string | undefined;
-  /** Milliseconds for everything. What was found until then is the answer. Default: 30 s. */
+  /** What failed: nothing else is looked at. Default: both. */
+  readonly direction?: "download" | "upload" | undefined;
+  /** Milliseconds for everything. What was found until then is the answer. Default: 30 s, or 25 s and `watchMs`. */
   readonly timeoutMs?: number | undefined;
   /** Milliseconds for which an open stream is watched. Default: 5 s. */
   readonly watchMs?: number | undefined;
@@ -63,6 +77,8 @@ interface Stage {
   readonly checks: readonly Check[];
   /** What comes after does not depend on it. */
   readonly goesOn?: true;
+  /** The only direction that it concerns; `neither`: it explains no transfer that failed. */
+  readonly direction?: "download" | "upload" | "neither";
 }
 
 const stages: readonly Stage[] = [
@@ -81,12 +97,25 @@ const stages: readonly Stage[] = [
     ],
   },
   { checks: [checkClock], goesOn: true },
-  { checks: [checkCapability] },
+  { checks: [checkRenewal], goesOn: true, direction: "neither" },
+  { checks: [checkCapability], direction: "download" },
+  { probe: probeGrant, checks: [checkPublicUrl], direction: "download" },
+  { probe: probeDirect, checks: [checkPublicUrl, checkDirect], direction: "download" },
+  {
+    probe: probeWhole,
+    checks: [checkDownload, checkDownloadCut, checkChanged],
+    direction: "download",
+  },
+  {
+    probe: probeRange,
+    checks: [checkRange, checkBuffering],
+    goesOn: true,
+    direction: "download",
+  },
+  { probe: probeTools, checks: [], direction: "neither" },
+  { probe: probeLink, checks: [checkLink], goesOn: true, direction: "neither" },
+  { probe: probeBody, checks: [checkBodyCap], goesOn: true, direction: "upload" },
   { probe: probeEvents, checks: [checkBuffering], goesOn: true },
-  { probe: probeGrant, checks: [checkPublicUrl] },
-  { probe: probeWhole, checks: [checkDownload, checkDownloadCut, checkChanged] },
-  { probe: probeRange, checks: [checkRange, checkBuffering], goesOn: true },
-  { probe: probeBody, checks: [checkBodyCap], goesOn: true },
   { probe: probeCut, checks: [checkCut], goesOn: true },
 ];
 
@@ -95,7 +124,8 @@ const stages: readonly Stage[] = [
  * saw of the server.
  */
 export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<Diagnosis> {
-  const { token, headers = {}, trustedOrigins = [], timeoutMs = 30_000, signal } = options;
+  const { token, headers = {}, trustedOrigins = [], watchMs = 5_000, signal } = options;
+  const { timeoutMs = Math.max(30_000, 25_000 + watchMs) } = options;
   if (url.protocol !== "https:" && url.protocol !== "http:")
     throw new SluiceError("invalid_argument", `doctor: ${url.protocol} is no URL of a server`);
   ensureTrustedOrigins(trustedOrigins);
@@ -112,13 +142,14 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
   const deadline = AbortSignal.timeout(timeoutMs);
   const ending = new AbortController();
   const ends = [deadline, ending.signal];
-  const dispatcher = new EnvHttpProxyAgent({
-    connect: { timeout: answerMs },
-    headersTimeout: answerMs,
+  const dispatcher = createDispatcher(({ valid_from, valid_to }) => {
+    evidence.certificate ??= { from: Date.parse(valid_from), to: Date.parse(valid_to) };
   });
   // its types are those of the package, not of the platform
   const fetch: FetchLike = (input, init) => undiciFetch(input, { ...(init as object), dispatcher });
   const budget = new ByteBudget(2 ** 20);
+  const end = AbortSignal.any(signal ? [...ends, signal] : ends);
+  const watched = watchedFetch(fetch, evidence.exchanges, budget);
   const visit: Visit = {
     evidence,
     client: new Client(
@@ -129,13 +160,19 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
       },
     ),
     dispatcher,
-    fetch: watchedFetch(fetch, evidence.exchanges, budget),
+    // the SDK does not pass its signal on while it connects
+    fetch: (input, init) =>
+      watched(input, {
+        ...init,
+        signal: AbortSignal.any(init?.signal ? [init.signal, end] : [end]),
+      }),
     headers: sent,
     trustedOrigins,
     uri: options.uri,
-    watchMs: options.watchMs ?? 5_000,
+    watchMs,
+    direction: options.direction,
     budget,
-    signal: AbortSignal.any(signal ? [...ends, signal] : ends),
+    signal: end,
   };
   const findings: Finding[] = [];
   try {
@@ -145,7 +182,7 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     if (!deadline.aborted) throw error;
     if (findings.length === 0) findings.push(slow(evidence, timeoutMs));
   } finally {
-    await close(visit);
+    await close(visit, fetch);
     ending.abort(new Error("done"));
     await dispatcher.destroy();
   }
@@ -163,8 +200,10 @@ export async function diagnose(url: URL, options: DiagnoseOptions = {}): Promise
 }
 
 async function runStages(visit: Visit, findings: Finding[]): Promise<void> {
-  const { evidence } = visit;
-  for (const { probe, checks, goesOn } of stages) {
+  const { evidence, direction } = visit;
+  for (const stage of stages) {
+    if (direction && stage.direction && stage.direction !== direction) continue;
+    const { probe, checks, goesOn } = stage;
     await probe?.(visit);
     const finding = firstOf(checks, evidence);
     if (!finding) continue;
@@ -192,7 +231,7 @@ function slow({ endpoint }: Evidence, timeoutMs: number): Finding {
 const goodbyeMs = 1_000;
 
 /** Ends a session that was begun: nothing stays at the server. */
-async function close({ client, evidence, fetch, headers }: Visit): Promise<void> {
+async function close({ client, evidence, headers }: Visit, fetch: FetchLike): Promise<void> {
   const { sessionId } = (client.transport ?? {}) as { readonly sessionId?: string };
   if (sessionId !== undefined)
     await fetch(evidence.endpoint, {

@@ -1,11 +1,19 @@
 import type { AcceptedUrl } from "@sluice/client";
 import type { Finding } from "./finding.ts";
 
+/** A JSON-RPC message as it was sent. */
+export interface SentCall {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
 /** One HTTP request to the endpoint and its answer. */
 export interface SeenExchange {
   readonly httpMethod: string;
   /** JSON-RPC method of its message. */
   readonly rpcMethod: string | undefined;
+  /** Of calls that can be made again. */
+  readonly sent?: SentCall | undefined;
   status?: number;
   headers: Headers;
   /** Beginning of an answer that is no message. */
@@ -14,13 +22,28 @@ export interface SeenExchange {
   rpcCode?: number | undefined;
   /** What broke it: the request, or its answer on the way. */
   fault?: unknown;
+  /** Milliseconds from the beginning of the answer to that. */
+  faultMs?: number;
+}
+
+/** Where requests begin to be too large. */
+export interface SeenCap {
+  /** 0 where none passed. */
+  readonly passedKiB: number;
+  readonly refusedKiB: number;
+  readonly answer: {
+    readonly status: number | undefined;
+    /** Nothing in front of the server said so. */
+    readonly isOfServer: boolean;
+    readonly fault: unknown;
+  };
 }
 
 /** Validity of a certificate, and the time at the server that showed it. */
 export interface SeenCertificate {
   readonly from: number;
   readonly to: number;
-  readonly serverTime: number | undefined;
+  readonly serverTime?: number | undefined;
 }
 
 /** The bytes of one GET. */
@@ -69,16 +92,26 @@ export interface Evidence {
   /** Milliseconds that the server's clock is ahead. */
   clockAheadMs?: number | undefined;
   server?: SeenServer;
+  /** What tools the server has. */
+  tools?: { readonly makeLinks: boolean; readonly takeFiles: boolean };
+  /** Resource that is looked at. */
+  uri?: string | undefined;
   /** No event came on an open stream of events while other answers did. */
   isEventStreamHeld?: boolean;
   grant?: SeenGrant | undefined;
+  /** Bytes in the answer to `resources/stream` itself. */
+  direct?: SeenBody;
+  /** Direct answers begin late, and others do not. */
+  isDirectHeld?: boolean;
+  /** One that opens without credentials. */
+  link?: SeenGrant;
+  /** What it gives. */
+  linked?: SeenBody;
   whole?: SeenBody;
   oneByte?: SeenBody;
   /** Milliseconds to the first byte of a second GET, made where the first was slow. */
   secondFirstByteMs?: number;
-  largeRequest?:
-    | { readonly bodyBytes: number; readonly status: number | undefined; readonly fault: unknown }
-    | undefined;
+  bodyCap?: SeenCap;
 }
 
 /** Judges what was seen. */

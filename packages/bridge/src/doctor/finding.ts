@@ -4,6 +4,7 @@
  * - `name`: the name of the server has no address
  * - `connection`: nothing listens there, it breaks off, or it does not answer
  * - `certificate`: TLS fails
+ * - `renewal`: the certificate expires within 14 days
  * - `clock`: the clocks of this machine and the server differ
  * - `redirect`: the endpoint redirects
  * - `endpoint`: something answers, but not MCP
@@ -28,6 +29,7 @@ export type FindingCause =
   | "name"
   | "connection"
   | "certificate"
+  | "renewal"
   | "clock"
   | "redirect"
   | "endpoint"

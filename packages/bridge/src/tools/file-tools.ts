@@ -7,6 +7,7 @@ import { createHostQuestions, QuestionInResult } from "../confine/consent.ts";
 import { createNamedLoopback } from "../confine/named-loopback.ts";
 import { openSaveFolder } from "../confine/save-folder.ts";
 import { openSendFolders, type SendableFile } from "../confine/send-folders.ts";
+import { createTransferDoctor, transferIn } from "../doctor/transfer-doctor.ts";
 import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
 import { isCall, membersOf, type Answer, type Members } from "../relay/messages.ts";
 import { openSpoolFolder } from "../spool/files/spool-folder.ts";
@@ -103,6 +104,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   const answers = sendFolders && createFileAnswers(context);
   const paths = sendFolders && answers && createPathQuestions(context, sendFolders, answers);
   const giving = createGiving();
+  // a process has no network in front
+  const doctor = server.url && createTransferDoctor(server.url, { trustedOrigins });
   const saves: SavedResource[] = [];
   const tools = new Map<ToolName, readonly string[]>();
   if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
@@ -146,9 +149,11 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     if (repeated || message.method !== "tools/call") return repeated;
     const tool = await own.find(membersOf(message.params)["name"], signal);
     if (tool === undefined) return undefined;
-    const result = await run(tool, toolCallOf(message, calls(), signal)).catch((error: unknown) => {
+    const call = toolCallOf(message, calls(), signal);
+    const result = await run(tool, call).catch(async (error: unknown) => {
       signal.throwIfAborted();
-      return error instanceof QuestionInResult ? error.result : toolFault(error);
+      if (error instanceof QuestionInResult) return error.result;
+      return toolFault(error, await doctor?.causeOf(error, transferIn(tool, call.args), signal));
     });
     const isLegacy = calls().hostRevision === "legacy";
     return { answer: { result: isLegacy ? result : { resultType: "complete", ...result } } };
@@ -196,7 +201,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   return {
     wrapFetch(fetch) {
       const streaming = withStreaming(answers ? answers.watch(fetch) : fetch, "node");
-      return limits ? spooledFetch(streaming, limits) : streaming;
+      const spooling = limits ? spooledFetch(streaming, limits) : streaming;
+      return doctor?.watch(spooling) ?? spooling;
     },
     wrapOutput: (output) => (limits ? spooledLines(output, limits) : output),
     watch: (upstream) =>

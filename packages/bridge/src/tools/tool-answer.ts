@@ -53,9 +53,12 @@ export function toolResult(text: string, structuredContent: Members): Members {
   return { content: [{ type: "text", text }], structuredContent };
 }
 
-/** The result of a tool that failed. */
-export function toolFault(error: unknown): Members {
-  return { content: [{ type: "text", text: faultWords(error) }], isError: true };
+/** The result of a tool that failed. `cause`: what seems to be behind it, as a sentence. */
+export function toolFault(error: unknown, cause?: string): Members {
+  const fault = faultWords(error);
+  const text =
+    cause === undefined ? fault : `${fault.replace(/\.$/, "")}; the cause seems to be: ${cause}`;
+  return { content: [{ type: "text", text }], isError: true };
 }
 
 /** What went wrong, in words for a model or its user. */

@@ -14,6 +14,8 @@ export interface DoctorOptions {
   readonly trust?: readonly string[];
   /** Bearer token of every request. */
   readonly token?: string | undefined;
+  /** Seconds for which an open stream is watched. */
+  readonly watch?: number;
   /** One JSON object. */
   readonly json?: boolean;
   readonly signal: AbortSignal;
@@ -24,13 +26,14 @@ export interface DoctorOptions {
  * there is something.
  */
 export async function doctorCommand(server: string, options: DoctorOptions): Promise<void> {
-  const { header = [], trust = [], token, json, signal } = options;
+  const { header = [], trust = [], watch, token, json, signal } = options;
   ensureTrust(trust);
   const headers = headersFrom(header);
   const diagnosis = await examine(addressOf(server, token), {
     token,
     headers,
     trustedOrigins: trust,
+    watchMs: watch === undefined ? undefined : watch * 1_000,
     signal,
   });
   const { findings } = diagnosis;

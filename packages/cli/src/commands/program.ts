@@ -107,6 +107,12 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<server>", "URL of its MCP endpoint")
     .option("--header <line>", "header of every request, as 'Name: value'", collect)
     .option("--trust <origin>", "origin that bytes may come from besides the server's own", collect)
+    .option(
+      "--watch <seconds>",
+      "how long to keep a stream open, to see whether it is cut",
+      wholeNumber(1, 3_600),
+      5,
+    )
     .option("--json", "print the result as one JSON object")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, options: Omit<DoctorOptions, "signal">) => {

@@ -23,8 +23,12 @@ export function uploadError(answer: Pick<HopAnswer, "status" | "headers">): Slui
   const { status } = answer;
   const [code, hint] = uploadRows.get(status) ?? uploadFallback(status);
   const message = `client: upload: ${hint} (HTTP ${status})`;
-  return new SluiceError(code, message, definedMembers({ retryAfterMs: retryAfterOf(answer) }));
+  const retryAfterMs = retryAfterOf(answer);
+  return new SluiceError(code, message, definedMembers({ retryAfterMs, origin: httpOrigin }));
 }
+
+/** Origin of errors that are the status of an HTTP answer. */
+const httpOrigin = "http";
 
 const uploadRows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
   [400, ["protocol", "the server refused it as malformed"]],

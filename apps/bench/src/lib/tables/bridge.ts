@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,8 +29,11 @@ export const bridge: Experiment = {
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    const folder = mkdtempSync(join(tmpdir(), "sluice-bench-"));
+    const sluice = [fileOf("@sluice/cli", "dist/main.js"), "bridge", url];
     const programs = {
-      "sluice bridge": [fileOf("@sluice/cli", "dist/main.js"), "bridge", url],
+      "sluice bridge": sluice,
+      "sluice bridge with folders": [...sluice, "--save-to", folder, "--send-from", folder],
       "mcp-remote": [fileOf("mcp-remote", "dist/proxy.js"), url, "--allow-http"],
     };
     try {
@@ -48,8 +52,9 @@ export const bridge: Experiment = {
       );
       const of = (name: string, key: string) => across(samples.get(name), key);
       const median = (name: string, key: string): number => of(name, key)?.median ?? Number.NaN;
-      const ratio = (key: string, less = 0): number =>
-        (median("sluice bridge", key) - less) / (median("mcp-remote", key) - less);
+      const ratio = (name: string, key: string, less = 0): number =>
+        (median(name, key) - less) / (median("mcp-remote", key) - less);
+      const direct = median("no bridge", "call");
       return {
         how: `A host over stdin and stdout, a server that answers at once, a process each run: the median of ${calls - warmUp} small calls one after the other, memory (proportional set size) 3 s after the first call, time until initialize is answered.`,
         columns: [
@@ -64,22 +69,23 @@ export const bridge: Experiment = {
               ? { call: of(name, "call") }
               : { call: of(name, "call"), memory: of(name, "memory"), start: of(name, "start") },
         })),
-        reach: [
+        reach: ["sluice bridge", "sluice bridge with folders"].flatMap((name) => [
           {
-            claim: "added time of a small call, beside that of mcp-remote",
+            claim: `added time of a small call through ${name}, beside that of mcp-remote`,
             atMost: 1.3,
-            got: summarise([ratio("call", median("no bridge", "call"))]),
+            got: summarise([ratio(name, "call", direct)]),
           },
           {
-            claim: "idle memory, beside that of mcp-remote",
+            claim: `idle memory of ${name}, beside that of mcp-remote`,
             atMost: 1.1,
-            got: summarise([ratio("memory")]),
+            got: summarise([ratio(name, "memory")]),
           },
-        ],
+        ]),
       };
     } finally {
       server.close();
       server.closeAllConnections();
+      rmSync(folder, { recursive: true, force: true });
     }
   },
 };

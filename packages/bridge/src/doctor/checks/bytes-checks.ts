@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
-import { isStream, lateMs, type Check, type SeenBody } from "../evidence.ts";
+import { parseReprDigest } from "@sluice/core";
+import { isStream, lateMs, type Check, type SeenBody, type SeenGrant } from "../evidence.ts";
+import type { Finding } from "../finding.ts";
 
 /** The server's download URLs lead where this client may go. */
 export const checkPublicUrl: Check = ({ endpoint, grant }) => {
@@ -68,16 +70,48 @@ function isUnexpectedPage({ headers, bytes }: SeenBody): boolean {
 
 /** A download is not cut. */
 export const checkDownloadCut: Check = ({ whole }) =>
-  whole?.fault === undefined
-    ? undefined
-    : {
-        cause: "cut",
-        message: `The download breaks off after ${whole.bytes.length} bytes: have the operator look for time limits and size limits of the proxy in front.`,
-      };
+  whole?.fault === undefined ? undefined : cutOff("The download", whole);
+
+function cutOff(what: string, { bytes }: SeenBody): Finding {
+  return {
+    cause: "cut",
+    message: `${what} breaks off after ${bytes.length} bytes: have the operator look for time limits and size limits of the proxy in front.`,
+  };
+}
+
+/** Bytes in the answer to the call itself arrive whole, as they are, and at once. */
+export const checkDirect: Check = ({ direct, isDirectHeld }) => {
+  if (!direct) return undefined;
+  if (direct.fault !== undefined) return cutOff("A direct answer", direct);
+  const { headers } = direct;
+  const length = headers.get("content-length");
+  const promised = {
+    size: length === null ? undefined : Number(length),
+    sha256: parseReprDigest(headers.get("repr-digest") ?? ""),
+  };
+  return changedBytes(promised, direct) ?? (isDirectHeld ? heldBack : undefined);
+};
+
+/** A link opens without credentials, wherever it is opened. */
+export const checkLink: Check = (evidence) => {
+  const { link, linked } = evidence;
+  if (!link) return undefined;
+  const seen = { ...evidence, grant: link, hasToken: false };
+  return (
+    checkPublicUrl(seen) ??
+    (linked &&
+      (checkDownload({ ...seen, whole: linked }) ?? checkDownloadCut({ ...seen, whole: linked })))
+  );
+};
 
 /** The bytes arrive as they are. */
-export const checkChanged: Check = ({ grant, whole }) => {
-  if (!grant || whole?.status !== 200) return undefined;
+export const checkChanged: Check = ({ grant, whole }) =>
+  grant && whole?.status === 200 ? changedBytes(grant, whole) : undefined;
+
+function changedBytes(
+  grant: Pick<SeenGrant, "size" | "sha256">,
+  whole: SeenBody,
+): Finding | undefined {
   const coding = whole.headers.get("content-encoding");
   if (coding !== null && coding.toLowerCase() !== "identity")
     return {
@@ -94,7 +128,7 @@ export const checkChanged: Check = ({ grant, whole }) => {
       ? "The bytes are not those of the server's digest: have the operator turn off whatever rewrites answers in front."
       : `The download has ${whole.bytes.length} bytes and the server promised ${grant.size}: have the operator turn off whatever rewrites answers in front.`,
   };
-};
+}
 
 /** A part can be asked for. */
 export const checkRange: Check = ({ whole, oneByte }) => {
@@ -107,6 +141,12 @@ export const checkRange: Check = ({ whole, oneByte }) => {
   };
 };
 
+const heldBack: Finding = {
+  cause: "buffering",
+  message:
+    "Downloads begin only when all of their bytes are there: turn buffering of answers off in the proxy (nginx: proxy_buffering off).",
+};
+
 /** Bytes and events arrive as they are made. */
 export const checkBuffering: Check = (evidence) => {
   const { isEventStreamHeld, whole, oneByte, secondFirstByteMs = 0 } = evidence;
@@ -116,28 +156,29 @@ export const checkBuffering: Check = (evidence) => {
   return {
     cause: "buffering",
     message: isHeld
-      ? "Downloads begin only when all of their bytes are there: turn buffering of answers off in the proxy (nginx: proxy_buffering off)."
+      ? heldBack.message
       : "Streams of events do not arrive while they are open: turn buffering of answers off in the proxy (nginx: proxy_buffering off).",
   };
 };
 
 /** Requests may be large. */
-export const checkBodyCap: Check = ({ largeRequest }) => {
-  if (!largeRequest || (largeRequest.status !== 413 && largeRequest.fault === undefined))
-    return undefined;
-  const { bodyBytes, status = "no answer" } = largeRequest;
+export const checkBodyCap: Check = ({ bodyCap }) => {
+  if (!bodyCap) return undefined;
+  const { passedKiB, refusedKiB, answer } = bodyCap;
+  const { status = "no answer" } = answer;
+  const pass = passedKiB === 0 ? "" : `, and those of ${passedKiB} KiB pass`;
   return {
     cause: "body-cap",
-    message: `Requests of ${bodyBytes / 1024} KiB are refused (${status}): raise the limit of request bodies in the proxy (nginx: client_max_body_size) or the server.`,
+    message: `Requests of ${refusedKiB} KiB are refused (${status})${pass}: raise the limit of request bodies in the proxy (nginx: client_max_body_size) or the server.`,
   };
 };
 
 /** Connections last. */
-export const checkCut: Check = ({ exchanges }) =>
-  exchanges.some((exchange) => isStream(exchange) && exchange.fault !== undefined)
-    ? {
-        cause: "cut",
-        message:
-          "An open stream is cut after a few seconds: raise the time limits of the proxy (nginx: proxy_read_timeout and send_timeout) to an hour.",
-      }
-    : undefined;
+export const checkCut: Check = ({ exchanges }) => {
+  const cut = exchanges.find((exchange) => isStream(exchange) && exchange.fault !== undefined);
+  if (!cut) return undefined;
+  return {
+    cause: "cut",
+    message: `An open stream is cut after ${Math.max(1, Math.round((cut.faultMs ?? 0) / 1_000))} s: raise the time limits of the proxy (nginx: proxy_read_timeout and send_timeout) to an hour.`,
+  };
+};

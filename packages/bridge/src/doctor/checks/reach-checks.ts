@@ -57,6 +57,11 @@ export const checkCertificate: Check = (evidence) => {
           message: `The certificate of ${host} is not valid yet${dateOf(from)}: have the server's operator install one that is.`,
         };
   }
+  if (has("DEPTH_ZERO_SELF_SIGNED_CERT"))
+    return {
+      cause: "certificate",
+      message: `The certificate of ${host} is self-signed: name its file in NODE_EXTRA_CA_CERTS if it is yours, or have the operator get one of an authority.`,
+    };
   if (has("ERR_TLS_CERT_ALTNAME_INVALID", "HOSTNAME_MISMATCH"))
     return {
       cause: "certificate",
@@ -70,6 +75,22 @@ export const checkCertificate: Check = (evidence) => {
   return {
     cause: "certificate",
     message: `This machine does not trust the authority of ${host}'s certificate (${codes[0] ?? "unknown"}): name the authority's file in NODE_EXTRA_CA_CERTS, or have the operator send the whole chain.`,
+  };
+};
+
+/** A certificate that is renewed at all has a new one by now. */
+const renewalMs = 14 * 86_400_000;
+
+/** The certificate goes on to be valid. Short-lived ones may have less left: a quarter of their time is enough. */
+export const checkRenewal: Check = ({ endpoint, certificate, sessionFault }) => {
+  if (!certificate || sessionFault !== undefined) return undefined;
+  const { from, to } = certificate;
+  const leftMs = to - Date.now();
+  if (!(leftMs < Math.min(renewalMs, (to - from) / 4))) return undefined;
+  const days = Math.max(0, Math.floor(leftMs / 86_400_000));
+  return {
+    cause: "renewal",
+    message: `The certificate of ${endpoint.host} expires in ${days} days${dateOf(to)}: have the server's operator renew it before that.`,
   };
 };
 

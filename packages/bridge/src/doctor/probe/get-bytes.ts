@@ -1,5 +1,5 @@
 import { request } from "undici";
-import type { SeenBody } from "../evidence.ts";
+import type { SeenBody, SentCall } from "../evidence.ts";
 import { answerMs, type Visit } from "./visit.ts";
 
 /** What of a URL to read. */
@@ -7,17 +7,25 @@ export interface Reading {
   readonly range?: string;
   /** Bytes after which to stop. */
   readonly atMost: number;
+  /** Sends no credentials to any origin. Default: they go to the endpoint's own. */
+  readonly isBare?: boolean;
+  /** A message to POST in place of the GET, with all of its headers. */
+  readonly post?: SentCall;
 }
 
-/** GETs a URL as downloads do, with credentials at the endpoint's own origin only. Rejects only with the abort's reason. */
+/** Reads a URL as downloads do, with credentials at the endpoint's own origin only. Rejects only with the abort's reason. */
 export async function getBytes(
   { dispatcher, evidence, headers, client, budget, signal }: Visit,
   url: URL,
-  { range, atMost }: Reading,
+  { range, atMost, isBare, post }: Reading,
 ): Promise<SeenBody> {
-  const sent: Record<string, string> = { accept: "*/*", "accept-encoding": "identity" };
+  const sent: Record<string, string> = {
+    accept: "*/*",
+    ...post?.headers,
+    "accept-encoding": "identity",
+  };
   if (range !== undefined) sent["range"] = range;
-  if (url.origin === evidence.endpoint.origin) {
+  if (!post && !isBare && url.origin === evidence.endpoint.origin) {
     Object.assign(sent, headers);
     const { sessionId } = (client.transport ?? {}) as { readonly sessionId?: string };
     if (sessionId !== undefined) sent["mcp-session-id"] = sessionId;
@@ -29,7 +37,9 @@ export async function getBytes(
   const begun = performance.now();
   try {
     const end = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
-    const answer = await request(url, { dispatcher, headers: sent, signal: end });
+    const method = post ? "POST" : "GET";
+    const body = post?.body ?? null;
+    const answer = await request(url, { dispatcher, method, headers: sent, body, signal: end });
     status = answer.statusCode;
     answered = new Headers();
     for (const [name, value] of Object.entries(answer.headers))

@@ -17,6 +17,7 @@ export async function probeGrant(visit: Visit): Promise<void> {
   const { client, evidence, signal } = visit;
   if (!evidence.server?.hasStreaming) return;
   const uri = visit.uri ?? (await chooseResource(visit));
+  evidence.uri = uri;
   if (uri === undefined) return;
   const request = { method: STREAM_METHOD, params: { uri } };
   const result = await client
@@ -26,7 +27,7 @@ export async function probeGrant(visit: Visit): Promise<void> {
   signal.throwIfAborted();
   if (result?.downloadUrl === undefined) return;
   const { digest } = (result._meta?.[EXTENSION_ID] ?? {}) as { readonly digest?: unknown };
-  const accepted = accept(result.downloadUrl, visit);
+  const accepted = acceptNamed(result.downloadUrl, visit);
   evidence.grant = {
     text: result.downloadUrl,
     accepted,
@@ -48,10 +49,14 @@ async function chooseResource({ client, budget, signal }: Visit): Promise<string
   return resources.toSorted((one, other) => sizeOf(other) - sizeOf(one))[0]?.uri;
 }
 
-function accept(text: string, { evidence, trustedOrigins }: Visit): SeenGrant["accepted"] {
+/** What the trust rules of the client make of an address that the server named. */
+export function acceptNamed(
+  text: string,
+  { evidence, trustedOrigins }: Visit,
+): SeenGrant["accepted"] {
   const policy = { endpoint: evidence.endpoint, trustedOrigins, redirects: "trusted" } as const;
   try {
-    return acceptUrl(text, policy, { redirect: false });
+    return acceptUrl(text, policy, { base: evidence.endpoint, redirect: false });
   } catch (error) {
     if (SluiceError.is(error)) return { refusal: error.message };
     throw error;

@@ -17,6 +17,8 @@ export interface Visit {
   /** Resource to look at. Default: one of the list. */
   readonly uri: string | undefined;
   readonly watchMs: number;
+  /** What failed, where that is known. */
+  readonly direction: "download" | "upload" | undefined;
   readonly budget: ByteBudget;
   readonly signal: AbortSignal;
 }

@@ -1,4 +1,5 @@
 import { SluiceError, type FetchLike } from "@sluice/core";
+import { STREAM_METHOD } from "@sluice/core/wire";
 import type { SeenExchange } from "../evidence.ts";
 
 /** Bytes that one diagnosis may still download. */
@@ -28,9 +29,15 @@ export function watchedFetch(
   budget: ByteBudget,
 ): FetchLike {
   return async (input, init) => {
+    const { body: text } = init ?? {};
+    const rpcMethod = rpcMethodOf(text);
     const seen: SeenExchange = {
       httpMethod: init?.method ?? "GET",
-      rpcMethod: rpcMethodOf(init?.body),
+      rpcMethod,
+      sent:
+        rpcMethod === STREAM_METHOD && typeof text === "string"
+          ? { headers: Object.fromEntries(new Headers(init?.headers)), body: text }
+          : undefined,
       headers: new Headers(),
       text: "",
     };
@@ -44,6 +51,7 @@ export function watchedFetch(
       throw error;
     }
     const { status, statusText } = answer;
+    const begun = performance.now();
     // it may come of another package than the platform's own
     const headers = new Headers([...answer.headers]);
     seen.status = status;
@@ -51,7 +59,9 @@ export function watchedFetch(
     if (!answer.body) return new Response(null, { status, statusText, headers });
     const body = watchedBody(answer.body, budget, (fault) => {
       // the budget is ours, and no fault of the server
-      if (!signal?.aborted && !SluiceError.is(fault)) seen.fault = fault;
+      if (signal?.aborted || SluiceError.is(fault)) return;
+      seen.fault = fault;
+      seen.faultMs = performance.now() - begun;
     });
     if (status < 400 && isMessage(headers))
       return new Response(body, { status, statusText, headers });

@@ -1,0 +1,119 @@
+// The demo server behind the bridge as a command: the same messages as without it, and three tools more with folders.
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  Client as ClientV2,
+  StreamableHTTPClientTransport,
+  type JSONRPCMessage,
+  type Transport,
+} from "@modelcontextprotocol/client";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
+import { z } from "zod";
+
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const programs = inject("programs");
+let root = "";
+let url = "";
+let stop: () => Promise<unknown>;
+
+beforeAll(async () => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "sluice-bridge-demo-")));
+  for (const folder of ["served", "saved"]) mkdirSync(join(root, folder));
+  writeFileSync(join(root, "served", "a.txt"), "one, two");
+  const server = fork(programs["apps/demo-server/src/server-process.ts"]!, { stdio: "inherit" });
+  const ended = once(server, "exit");
+  stop = () => {
+    server.kill();
+    return ended;
+  };
+  const input = { folder: join(root, "served"), delivery: "auto", trail: join(root, "trail") };
+  server.send({ question: "start", input });
+  const [{ answer }] = (await once(server, "message")) as [{ answer: { port: number } }];
+  url = `http://127.0.0.1:${answer.port}/mcp`;
+});
+afterAll(async () => {
+  await stop();
+  rmSync(root, { recursive: true });
+});
+
+const info = { name: "host", version: "1.0.0" };
+const clients = {
+  "SDK v1": () => new ClientV1(info) as unknown as ClientV2,
+  "SDK v2, legacy": () => new ClientV2(info),
+  "SDK v2, modern": () =>
+    new ClientV2(info, { versionNegotiation: { mode: { pin: "2026-07-28" } } }),
+} as const;
+
+const uri = "files://demo/a.txt";
+const calls = [
+  { method: "tools/list" },
+  { method: "resources/list" },
+  { method: "resources/templates/list" },
+  { method: "resources/read", params: { uri } },
+  { method: "resources/read", params: { uri: "files://demo/none" } },
+  { method: "resources/stream", params: { uri } },
+  { method: "tools/call", params: { name: "no-such-tool", arguments: {} } },
+];
+/** Over HTTP, the SDK gives its own error for these in the modern revision, where the status is 404. */
+const unknown = [{ method: "prompts/list" }, { method: "example/unknown", params: { odd: [1] } }];
+
+function throughCommand(...flags: string[]): Transport {
+  const args = [programs["packages/cli/src/main.ts"]!, "bridge", ...flags, url];
+  return new StdioClientTransport({ command: process.execPath, args, stderr: "ignore" });
+}
+
+/** Every message that a client got. */
+async function record(
+  name: string,
+  client: ClientV2,
+  transport: Transport,
+): Promise<JSONRPCMessage[]> {
+  const got: JSONRPCMessage[] = [];
+  await client.connect(transport);
+  const deliver = transport.onmessage;
+  transport.onmessage = (message, extra) => {
+    got.push(message);
+    deliver?.(message, extra);
+  };
+  for (const call of name.endsWith("modern") ? calls : [...calls, ...unknown])
+    await client.request(call as never, z.looseObject({}) as never).catch(() => {});
+  await client.close();
+  return got;
+}
+
+const added = ["save_resource", "list_saved", "send_file"];
+
+/** The messages without the bridge's tools, and the names of those. */
+function withoutAdded(messages: readonly JSONRPCMessage[]) {
+  const names: string[] = [];
+  const rest = messages.map((message) => {
+    if (!("result" in message) || !Array.isArray(message.result["tools"])) return message;
+    const tools = (message.result["tools"] as { readonly name: string }[]).filter(({ name }) => {
+      const isAdded = added.includes(name);
+      if (isAdded) names.push(name);
+      return !isAdded;
+    });
+    return { ...message, result: { ...message.result, tools } };
+  });
+  return { rest, names };
+}
+
+describe.each(Object.entries(clients))("%s", (name, create) => {
+  test("gets the same messages of the demo server, and with folders three tools more", async () => {
+    const direct = await record(name, create(), new StreamableHTTPClientTransport(new URL(url)));
+    expect(await record(name, create(), throughCommand())).toEqual(direct);
+    const folders = ["--save-to", join(root, "saved"), "--send-from", join(root, "served")];
+    const filing = withoutAdded(await record(name, create(), throughCommand(...folders)));
+    expect(filing).toEqual({ rest: direct, names: added });
+    expect(direct.length).toBeGreaterThanOrEqual(calls.length);
+    expect(JSON.stringify(direct)).toContain("one, two");
+  });
+});

@@ -1,0 +1,130 @@
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { systemClock, within, type Clock } from "@sluice/core/async";
+import { codes, type Members } from "../relay/messages.ts";
+import { SendError } from "../upstream/send-fault.ts";
+import type { Diagnosis, DiagnoseOptions } from "./diagnose.ts";
+
+/** What failed. */
+export interface FailedTransfer {
+  readonly direction: "download" | "upload";
+  /** Resource that was wanted; undefined for links and uploads. */
+  readonly uri?: string | undefined;
+}
+
+/** Says why transfers of a bridge failed. */
+export interface TransferDoctor {
+  /** Wraps the `fetch` of messages: their credentials are those of a diagnosis. */
+  readonly watch: (fetch: FetchLike) => FetchLike;
+  /**
+   * What to add to the words of an error: the cause and what to change. Undefined where no network can have caused it,
+   * within a minute after the last diagnosis, and where none is found within 5 s. Rejects with the abort's reason only.
+   */
+  readonly causeOf: (
+    error: unknown,
+    transfer: FailedTransfer,
+    signal: AbortSignal,
+  ) => Promise<string | undefined>;
+}
+
+/** Options of {@link createTransferDoctor}. */
+export interface TransferDoctorOptions {
+  /** Origins beside the server's own that bytes may come from. */
+  readonly trustedOrigins: readonly string[];
+  /** Default: that of `examine`. */
+  readonly examine?: ((url: URL, options: DiagnoseOptions) => Promise<Diagnosis>) | undefined;
+  /** Default: that of the platform. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Looks at the server at `url` after a transfer failed: one diagnosis at a time, and at most one a minute. */
+export function createTransferDoctor(url: URL, options: TransferDoctorOptions): TransferDoctor {
+  const { trustedOrigins, clock = systemClock } = options;
+  let headers: Readonly<Record<string, string>> = {};
+  let nextAt = -Infinity;
+
+  async function examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
+    // few bridges ever need it
+    const examine = options.examine ?? (await import("./diagnose.ts")).examine;
+    const { direction, uri } = transfer;
+    return examine(url, { headers, trustedOrigins, uri, direction, signal, watchMs, timeoutMs });
+  }
+
+  return {
+    watch: (fetch) => (input, init) => {
+      if (String(input) === url.href) headers = credentialsIn(init?.headers);
+      return fetch(input, init);
+    },
+    async causeOf(error, transfer, signal) {
+      if (!isOfNetwork(error) || clock.now() < nextAt) return undefined;
+      nextAt = clock.now() + paceMs;
+      const ending = new AbortController();
+      const ends = AbortSignal.any([signal, ending.signal]);
+      try {
+        const deadline = { timeoutMs: deadlineMs, expired: late, signal, clock };
+        const { server, findings } = await within(examineNow(transfer, ends), deadline);
+        const [first] = findings;
+        // with a session, it says no more than that the time was short
+        if (!first || (server && first.cause === "connection")) return undefined;
+        return first.message.slice(0, longestCause);
+      } catch {
+        signal.throwIfAborted();
+        return undefined;
+      } finally {
+        ending.abort(new SluiceError("interrupted", "bridge: the diagnosis is over"));
+      }
+    },
+  };
+}
+
+/** The transfer that a call of one of the bridge's tools asks for. A link is no resource: looking at it may use it up. */
+export function transferIn(tool: string, { uri }: Members): FailedTransfer {
+  if (tool === "send_file") return { direction: "upload" };
+  const isResource = typeof uri === "string" && !/^https?:/i.test(uri);
+  return { direction: "download", uri: isResource ? uri : undefined };
+}
+
+/** Milliseconds from the beginning of one diagnosis to the next: longer than one takes. */
+const paceMs = 60_000;
+const watchMs = 500;
+/** The end of a session takes up to a second more. */
+const timeoutMs = 3_900;
+const deadlineMs = 5_000;
+const longestCause = 600;
+
+function late(): SluiceError {
+  return new SluiceError("timeout", "bridge: the diagnosis takes too long");
+}
+
+/**
+ * True for faults of the network, and of what stands in it. False for what the server, the user or the disk decided, and
+ * for addresses that were refused.
+ */
+function isOfNetwork(error: unknown): boolean {
+  if (SluiceError.is(error))
+    // a size that a proxy refused, and not the bridge or the server
+    return networkCodes.has(error.code) || (error.code === "too_large" && error.origin === "http");
+  // a message that did not arrive, or an answer that the bridge made in place of the server's
+  if (error instanceof SendError) return error.fault.kind !== "answered";
+  const { name, code } = (error ?? {}) as { readonly name?: unknown; readonly code?: unknown };
+  return name === "RpcError" && code === codes.noConnection;
+}
+
+const networkCodes: ReadonlySet<string> = new Set([
+  "unavailable",
+  "timeout",
+  "interrupted",
+  "corrupt",
+  "protocol",
+  "unauthenticated",
+  "expired",
+]);
+
+/** Headers that every message has, without those of the one message and its session. */
+function credentialsIn(given: RequestInit["headers"]): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of new Headers(given))
+    if (!ofOneMessage.test(name)) headers[name] = value;
+  return headers;
+}
+
+const ofOneMessage = /^(?:mcp-.*|accept|content-.*|last-event-id|connection|host)$/;
