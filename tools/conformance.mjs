@@ -1,5 +1,5 @@
-// Runs the official conformance suite against one reference server: plain, with Sluice attached, and
-// through the bridge. It fails when a single scenario scores differently: Sluice may not change what the
+// Runs the official conformance suite against one reference server: plain, with Sluice attached, through
+// the bridge, and through the bridge over HTTP. It fails when a single scenario scores differently: Sluice may not change what the
 // SDK answers. The suite needs Node >= 22 and brings it along; the server runs on this Node.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -89,17 +89,20 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   for (const revision of revisions) {
     const [plain, attached] = await Promise.all([measure(revision), measure(revision, "--attach")]);
     const bridged = await measure(revision, "--bridge");
+    const hosted = await measure(revision, "--bridge-http");
     console.log(`${revision} without Sluice: ${total(plain)}`);
     console.log(`${revision} with Sluice: ${total(attached)}`);
     console.log(`${revision} through the bridge: ${total(bridged)}`);
+    console.log(`${revision} through the bridge over HTTP: ${total(hosted)}`);
     if (plain.size === 0) {
       console.error(`${revision}: the suite printed no summary`);
       broken++;
     }
-    for (const line of [...differences(plain, attached), ...differences(plain, bridged)]) {
-      console.error(`${revision} ${line}`);
-      broken++;
-    }
+    for (const other of [attached, bridged, hosted])
+      for (const line of differences(plain, other)) {
+        console.error(`${revision} ${line}`);
+        broken++;
+      }
   }
   if (broken > 0) process.exit(1);
   console.log("conformance: every scenario scores the same with and without Sluice");

@@ -1,6 +1,6 @@
 /**
  * Serves the reference server on a free loopback port and prints its URL.
- * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it.
+ * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it, `--bridge-http` one that hosts reach over HTTP.
  */
 import { createServer } from "node:http";
 import { createMcpHandler } from "@modelcontextprotocol/server";
@@ -31,7 +31,8 @@ console.log(url);
 async function chosenHandler() {
   if (process.argv.includes("--attach"))
     return (await import("./attached.ts")).createAttachedHandler(url);
-  if (!process.argv.includes("--bridge")) return plain();
+  const isHttp = process.argv.includes("--bridge-http");
+  if (!isHttp && !process.argv.includes("--bridge")) return plain();
   const behind = createServer();
   const handlePlain = plain();
   behind.on(
@@ -40,5 +41,7 @@ async function chosenHandler() {
       void handlePlain(request as NodeIncomingMessageLike & typeof request, response),
   );
   const { origin: inner } = await listen(behind);
-  return (await import("./bridged.ts")).createBridgedHandler(new URL(`${inner}/mcp`));
+  const inside = new URL(`${inner}/mcp`);
+  if (isHttp) return (await import("./bridged-http.ts")).createHttpBridgedHandler(inside);
+  return (await import("./bridged.ts")).createBridgedHandler(inside);
 }

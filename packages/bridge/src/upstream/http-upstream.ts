@@ -98,7 +98,10 @@ class HttpTransport extends StreamableHTTPClientTransport {
     options: Parameters<StreamableHTTPClientTransport["send"]>[1] = {},
   ): Promise<void> {
     const headers = this.#paramHeaders.headersOf(message);
-    const sendOptions = headers ? { ...options, headers } : options;
+    // fields that the host sent itself are for the server to compare
+    const sendOptions = headers
+      ? { ...options, headers: { ...headers, ...options.headers } }
+      : options;
     try {
       await super.send(message, sendOptions);
     } catch (error) {
