@@ -1,5 +1,5 @@
 /**
- * Serves the reference server on a free loopback port and prints its URL.
+ * Serves the reference server on a free loopback port and prints its URL. `--sessions` gives older clients sessions.
  * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it, `--bridge-http` one that hosts reach over HTTP.
  */
 import { createServer } from "node:http";
@@ -31,6 +31,8 @@ console.log(url);
 async function chosenHandler() {
   if (process.argv.includes("--attach"))
     return (await import("./attached.ts")).createAttachedHandler(url);
+  if (process.argv.includes("--sessions"))
+    return (await import("./sessions.ts")).createSessionsHandler();
   const isHttp = process.argv.includes("--bridge-http");
   if (!isHttp && !process.argv.includes("--bridge")) return plain();
   const behind = createServer();
