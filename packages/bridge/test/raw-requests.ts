@@ -56,7 +56,7 @@ export function postModern(
 /** A session of 2025-11-25. */
 export interface RawSession {
   readonly headers: Record<string, string>;
-  send(message: RawMessage): Promise<Response>;
+  readonly send: (message: RawMessage) => Promise<Response>;
 }
 
 /** Opens a session by hand. */

@@ -1,5 +1,5 @@
 import { isEventStream, pullStream } from "@sluice/core";
-import { Notifier } from "@sluice/core/async";
+import { Notifier, onAbort } from "@sluice/core/async";
 
 /** Bytes that may wait for the host before the server is held back. */
 const maxWaitingBytes = 2 ** 20;
@@ -13,9 +13,13 @@ export interface PacedEvents {
 
 /**
  * Counts the events that a host has not read: what writes them, as the SDK's transports do, does not wait. `onEnd` is
- * called once, when the body was read, cancelled or broken; at once where there are no events.
+ * called once, when the body was read, cancelled or broken, or `signal` aborts; at once where there are no events.
  */
-export function pacedEvents(response: Response, onEnd: () => void): PacedEvents {
+export function pacedEvents(
+  response: Response,
+  onEnd: () => void,
+  signal?: AbortSignal,
+): PacedEvents {
   const { body, headers, status } = response;
   if (!body || !isEventStream(headers)) {
     onEnd();
@@ -27,6 +31,7 @@ export function pacedEvents(response: Response, onEnd: () => void): PacedEvents 
   const taken = new Notifier();
   let waiting = 0;
   let isEnded = false;
+  let removeListener = (): void => {};
   /** The writer has ended, with an error where it broke. */
   let over: { readonly error?: unknown } | undefined;
 
@@ -57,9 +62,13 @@ export function pacedEvents(response: Response, onEnd: () => void): PacedEvents 
   }
 
   function end(reason?: unknown): Promise<void> {
+    const wasEnded = isEnded;
     isEnded = true;
     taken.notify();
-    onEnd();
+    if (!wasEnded) {
+      removeListener();
+      onEnd();
+    }
     return reader.cancel(reason).catch(() => {});
   }
 
@@ -67,6 +76,7 @@ export function pacedEvents(response: Response, onEnd: () => void): PacedEvents 
     return waiting > maxWaitingBytes && !isEnded ? taken.wait().then(ready) : undefined;
   }
 
+  removeListener = onAbort(signal, (reason) => void end(reason));
   void fill();
   return { response: new Response(pullStream(take, end), { status, headers }), ready };
 }

@@ -51,12 +51,16 @@ export class SessionHost implements Transport {
       throw error;
     }
     const isListening = request.method === "GET" && response.ok;
-    const events = pacedEvents(response, () => {
-      for (const call of calls) call.isCut = true;
-      // there is one at a time
-      if (isListening) this.#stream = undefined;
-      onEnd();
-    });
+    const events = pacedEvents(
+      response,
+      () => {
+        for (const call of calls) call.isCut = true;
+        // there is one at a time
+        if (isListening) this.#stream = undefined;
+        onEnd();
+      },
+      request.signal,
+    );
     for (const call of calls) call.events = events;
     if (isListening) this.#stream = events;
     // what was refused here is no open call

@@ -1,6 +1,4 @@
-import { serveBridge } from "../bridge/bridge-http.ts";
 import { checkBridgeOptions, type BridgeCommandOptions } from "../bridge/bridge-options.ts";
-import { bridgeStdio } from "../bridge/bridge-stdio.ts";
 import { serverBehind } from "../bridge/bridged-server.ts";
 
 /**
@@ -13,5 +11,7 @@ export async function bridgeCommand(
 ): Promise<void> {
   checkBridgeOptions(options);
   const behind = serverBehind(server);
-  await (options.http ? serveBridge(behind, options) : bridgeStdio(behind, options));
+  // a host starts one of these for itself: it holds no code of an HTTP server
+  if (options.http) await (await import("../bridge/bridge-http.ts")).serveBridge(behind, options);
+  else await (await import("../bridge/bridge-stdio.ts")).bridgeStdio(behind, options);
 }
