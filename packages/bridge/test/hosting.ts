@@ -50,7 +50,7 @@ export function startHostsTo(url: URL, options: Partial<HttpHostsOptions> = {}):
 
 /** A transport of SDK v2 to a bridge. */
 export function transportTo(
-  { url }: Hosting,
+  { url }: Pick<Hosting, "url">,
   headers: Record<string, string> = {},
 ): StreamableHTTPClientTransport {
   return new StreamableHTTPClientTransport(url, { requestInit: { headers } });

@@ -39,7 +39,7 @@ test("a client of the SDK v1 answers a question and hears of progress", async ()
     content: { name: "Ada" },
   }));
   const transport = new TransportV1(hosting.url);
-  await client.connect(transport as never);
+  await client.connect(transport);
   const { content } = await client.callTool({ name: "ask" });
   expect(JSON.stringify(content)).toContain("Ada");
   const progress: number[] = [];

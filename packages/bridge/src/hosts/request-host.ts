@@ -13,7 +13,7 @@ import { forHost, namesOf, renamed, type CallNames } from "./request-ids.ts";
 export type CallEnd = { readonly result: Members | undefined } | "left";
 
 /** The call that is under way. */
-interface RunningCall {
+interface ServedCall {
   readonly names: CallNames;
   readonly transport: PerRequestHTTPServerTransport;
   readonly ended: Deferred<CallEnd>;
@@ -41,7 +41,7 @@ export class RequestHost implements Transport {
   onclose?: Transport["onclose"];
   onerror?: Transport["onerror"];
   #count = 0;
-  #call: RunningCall | undefined;
+  #call: ServedCall | undefined;
   #isClosed = false;
 
   /** Nothing comes through it any more. */
@@ -59,7 +59,7 @@ export class RequestHost implements Transport {
     const names = namesOf(call, ++this.#count);
     const classification = { era: "modern", revision: FIRST_MODERN_VERSION } as const;
     const transport = new PerRequestHTTPServerTransport({ classification });
-    const running: RunningCall = {
+    const running: ServedCall = {
       names,
       transport,
       ended: defer<CallEnd>(),
@@ -90,7 +90,7 @@ export class RequestHost implements Transport {
   }
 
   /** The stream of the call is closed: without an answer, to close it is to cancel. */
-  #left(running: RunningCall): void {
+  #left(running: ServedCall): void {
     if (this.#call !== running) return;
     this.#call = undefined;
     if (running.isAnswered) return;
@@ -114,7 +114,7 @@ export class RequestHost implements Transport {
     await running.events?.ready();
   }
 
-  #answer(running: RunningCall, answer: JSONRPCMessage): void {
+  #answer(running: ServedCall, answer: JSONRPCMessage): void {
     running.isAnswered = true;
     const isError = "error" in answer;
     if (isError) running.status = statuses.get(answer.error.code);

@@ -90,15 +90,15 @@ function openSession(
   };
 }
 
-interface Endpoint {
-  /** URL as hosts see it. */
+interface HostGate {
+  /** URL of the endpoint as hosts see it. */
   readonly endpoint: string;
   readonly token: string | undefined;
   readonly refusals: RefusalLog;
 }
 
 /** `Host`, `Origin` and the token are checked before a message is read. */
-function requestsOf(hosts: HttpHosts, { endpoint, token, refusals }: Endpoint): RequestListener {
+function requestsOf(hosts: HttpHosts, { endpoint, token, refusals }: HostGate): RequestListener {
   const { hostname } = new URL(endpoint);
   const router = createRouter(
     { endpoint: { url: endpoint.replace(/\/$/, ""), isLoopback: isLoopbackHost(hostname) } },
