@@ -3,4 +3,4 @@
  * @module
  */
 export { createHttpHosts, type HttpHosts, type HttpHostsOptions } from "./hosts/http-hosts.ts";
-export type { HostSession, OpenedServer } from "./hosts/host-session.ts";
+export type { HostSession, OpenedServer, OpenServer } from "./hosts/host-session.ts";

@@ -4,6 +4,7 @@ import {
   localhostHostValidation,
   localhostOriginValidation,
   toNodeHandler,
+  type NodeIncomingMessageLike,
 } from "@modelcontextprotocol/node";
 import { createHttpUpstream } from "@sluice/bridge";
 import { createHttpHosts } from "@sluice/bridge/hosts";
@@ -21,7 +22,7 @@ export function bridgeHosts(url: URL): { server: Server; close: () => Promise<vo
   const handle = toNodeHandler(hosts, { maxRequestBodySize });
   const server = createServer((request, response) => {
     if (hostIsLocal(request, response) && originIsLocal(request, response))
-      void handle(request, response);
+      void handle(request as NodeIncomingMessageLike & typeof request, response);
   });
   return { server, close: () => hosts.close() };
 }

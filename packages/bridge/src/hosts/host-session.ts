@@ -33,9 +33,12 @@ export interface OpenedServer {
   readonly close?: (() => Promise<void> | void) | undefined;
 }
 
+/** Opens what stands behind one session. A `SluiceError` that it throws is told to the host. */
+export type OpenServer = (session: HostSession) => OpenedServer | Promise<OpenedServer>;
+
 /** What all sessions share. */
 export interface HostParts {
-  readonly open: (session: HostSession) => OpenedServer | Promise<OpenedServer>;
+  readonly open: OpenServer;
   readonly limits: Partial<BridgeLimits>;
   readonly note: (line: string) => void;
   /** Ends a bridge, which the end of all waits for. */

@@ -10,14 +10,16 @@ import { isRequest, readJson } from "@sluice/core";
 import { createSessionTable } from "@sluice/core/async";
 import type { BridgeLimits } from "../relay/limits.ts";
 import { refusalOf } from "./checked-request.ts";
-import type { HostFacts, HostParts } from "./host-session.ts";
+import type { HostFacts, HostParts, OpenServer } from "./host-session.ts";
 import { HostSessions } from "./host-sessions.ts";
 import { refuseRequest } from "./http-refusal.ts";
 import { RequestBridges } from "./request-bridges.ts";
 import type { RunningBridge } from "./running-bridge.ts";
 
 /** Options of {@link createHttpHosts}. */
-export interface HttpHostsOptions extends Pick<HostParts, "open"> {
+export interface HttpHostsOptions {
+  /** Opens what stands behind one session: a connection or a process for it alone, and its hooks. */
+  readonly open: OpenServer;
   /**
    * Names the caller of a request. Sessions and connections to the server belong to one caller; all requests of an equal
    * name count as those of one user. Default: its verified token, else its `Authorization` field.

@@ -31,7 +31,7 @@ export function pacedEvents(
   const taken = new Notifier();
   let waiting = 0;
   let isEnded = false;
-  let removeListener = (): void => {};
+  let removeListener: (() => void) | undefined;
   /** The writer has ended, with an error where it broke. */
   let over: { readonly error?: unknown } | undefined;
 
@@ -66,7 +66,7 @@ export function pacedEvents(
     isEnded = true;
     taken.notify();
     if (!wasEnded) {
-      removeListener();
+      removeListener?.();
       onEnd();
     }
     return reader.cancel(reason).catch(() => {});
