@@ -139,6 +139,7 @@ test("a request that is wrong by itself is refused with the status of 2026-07-28
   expect((await postModern(hosting, list, { "content-type": "text/plain" })).status).toBe(415);
   expect((await post(hosting, "{")).status).toBe(400);
   expect((await fetch(hosting.url)).status).toBe(400);
+  expect((await fetch(hosting.url, { method: "PUT" })).status).toBe(405);
   const session = { "mcp-session-id": "none" };
   expect((await post(hosting, { jsonrpc: "2.0", ...list }, session)).status).toBe(404);
   expect(peer.received).toHaveLength(before);

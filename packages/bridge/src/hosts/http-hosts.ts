@@ -94,6 +94,10 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
     maxRequestBodySize,
     async fetch(request, { authInfo, parsedBody } = {}) {
       if (isClosed) return refuseRequest(503, -32_000, "The bridge ends");
+      if (!methods.has(request.method))
+        return refuseRequest(405, -32_000, "Method not allowed.", {
+          allow: [...methods].join(", "),
+        });
       if (request.method !== "POST" || parsedBody !== undefined)
         return serve(request, parsedBody, authInfo);
       if (!isJsonContentType(request.headers.get("content-type")))
@@ -117,6 +121,8 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
     },
   };
 }
+
+const methods: ReadonlySet<string> = new Set(["GET", "POST", "DELETE"]);
 
 /** A token that nothing verified keeps callers apart, too: it opens no session that it did not open before. */
 function callerOf(request: Request, authInfo: AuthInfo | undefined): string {
