@@ -145,6 +145,26 @@ test("a request that is wrong by itself is refused with the status of 2026-07-28
   expect(peer.received).toHaveLength(before);
 });
 
+test("a notification without a session reaches a server whose connection waits, and cancels nothing", async () => {
+  const told = `({ id, method, params }) => {
+    globalThis.told ??= [];
+    if (method === "initialize") start({ id, params });
+    else if (method === "tools/call") answer(id, { content: [], told });
+    else if (id === undefined) told.push(method);
+    else say({ id, error: { code: -32601, message: "no" } });
+  }`;
+  const hosting = await startHosts(() => ({ upstream: scripted(told) }));
+  const call = async () => resultOf(await messagesOf(await postModern(hosting, tool("t"))))["told"];
+  const initialized = "notifications/initialized";
+  expect(await call()).toEqual([initialized]);
+  for (const method of ["example/told", "notifications/cancelled"]) {
+    const params = { requestId: 1 };
+    expect((await postModern(hosting, { id: undefined, method, params })).status).toBe(202);
+  }
+  await expect.poll(call).toEqual([initialized, "example/told"]);
+  expect(hosting.opened).toHaveLength(1);
+});
+
 describe("the end of a session", () => {
   test("by DELETE ends the one at the server, and is final", async () => {
     const peer = await startLegacyPeer();

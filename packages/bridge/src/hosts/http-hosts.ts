@@ -21,8 +21,8 @@ export interface HttpHostsOptions {
   /** Opens what stands behind one session: a connection or a process for it alone, and its hooks. */
   readonly open: OpenServer;
   /**
-   * Names the caller of a request. Sessions and connections to the server belong to one caller; all requests of an equal
-   * name count as those of one user. Default: its verified token, else its `Authorization` field.
+   * Names the caller of a request. Sessions and connections to the server belong to one caller; all requests of an
+   * equal name count as those of one user. Default: its verified token, else its `Authorization` field.
    */
   readonly caller?: (request: Request, authInfo: AuthInfo | undefined) => string;
   /** Most sessions, and connections for hosts without sessions, together. Default: 1,000. */
@@ -37,7 +37,7 @@ export interface HttpHostsOptions {
   readonly onNote?: (line: string) => void;
 }
 
-/** A handler of hosts of both revisions. It checks neither tokens nor `Host` and `Origin`: what stands in front does. */
+/** A handler of hosts of both revisions. It checks neither tokens nor `Host` and `Origin`: what is in front does. */
 export interface HttpHosts {
   fetch(request: Request, options?: McpHandlerRequestOptions): Promise<Response>;
   readonly maxRequestBodySize: number;
@@ -46,10 +46,10 @@ export interface HttpHosts {
 }
 
 /**
- * Makes a bridge that hosts reach over Streamable HTTP. A host of 2025-11-25 or older has a session, with a connection or
- * process of its own behind it. A request of 2026-07-28 has one for itself while it is open; the next request of the same
- * caller and client gets the same one. A full bridge ends the longest idle session of the same caller for a new one, or
- * answers 503. Throws a `RangeError` for a bound that is no whole number from 1.
+ * Makes a bridge that hosts reach over Streamable HTTP. A host of 2025-11-25 or older has a session, with a connection
+ * or process of its own behind it. A request of 2026-07-28 has one for itself while it is open; the next request of the
+ * same caller and client gets the same one. A full bridge ends the longest idle session of the same caller for a new
+ * one, or answers 503. Throws a `RangeError` for a bound that is no whole number from 1.
  */
 export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
   const { open, caller = callerOf, onNote = () => {} } = options;

@@ -18,8 +18,8 @@ const sessionNotices: ReadonlySet<string> = new Set([
 
 /**
  * The call on whose stream a notification or request of the server goes out: the one that its progress token names,
- * or the only one. Undefined: it goes out on the stream of the session, where `hasStream`. Without that stream the newest
- * call carries it.
+ * or the only one. Undefined: it goes out on the stream of the session, where `hasStream`. Without that stream the
+ * newest call carries it.
  */
 export function relatedCall<Call extends HostCall>(
   message: JSONRPCMessage,

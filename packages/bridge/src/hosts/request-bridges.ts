@@ -4,6 +4,7 @@ import { cancelledBy } from "@sluice/core";
 import type { SessionEntry, SessionTable } from "@sluice/core/async";
 import { membersOf } from "../relay/messages.ts";
 import { envelopeOf } from "../relay/revisions/envelope.ts";
+import { defaultLimits } from "../relay/limits.ts";
 import type { HostFacts, HostParts } from "./host-session.ts";
 import { serverNotOpened, sessionsFull } from "./http-refusal.ts";
 import { withParamFields } from "./param-fields.ts";
@@ -12,6 +13,8 @@ import { RunningBridge } from "./running-bridge.ts";
 
 /** How long a bridge waits for the next request. */
 const keepMs = 5 * 60_000;
+/** How long one waits for the host to go on with a call that asked for more: as long as a question waits. */
+const answerMs = defaultLimits.askMs;
 
 /** A bridge that takes requests of one caller and client, one at a time. */
 interface RequestLane {
@@ -53,7 +56,7 @@ export class RequestBridges {
       const fault = await this.#begin(lane);
       if (fault) return fault;
     }
-    const { response, ended } = await lane.host.serve(call, request);
+    const { response, ended } = lane.host.serve(call, request);
     void ended.then((end) => {
       release();
       return this.#release(lane, end);
@@ -119,8 +122,8 @@ export class RequestBridges {
     // the server may still say something about a call that was left: no other call must hear it
     if (end === "left") return this.#close(lane);
     if (end.result?.["resultType"] === "input_required") lane.awaited = end.result["requestState"];
-    if (lane.awaited !== undefined) return;
-    lane.timer = setTimeout(() => this.#close(lane), keepMs);
+    const waitMs = lane.awaited === undefined ? keepMs : answerMs;
+    lane.timer = setTimeout(() => this.#close(lane), waitMs);
     lane.timer.unref();
   }
 

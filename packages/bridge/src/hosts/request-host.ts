@@ -52,14 +52,14 @@ export class RequestHost implements Transport {
   async start(): Promise<void> {}
 
   /** Answers a request with what the server says. `ended` resolves when the next one may come. */
-  async serve(
+  serve(
     call: JSONRPCRequest,
     request: Request,
-  ): Promise<{ readonly response: Response; readonly ended: Promise<CallEnd> }> {
+  ): { readonly response: Promise<Response>; readonly ended: Promise<CallEnd> } {
     const names = namesOf(call, ++this.#count);
     const classification = { era: "modern", revision: FIRST_MODERN_VERSION } as const;
     const transport = new PerRequestHTTPServerTransport({ classification });
-    const running: ServedCall = {
+    const served: ServedCall = {
       names,
       transport,
       ended: defer<CallEnd>(),
@@ -68,65 +68,68 @@ export class RequestHost implements Transport {
       status: undefined,
       isAnswered: false,
     };
-    this.#call = running;
+    this.#call = served;
     transport.onmessage = () => this.onmessage?.(renamed(call, names));
-    transport.onclose = () => this.#left(running);
-    const { ended } = running;
+    transport.onclose = () => this.#left(served);
+    return { response: this.#respond(served, call, request), ended: served.ended.promise };
+  }
+
+  async #respond(served: ServedCall, call: JSONRPCRequest, request: Request): Promise<Response> {
+    const { transport } = served;
     try {
       await transport.start();
       const answer = await transport.handleMessage(call, { request });
-      const { status = answer.status } = running;
+      const { status = answer.status } = served;
       const response = new Response(answer.body, { status, headers: answer.headers });
-      running.events = pacedEvents(response, () => void transport.close());
-      return { response: running.events.response, ended: ended.promise };
+      served.events = pacedEvents(response, () => void transport.close());
+      return served.events.response;
     } catch (error) {
-      this.#left(running);
+      this.#left(served);
       if (!(error instanceof SdkError)) throw error;
-      const response = this.#isClosed
+      return this.#isClosed
         ? refuseRequest(502, codes.noConnection, "The connection to the server has ended")
         : new Response(null, { status: 499 });
-      return { response, ended: ended.promise };
     }
   }
 
   /** The stream of the call is closed: without an answer, to close it is to cancel. */
-  #left(running: ServedCall): void {
-    if (this.#call !== running) return;
+  #left(served: ServedCall): void {
+    if (this.#call !== served) return;
     this.#call = undefined;
-    if (running.isAnswered) return;
-    running.ended.resolve("left");
-    const params = { requestId: running.names.id };
+    if (served.isAnswered) return;
+    served.ended.resolve("left");
+    const params = { requestId: served.names.id };
     this.onmessage?.({ jsonrpc: "2.0", method: "notifications/cancelled", params });
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const running = this.#call;
+    const served = this.#call;
     if (isCall(message)) {
       // 2026-07-28 has no requests of the server
       this.onmessage?.(refusal(message.id, codes.methodNotFound, "Method not found"));
       return;
     }
     // what is late belongs to a call that is over
-    const known = running && forHost(message, running.names);
-    if (!known || running.isAnswered) return;
-    if (isAnswer(known)) this.#answer(running, known);
-    await running.transport.send(known, { relatedRequestId: running.names.hostId });
-    await running.events?.ready();
+    const known = served && forHost(message, served.names);
+    if (!known || served.isAnswered) return;
+    if (isAnswer(known)) this.#answer(served, known);
+    await served.transport.send(known, { relatedRequestId: served.names.hostId });
+    await served.events?.ready();
   }
 
-  #answer(running: ServedCall, answer: JSONRPCMessage): void {
-    running.isAnswered = true;
+  #answer(served: ServedCall, answer: JSONRPCMessage): void {
+    served.isAnswered = true;
     const isError = "error" in answer;
-    if (isError) running.status = statuses.get(answer.error.code);
+    if (isError) served.status = statuses.get(answer.error.code);
     const result = "result" in answer ? membersOf(answer.result) : undefined;
-    running.ended.resolve({ result });
+    served.ended.resolve({ result });
   }
 
   /** The fields in which the host repeats arguments of the call with this id: the server compares them. */
   paramFieldsOf(message: JSONRPCMessage): Readonly<Record<string, string>> | undefined {
-    const running = this.#call;
-    if (!isCall(message) || message.id !== running?.names.id) return undefined;
-    return running.paramHeaders;
+    const served = this.#call;
+    if (!isCall(message) || message.id !== served?.names.id) return undefined;
+    return served.paramHeaders;
   }
 
   async close(): Promise<void> {

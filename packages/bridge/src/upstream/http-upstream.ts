@@ -52,14 +52,15 @@ function sharedDispatcher(): EnvHttpProxyAgent {
   return dispatcher;
 }
 
+// its types are those of the package, not of the platform
+const plainFetch: FetchLike = (input, init) =>
+  undiciFetch(input, { ...(init as object), dispatcher: sharedDispatcher() });
+
 /** A server behind a URL. Plain http is for this machine; elsewhere it wants `https`. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { url, headers = {}, token, maxMessageBytes = defaultMaxMessageBytes } = options;
   if (url.protocol !== "https:" && url.protocol !== "http:")
     throw new SluiceError("invalid_argument", `bridge: ${url.protocol} is no URL of a server`);
-  // its types are those of the package, not of the platform
-  const plainFetch: FetchLike = (input, init) =>
-    undiciFetch(input, { ...(init as object), dispatcher: sharedDispatcher() });
   const fetch = options.wrapFetch?.(plainFetch) ?? plainFetch;
   const signIn =
     options.signIn && token === undefined

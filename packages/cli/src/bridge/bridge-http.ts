@@ -76,7 +76,7 @@ function ensureEndpoint({ protocol, hostname, search, hash }: URL): void {
     );
 }
 
-/** What stands behind one session. Results pass as they are. */
+/** What stands behind one session. `results` takes large ones out of its messages; without it they pass as they are. */
 function openSession(
   server: ServerBehind,
   access: Parameters<typeof openBehind>[1],

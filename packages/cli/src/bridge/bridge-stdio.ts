@@ -16,8 +16,8 @@ import type { BridgeCommandOptions } from "./bridge-options.ts";
 import { openBehind, type ServerBehind } from "./bridged-server.ts";
 
 /**
- * Passes messages between the host at stdin and stdout and a server, until the host closes its input. With folders, the host
- * has tools that move files between them and the server.
+ * Passes messages between the host at stdin and stdout and a server, until the host closes its input. With folders, the
+ * host has tools that move files between them and the server.
  */
 export async function bridgeStdio(
   server: ServerBehind,
