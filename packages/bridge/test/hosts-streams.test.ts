@@ -1,5 +1,6 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
+import { EarlyMessages } from "../src/hosts/early-messages.ts";
 import { pacedEvents } from "../src/hosts/paced-events.ts";
 import { relatedCall } from "../src/hosts/related-call.ts";
 import { forHost, namesOf, renamed } from "../src/hosts/request-ids.ts";
@@ -44,6 +45,16 @@ test.each([
   ["without calls, on the stream", log, [], true, undefined],
 ])("%s", (_rule, message, calls, hasStream, expected) => {
   expect(relatedCall(message, calls, hasStream)?.id).toBe(expected);
+});
+
+test("messages that wait for a stream are bounded in number and bytes, and without progress", () => {
+  const waiting = new EarlyMessages();
+  waiting.push(progress("t"));
+  waiting.push(log);
+  waiting.push(notice("example/large", { text: "x".repeat(2 ** 20) }));
+  for (let count = 0; count < 200; count++) waiting.push(question);
+  expect(waiting.take()).toEqual([log, ...Array.from({ length: 99 }, () => question)]);
+  expect(waiting.take()).toEqual([]);
 });
 
 describe("names of a call", () => {

@@ -100,6 +100,31 @@ test("a notification without a call goes out on the stream of the session", asyn
   await reader.cancel();
 });
 
+test("what the server asks before there is a stream waits for one", async () => {
+  const eager = `(message) => {
+    if (message.method === "initialize") start(message);
+    else if (message.method === "notifications/initialized") say({ id: "early", method: "roots/list" });
+    else if (message.id !== "early") answer(message.id, {});
+  }`;
+  const hosting = await startHosts(() => ({ upstream: scripted(eager) }));
+  const early = { id: "early", method: "roots/list" };
+  const listening = await openSession(hosting);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const abort = new AbortController();
+  const stream = await fetch(hosting.url, {
+    headers: { ...listening.headers, accept: "text/event-stream" },
+    signal: abort.signal,
+  });
+  const { value } = await stream.body!.getReader().read();
+  expect(Buffer.from(value ?? []).toString()).toContain(JSON.stringify("early"));
+  abort.abort();
+  // a host that opens no stream hears of it in its next call
+  const calling = await openSession(hosting);
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const messages = await messagesOf(await calling.send({ id: 1, method: "ping" }));
+  expect(messages).toMatchObject([early, { id: 1 }]);
+});
+
 test("a host that closes its request cancels the call, and its connection is not used again", async () => {
   const hosting = await startHostsTo((await startModernPeer()).url);
   await messagesOf(await postModern(hosting, tool("echo")));

@@ -2,6 +2,7 @@ import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { cancelledBy, isRequest, keyOf } from "@sluice/core";
 import { isAnswer } from "../relay/messages.ts";
+import { EarlyMessages } from "./early-messages.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
 import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";
 
@@ -22,6 +23,8 @@ export class SessionHost implements Transport {
   onerror?: Transport["onerror"];
   readonly #inner: WebStandardStreamableHTTPServerTransport;
   readonly #calls = new Map<string, SessionCall>();
+  /** What the server said while no stream was open. */
+  readonly #early = new EarlyMessages();
   /** The stream that the host opened by GET. */
   #stream: PacedEvents | undefined;
 
@@ -65,6 +68,8 @@ export class SessionHost implements Transport {
     if (isListening) this.#stream = events;
     // what was refused here is no open call
     if (!response.ok) for (const { id } of calls) this.#calls.delete(keyOf(id));
+    else if (isListening || calls.length > 0)
+      for (const message of this.#early.take()) void this.send(message).catch(() => {});
     return events.response;
   }
 
@@ -96,6 +101,7 @@ export class SessionHost implements Transport {
     if (isAnswer(message)) return this.#answer(message);
     const open = [...this.#calls.values()].filter(({ isCut }) => !isCut);
     const call = relatedCall(message, open, this.#stream !== undefined);
+    if (!call && !this.#stream) return this.#early.push(message);
     await this.#inner.send(message, call ? { relatedRequestId: call.id } : {});
     await (call ? call.events : this.#stream)?.ready();
   }
