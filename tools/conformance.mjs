@@ -1,5 +1,5 @@
-// Runs the official conformance suite against one reference server: plain, with Sluice attached, and
-// through the bridge, without and with folders. It fails when a single scenario scores differently: Sluice may not
+// Runs the official conformance suite against one reference server: plain, with Sluice attached, and through the
+// bridge: as it is, with folders, and over HTTP. It fails when a single scenario scores differently: Sluice may not
 // change what the SDK answers. The suite needs Node >= 22 and brings it along; the server runs on this Node.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -90,19 +90,24 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     const [plain, attached] = await Promise.all([measure(revision), measure(revision, "--attach")]);
     const bridged = await measure(revision, "--bridge");
     const filing = await measure(revision, "--bridge-files");
+    // the bridge has sessions for older clients, which the reference server without them cannot show
+    const sessional = await measure(revision, "--sessions");
+    const hosted = await measure(revision, "--bridge-http");
     console.log(`${revision} without Sluice: ${total(plain)}`);
     console.log(`${revision} with Sluice: ${total(attached)}`);
     console.log(`${revision} through the bridge: ${total(bridged)}`);
     console.log(`${revision} through the bridge with folders: ${total(filing)}`);
+    console.log(`${revision} with sessions of the SDK: ${total(sessional)}`);
+    console.log(`${revision} through the bridge over HTTP: ${total(hosted)}`);
     if (plain.size === 0) {
       console.error(`${revision}: the suite printed no summary`);
       broken++;
     }
-    for (const scores of [attached, bridged, filing])
-      for (const line of differences(plain, scores)) {
-        console.error(`${revision} ${line}`);
-        broken++;
-      }
+    const lines = [attached, bridged, filing].flatMap((other) => differences(plain, other));
+    for (const line of [...lines, ...differences(sessional, hosted)]) {
+      console.error(`${revision} ${line}`);
+      broken++;
+    }
   }
   if (broken > 0) process.exit(1);
   console.log("conformance: every scenario scores the same with and without Sluice");

@@ -1,6 +1,7 @@
 /**
- * Serves the reference server on a free loopback port and prints its URL.
- * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it, `--bridge-files` one with folders.
+ * Serves the reference server on a free loopback port and prints its URL. `--sessions` gives older clients sessions.
+ * `--attach` puts Sluice on it. `--bridge` puts a bridge in front of it, `--bridge-files` one with folders, `--bridge-http` one
+ * that hosts reach over HTTP.
  */
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -34,8 +35,11 @@ console.log(url);
 async function chosenHandler() {
   if (process.argv.includes("--attach"))
     return (await import("./attached.ts")).createAttachedHandler(url);
+  if (process.argv.includes("--sessions"))
+    return (await import("./sessions.ts")).createSessionsHandler();
   const hasFolders = process.argv.includes("--bridge-files");
-  if (!hasFolders && !process.argv.includes("--bridge")) return plain();
+  const isHttp = process.argv.includes("--bridge-http");
+  if (!hasFolders && !isHttp && !process.argv.includes("--bridge")) return plain();
   const behind = createServer();
   const handlePlain = plain();
   behind.on(
@@ -44,8 +48,10 @@ async function chosenHandler() {
       void handlePlain(request as NodeIncomingMessageLike & typeof request, response),
   );
   const { origin: inner } = await listen(behind);
+  const inside = new URL(`${inner}/mcp`);
+  if (isHttp) return (await import("./bridged-http.ts")).createHttpBridgedHandler(inside);
   const folder = hasFolders ? makeFolder() : undefined;
-  return (await import("./bridged.ts")).createBridgedHandler(new URL(`${inner}/mcp`), folder);
+  return (await import("./bridged.ts")).createBridgedHandler(inside, folder);
 }
 
 /** A folder that goes with this process. */

@@ -90,7 +90,11 @@ export function createLegacyServer(): ServerV1 {
             });
         return { content: text("done") };
       case "log":
-        await server.sendLoggingMessage({ level: "error", data: "logged" });
+        // in the stream of the call, where hosts of 2026-07-28 can hear it
+        await extra.sendNotification({
+          method: "notifications/message",
+          params: { level: "error", data: "logged" },
+        });
         return { content: text("logged") };
       case "hang":
         return untilEnded(extra.signal);

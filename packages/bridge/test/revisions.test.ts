@@ -1,23 +1,31 @@
-import type { Client, Notification } from "@modelcontextprotocol/client";
+import type { Client, Notification, Transport } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { bridgedTo, createHost } from "./bridged.ts";
+import { startHostsTo, transportTo } from "./hosting.ts";
 import { hung, startLegacyPeer, startModernPeer, type Peer } from "./peers.ts";
 
 const servers = { legacy: startLegacyPeer, modern: startModernPeer } as const;
 const kinds = ["legacy", "modern"] as const;
-const pairs = kinds.flatMap((host) => kinds.map((server) => ({ host, server })));
+/** How a host reaches its bridge. */
+const ways: Readonly<Record<string, (url: URL) => Promise<Transport>>> = {
+  stdio: async (url) => bridgedTo(url).transport,
+  HTTP: async (url) => transportTo(await startHostsTo(url)),
+};
+const pairs = Object.keys(ways).flatMap((way) =>
+  kinds.flatMap((host) => kinds.map((server) => ({ way, host, server }))),
+);
 
 function textOf(result: unknown): unknown {
   const [block] = (result as { content: { text: string }[] }).content;
   return JSON.parse(block!.text);
 }
 
-describe.each(pairs)("a $host host in front of a $server server", ({ host, server }) => {
+describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host, server }) => {
   async function connect(): Promise<{ client: Client; peer: Peer }> {
     const peer = await servers[server]();
     const client = createHost(host);
-    await client.connect(bridgedTo(peer.url).transport);
+    await client.connect(await ways[way]!(peer.url));
     return { client, peer };
   }
 

@@ -44,7 +44,7 @@ export async function runCommand(
   return { status, stdout, stderr };
 }
 
-/** A running `sluice serve`. */
+/** A running command that listens, such as `sluice serve`. */
 export interface Served {
   readonly url: string;
   /** Sends a signal and waits for the end. */
@@ -52,21 +52,26 @@ export interface Served {
 }
 
 /** Starts `sluice serve` on a free port, without a trail unless one is named, or a folder for state. */
-export async function serve(
+export function serve(
   folder: string,
   args: readonly string[] = [],
   options: RunOptions = {},
 ): Promise<Served> {
-  let child: ChildProcess | undefined;
   // nothing is left where this user's state is
   const trail = options.env?.["XDG_STATE_HOME"] === undefined ? ["--no-audit"] : [];
-  const run = sluice(["serve", folder, "--port", "0", ...trail, ...args], {
-    ...options,
-    onStart: (started) => (child = started),
-  });
+  return startListening(["serve", folder, "--port", "0", ...trail, ...args], options);
+}
+
+/** Starts a command that prints the URL at which it listens. */
+export async function startListening(
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Served> {
+  let child: ChildProcess | undefined;
+  const run = sluice(args, { ...options, onStart: (started) => (child = started) });
   const [line] = (await Promise.race([
     once(child!.stdout!, "data"),
-    run.then(({ stderr }) => Promise.reject(new Error(`serve ended: ${stderr}`))),
+    run.then(({ stderr }) => Promise.reject(new Error(`it ended: ${stderr}`))),
   ])) as [Buffer];
   return {
     url: line.toString().trim(),
@@ -89,6 +94,12 @@ export async function freePort(): Promise<number> {
 
 /** This environment without what would change the output. */
 function plainEnv(): NodeJS.ProcessEnv {
-  const loud = new Set(["SLUICE_TOKEN", "FORCE_COLOR", "NO_COLOR", "NODE_OPTIONS"]);
+  const loud = new Set([
+    "SLUICE_TOKEN",
+    "SLUICE_SERVER_TOKEN",
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "NODE_OPTIONS",
+  ]);
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !loud.has(name)));
 }

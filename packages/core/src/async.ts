@@ -5,6 +5,12 @@ export { Notifier } from "./async/notifier.ts";
 export { onAbort } from "./async/on-abort.ts";
 export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
 export { nextTurn } from "./async/next-turn.ts";
+export {
+  createSessionTable,
+  type SessionBounds,
+  type SessionEntry,
+  type SessionTable,
+} from "./async/session-table.ts";
 export { sleep } from "./async/sleep.ts";
 export { ThroughputBudget } from "./async/throughput-budget.ts";
 export {

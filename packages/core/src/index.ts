@@ -9,6 +9,7 @@ export {
 export { httpError } from "./errors/http-error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
 export { ByteQueue } from "./bytes/byte-queue.ts";
+export { pullStream } from "./bytes/pull-stream.ts";
 
 export {
   formatContentRange,

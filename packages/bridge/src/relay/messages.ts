@@ -72,4 +72,8 @@ export const codes = {
   noConnection: -32_000,
   /** 2026-07-28: the revision of a request is not served. */
   unsupportedRevision: -32_022,
+  /** 2026-07-28: the client did not declare what the request needs. */
+  missingCapability: -32_021,
+  /** 2026-07-28: a header field is not what the body says. */
+  headerMismatch: -32_020,
 } as const;

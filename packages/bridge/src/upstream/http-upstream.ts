@@ -42,19 +42,27 @@ const reconnection = {
   maxRetries: 8,
 };
 
+let dispatcher: EnvHttpProxyAgent | undefined;
+
+/** One for the process: a bridge with many hosts keeps its connections from session to session. */
+function sharedDispatcher(): EnvHttpProxyAgent {
+  dispatcher ??= new EnvHttpProxyAgent({
+    connect: { timeout: connectMs },
+    headersTimeout: silenceMs,
+    bodyTimeout: silenceMs,
+  });
+  return dispatcher;
+}
+
+// its types are those of the package, not of the platform
+const plainFetch: FetchLike = (input, init) =>
+  undiciFetch(input, { ...(init as object), dispatcher: sharedDispatcher() });
+
 /** A server behind a URL. Plain http is for this machine; elsewhere it wants `https`. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { url, headers = {}, token, maxMessageBytes = defaultMaxMessageBytes } = options;
   if (url.protocol !== "https:" && url.protocol !== "http:")
     throw new SluiceError("invalid_argument", `bridge: ${url.protocol} is no URL of a server`);
-  const dispatcher = new EnvHttpProxyAgent({
-    connect: { timeout: connectMs },
-    headersTimeout: silenceMs,
-    bodyTimeout: silenceMs,
-  });
-  // its types are those of the package, not of the platform
-  const plainFetch: FetchLike = (input, init) =>
-    undiciFetch(input, { ...(init as object), dispatcher });
   const fetch = options.wrapFetch?.(plainFetch) ?? plainFetch;
   const signIn =
     options.signIn && token === undefined
@@ -106,7 +114,10 @@ class HttpTransport extends StreamableHTTPClientTransport {
     options: Parameters<StreamableHTTPClientTransport["send"]>[1] = {},
   ): Promise<void> {
     const headers = this.#paramHeaders.headersOf(message);
-    const sendOptions = headers ? { ...options, headers } : options;
+    // fields that the host sent itself are for the server to compare
+    const sendOptions = headers
+      ? { ...options, headers: { ...headers, ...options.headers } }
+      : options;
     await sendWithScope(() => super.send(message, sendOptions), this.#signIn);
   }
 }

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { formatExitCodes } from "../outcome/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
-import type { BridgeCommandOptions } from "./bridge-command.ts";
+import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
@@ -80,9 +80,21 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("bridge")
-    .description("stand between a host and a server as a stdio MCP server")
+    .description("stand between hosts and a server, as a stdio MCP server or over HTTP")
     .argument("<server...>", "URL of an MCP endpoint, or -- and the command of a stdio server")
-    .option("--header <line>", "header of every request, as 'Name: value'", collect)
+    .option("--http", "take hosts over HTTP, for the operator of the server")
+    .option("--host <address>", "with --http: address to listen on; default: 127.0.0.1")
+    .option(
+      "--port <number>",
+      "with --http: port to listen on; 0 takes a free one; default: 2532",
+      wholeNumber(0, 65_535),
+    )
+    .option(
+      "--public-url <url>",
+      "with --http: https address of the endpoint, where a proxy stands in front",
+    )
+    .option("--allow-anonymous", "with --http: let other machines in without a token")
+    .option("--header <line>", "header of every request to the server, as 'Name: value'", collect)
     .option("--no-browser", "do not sign in where the server asks for it")
     .option("--save-to <folder>", "let models save files and large results into this folder")
     .option("--send-from <folder>", "let models send files from this folder", collect)
@@ -95,10 +107,16 @@ export function createProgram(signal: AbortSignal): Command {
       collect,
     )
     .option("--yes-below <size>", "do not ask about files up to this size; default: 1G", parseSize)
-    .addOption(tokenOption("token to show to the server"))
+    .addOption(
+      new Option("--server-token <token>", "token to show to the server").env(
+        "SLUICE_SERVER_TOKEN",
+      ),
+    )
+    .addOption(tokenOption("the same; with --http: token that every request of a host must carry"))
     .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
       const { bridgeCommand } = await load(import("./bridge-command.ts"));
-      await bridgeCommand(server, runOptions(options));
+      const serverToken = readToken(options.serverToken);
+      await bridgeCommand(server, { ...runOptions(options), serverToken });
     });
 
   program

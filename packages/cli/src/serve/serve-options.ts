@@ -44,7 +44,7 @@ export const defaultPort = 2532;
 /** Throws for options that would open too much, or have no effect. */
 export function checkServeOptions(options: ServeOptions): void {
   if (options.stdio) ensureForStdio(options);
-  ensureGuarded(options);
+  ensureGuarded(options, { opened: "the folder", use: "read it" });
   ensureUsed(options);
 }
 
@@ -53,15 +53,18 @@ export function isPrivate({ host, publicUrl }: Pick<ServeOptions, "host" | "publ
   return isLoopbackHost(host) && (publicUrl === undefined || isLoopbackHost(hostIn(publicUrl)));
 }
 
-/** Opens a folder to other machines only where the options say so. */
-function ensureGuarded(options: ServeOptions): void {
+/** Throws where the options open something to other machines and do not say so. `opened`, `use`: words for it. */
+export function ensureGuarded(
+  options: Pick<ServeOptions, "host" | "publicUrl" | "token" | "allowAnonymous">,
+  { opened, use }: { readonly opened: string; readonly use: string },
+): void {
   const { host, publicUrl, token, allowAnonymous } = options;
   if (isPrivate(options)) return;
   if (token === undefined && !allowAnonymous)
     throw fault(
       "invalid_argument",
-      `${isLoopbackHost(host) ? publicUrl : host} would open the folder to other machines without authentication`,
-      "set SLUICE_TOKEN, or pass --allow-anonymous if every client may read it",
+      `${isLoopbackHost(host) ? publicUrl : host} would open ${opened} to other machines without authentication`,
+      `set SLUICE_TOKEN, or pass --allow-anonymous if every client may ${use}`,
     );
   if (publicUrl === undefined)
     throw fault(

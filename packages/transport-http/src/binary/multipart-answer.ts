@@ -1,6 +1,7 @@
 import {
   eventsIn,
   isEventStream,
+  pullStream,
   SluiceError,
   type RpcCall,
   type RpcEvent,
@@ -15,7 +16,6 @@ import {
 } from "@sluice/binary-transfer/transport";
 import { shieldHeaders, type Reply } from "@sluice/server/transport";
 import { toResponse } from "../endpoint/web-response.ts";
-import { pullStream } from "../events/pull-stream.ts";
 
 /** An exchange whose answer may have bytes beside it. */
 export interface Answering {

@@ -1,7 +1,6 @@
-import { isEventStream, SluiceError } from "@sluice/core";
+import { isEventStream, pullStream, SluiceError } from "@sluice/core";
 import { Notifier } from "@sluice/core/async";
 import type { ByteLease } from "@sluice/server/transport";
-import { pullStream } from "./pull-stream.ts";
 
 /** What a chunk that waits costs beside its bytes. */
 const chunkBytes = 256;

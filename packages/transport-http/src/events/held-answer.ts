@@ -1,7 +1,6 @@
-import { isEventStream } from "@sluice/core";
+import { isEventStream, pullStream } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
 import { hasEvents, markPaced } from "./bound-events.ts";
-import { pullStream } from "./pull-stream.ts";
 
 /** Longest wait for what an answer will be: some handlers take their time before they say anything. */
 const maxHoldMs = 10_000;

@@ -1,5 +1,5 @@
+import { pullStream } from "@sluice/core";
 import { Notifier } from "@sluice/core/async";
-import { pullStream } from "./pull-stream.ts";
 
 /** Where further messages come from. */
 export interface MessageSource {

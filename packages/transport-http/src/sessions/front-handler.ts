@@ -1,8 +1,8 @@
+import { createSessionTable } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
 import { continuationOf, missingNext } from "../endpoint/continuation.ts";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { entryFor, sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
-import { createSessionTable } from "./session-table.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { watchEnd } from "./watch-end.ts";
 import { withSluice, type WithSluiceOptions } from "../endpoint/with-sluice.ts";

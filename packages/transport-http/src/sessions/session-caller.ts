@@ -1,11 +1,11 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
+import type { SessionEntry, SessionTable } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
 import { notesOf, problemOf, tagOf } from "@sluice/server/transport";
 import { errorResponse } from "../endpoint/error-response.ts";
 import { headerReader } from "../endpoint/web-request.ts";
 import { toResponse } from "../endpoint/web-response.ts";
-import type { SessionEntry, SessionTable } from "./session-table.ts";
 
 /** The caller of a request: the holder of its sessions, and the owner of the share that they count in. */
 export type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;

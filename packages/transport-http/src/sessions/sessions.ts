@@ -7,6 +7,7 @@ import {
   type McpServer,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
+import { createSessionTable, type SessionBounds, type SessionEntry } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
 import { problem, problemOf } from "@sluice/server/transport";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
@@ -21,7 +22,6 @@ import {
   type SessionCaller,
 } from "./session-caller.ts";
 import { createSharedOpenings, encodeOpening } from "./session-openings.ts";
-import { createSessionTable, type SessionBounds, type SessionEntry } from "./session-table.ts";
 import { watchEnd } from "./watch-end.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";

@@ -1,6 +1,5 @@
-import { isEventStream } from "@sluice/core";
+import { isEventStream, pullStream } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { pullStream } from "../events/pull-stream.ts";
 
 /**
  * A response that calls `onEnd` once when its body was read, cancelled or broken; at once when it is no stream of events.

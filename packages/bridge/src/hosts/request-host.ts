@@ -1,0 +1,145 @@
+import type { JSONRPCMessage, JSONRPCRequest, Transport } from "@modelcontextprotocol/client";
+import { PerRequestHTTPServerTransport, SdkError } from "@modelcontextprotocol/server";
+import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
+import { codes, isAnswer, isCall, membersOf, refusal, type Members } from "../relay/messages.ts";
+import { defer, type Deferred } from "../relay/deferred.ts";
+import { refuseRequest } from "./http-refusal.ts";
+import { pacedEvents, type PacedEvents } from "./paced-events.ts";
+import { forHost, namesOf, renamed, type CallNames } from "./request-ids.ts";
+
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
+/** How a call ended: with a result, with an error, or because the host closed its request. */
+export type CallEnd = { readonly result: Members | undefined } | "left";
+
+/** The call that is under way. */
+interface ServedCall {
+  readonly names: CallNames;
+  readonly transport: PerRequestHTTPServerTransport;
+  readonly ended: Deferred<CallEnd>;
+  readonly paramHeaders: Readonly<Record<string, string>>;
+  events: PacedEvents | undefined;
+  /** Status of the answer, where it is not 200. */
+  status: number | undefined;
+  isAnswered: boolean;
+}
+
+/** Statuses of errors that are about the request itself (2026-07-28). */
+const statuses: ReadonlyMap<number, number> = new Map([
+  [codes.methodNotFound, 404],
+  [codes.unsupportedRevision, 400],
+  [codes.missingCapability, 400],
+  [codes.headerMismatch, 400],
+]);
+
+/**
+ * The host's end of a bridge for requests of 2026-07-28, one after the other: what the server says while one is under
+ * way belongs to it, and goes out in its answer.
+ */
+export class RequestHost implements Transport {
+  onmessage?: Transport["onmessage"];
+  onclose?: Transport["onclose"];
+  onerror?: Transport["onerror"];
+  #count = 0;
+  #call: ServedCall | undefined;
+  #isClosed = false;
+
+  /** Nothing comes through it any more. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  async start(): Promise<void> {}
+
+  /** Answers a request with what the server says. `ended` resolves when the next one may come. */
+  serve(
+    call: JSONRPCRequest,
+    request: Request,
+  ): { readonly response: Promise<Response>; readonly ended: Promise<CallEnd> } {
+    const names = namesOf(call, ++this.#count);
+    const classification = { era: "modern", revision: FIRST_MODERN_VERSION } as const;
+    const transport = new PerRequestHTTPServerTransport({ classification });
+    const served: ServedCall = {
+      names,
+      transport,
+      ended: defer<CallEnd>(),
+      paramHeaders: paramHeadersOf(request.headers),
+      events: undefined,
+      status: undefined,
+      isAnswered: false,
+    };
+    this.#call = served;
+    transport.onmessage = () => this.onmessage?.(renamed(call, names));
+    transport.onclose = () => this.#left(served);
+    return { response: this.#respond(served, call, request), ended: served.ended.promise };
+  }
+
+  async #respond(served: ServedCall, call: JSONRPCRequest, request: Request): Promise<Response> {
+    const { transport } = served;
+    try {
+      await transport.start();
+      const answer = await transport.handleMessage(call, { request });
+      const { status = answer.status } = served;
+      const response = new Response(answer.body, { status, headers: answer.headers });
+      served.events = pacedEvents(response, () => void transport.close());
+      return served.events.response;
+    } catch (error) {
+      this.#left(served);
+      if (!(error instanceof SdkError)) throw error;
+      return this.#isClosed
+        ? refuseRequest(502, codes.noConnection, "The connection to the server has ended")
+        : new Response(null, { status: 499 });
+    }
+  }
+
+  /** The stream of the call is closed: without an answer, to close it is to cancel. */
+  #left(served: ServedCall): void {
+    if (this.#call !== served) return;
+    this.#call = undefined;
+    if (served.isAnswered) return;
+    served.ended.resolve("left");
+    const params = { requestId: served.names.id };
+    this.onmessage?.({ jsonrpc: "2.0", method: "notifications/cancelled", params });
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const served = this.#call;
+    if (isCall(message)) {
+      // 2026-07-28 has no requests of the server
+      this.onmessage?.(refusal(message.id, codes.methodNotFound, "Method not found"));
+      return;
+    }
+    // what is late belongs to a call that is over
+    const known = served && forHost(message, served.names);
+    if (!known || served.isAnswered) return;
+    if (isAnswer(known)) this.#answer(served, known);
+    await served.transport.send(known, { relatedRequestId: served.names.hostId });
+    await served.events?.ready();
+  }
+
+  #answer(served: ServedCall, answer: JSONRPCMessage): void {
+    served.isAnswered = true;
+    const isError = "error" in answer;
+    if (isError) served.status = statuses.get(answer.error.code);
+    const result = "result" in answer ? membersOf(answer.result) : undefined;
+    served.ended.resolve({ result });
+  }
+
+  /** The fields in which the host repeats arguments of the call with this id: the server compares them. */
+  paramFieldsOf(message: JSONRPCMessage): Readonly<Record<string, string>> | undefined {
+    const served = this.#call;
+    if (!isCall(message) || message.id !== served?.names.id) return undefined;
+    return served.paramHeaders;
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#call?.transport.close();
+    this.onclose?.();
+  }
+}
+
+function paramHeadersOf(headers: Headers): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => name.startsWith("mcp-param-")));
+}

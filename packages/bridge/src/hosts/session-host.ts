@@ -1,0 +1,122 @@
+import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/client";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import { cancelledBy, isRequest, keyOf } from "@sluice/core";
+import { isAnswer } from "../relay/messages.ts";
+import { EarlyMessages } from "./early-messages.ts";
+import { pacedEvents, type PacedEvents } from "./paced-events.ts";
+import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";
+
+/* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
+
+/** A call in a session, and the answer to the POST that it came in. */
+interface SessionCall extends HostCall {
+  readonly method: string;
+  events: PacedEvents | undefined;
+  /** The host has closed the stream: nothing more can go out on it. */
+  isCut: boolean;
+}
+
+/** The host's end of a bridge for one session of 2025-11-25 or older. */
+export class SessionHost implements Transport {
+  onmessage?: Transport["onmessage"];
+  onclose?: Transport["onclose"];
+  onerror?: Transport["onerror"];
+  readonly #inner: WebStandardStreamableHTTPServerTransport;
+  readonly #calls = new Map<string, SessionCall>();
+  /** What the server said while no stream was open. */
+  readonly #early = new EarlyMessages();
+  /** The stream that the host opened by GET. */
+  #stream: PacedEvents | undefined;
+
+  constructor(id: string) {
+    this.#inner = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id });
+  }
+
+  async start(): Promise<void> {
+    this.#inner.onmessage = (message) => {
+      const cancelled = cancelledBy(message);
+      if (cancelled !== undefined) this.#cancel(cancelled);
+      this.onmessage?.(message);
+    };
+    this.#inner.onclose = () => this.onclose?.();
+    await this.#inner.start();
+  }
+
+  /** Answers a request of the session. `onEnd` is called once, when its answer is over. */
+  async handle(request: Request, body: unknown, onEnd: () => void): Promise<Response> {
+    const calls = this.#enter(body);
+    let response: Response;
+    try {
+      const given = body === undefined ? {} : { parsedBody: body };
+      response = await this.#inner.handleRequest(request, given);
+    } catch (error) {
+      onEnd();
+      throw error;
+    }
+    const isListening = request.method === "GET" && response.ok;
+    const events = pacedEvents(
+      response,
+      () => {
+        for (const call of calls) call.isCut = true;
+        // there is one at a time
+        if (isListening) this.#stream = undefined;
+        onEnd();
+      },
+      request.signal,
+    );
+    for (const call of calls) call.events = events;
+    if (isListening) this.#stream = events;
+    // what was refused here is no open call
+    if (!response.ok) for (const { id } of calls) this.#calls.delete(keyOf(id));
+    else if (isListening || calls.length > 0)
+      for (const message of this.#early.take()) void this.send(message).catch(() => {});
+    return events.response;
+  }
+
+  #enter(body: unknown): SessionCall[] {
+    const calls = (Array.isArray(body) ? (body as unknown[]) : [body])
+      .filter(isRequest)
+      .map(({ id, method, params }) => ({
+        id,
+        method,
+        progressToken: progressTokenOf(params),
+        events: undefined,
+        isCut: false,
+      }));
+    for (const call of calls) this.#calls.set(keyOf(call.id), call);
+    return calls;
+  }
+
+  /** A call that was cancelled gets no answer: its stream ends. */
+  #cancel(id: RequestId): void {
+    const key = keyOf(id);
+    const call = this.#calls.get(key);
+    if (!call) return;
+    this.#calls.delete(key);
+    const isAlone = ![...this.#calls.values()].some(({ events }) => events === call.events);
+    if (isAlone) this.#inner.closeSSEStream(id);
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    if (isAnswer(message)) return this.#answer(message);
+    const open = [...this.#calls.values()].filter(({ isCut }) => !isCut);
+    const call = relatedCall(message, open, this.#stream !== undefined);
+    if (!call && !this.#stream) return this.#early.push(message);
+    await this.#inner.send(message, call ? { relatedRequestId: call.id } : {});
+    await (call ? call.events : this.#stream)?.ready();
+  }
+
+  async #answer(message: JSONRPCMessage & { readonly id?: RequestId | undefined }): Promise<void> {
+    const key = keyOf(message.id);
+    const call = this.#calls.get(key);
+    this.#calls.delete(key);
+    await this.#inner.send(message);
+    // a session that the server refused is none
+    if ("error" in message && call?.method === "initialize") return this.close();
+    await call?.events?.ready();
+  }
+
+  close(): Promise<void> {
+    return this.#inner.close();
+  }
+}

@@ -1,0 +1,157 @@
+import type { JSONRPCMessage } from "@modelcontextprotocol/client";
+import { describe, expect, test } from "vitest";
+import { EarlyMessages } from "../src/hosts/early-messages.ts";
+import { pacedEvents } from "../src/hosts/paced-events.ts";
+import { relatedCall } from "../src/hosts/related-call.ts";
+import { forHost, namesOf, renamed } from "../src/hosts/request-ids.ts";
+
+const call = (id: string, progressToken?: unknown) => ({ id, progressToken });
+const notice = (method: string, params?: object) =>
+  ({ jsonrpc: "2.0", method, ...(params ? { params } : {}) }) as JSONRPCMessage;
+const progress = (progressToken: unknown) =>
+  notice("notifications/progress", { progressToken, progress: 1 });
+const question = { jsonrpc: "2.0", id: 1, method: "elicitation/create" } as JSONRPCMessage;
+const log = notice("notifications/message", { level: "info", data: "x" });
+const changed = notice("notifications/tools/list_changed");
+
+test.each([
+  [
+    "progress goes to the call with its token",
+    progress("t"),
+    [call("a", "t"), call("b")],
+    true,
+    "a",
+  ],
+  ["tokens 1 and '1' are two", progress(1), [call("a", "1"), call("b", 1)], true, "b"],
+  [
+    "progress of a call that is over goes to no other",
+    progress("old"),
+    [call("a")],
+    true,
+    undefined,
+  ],
+  ["the only call carries a question", question, [call("a")], true, "a"],
+  ["and a line of the log", log, [call("a")], true, "a"],
+  [
+    "several calls leave it to the stream of the session",
+    question,
+    [call("a"), call("b")],
+    true,
+    undefined,
+  ],
+  ["without that stream the newest call carries it", question, [call("a"), call("b")], false, "b"],
+  ["a change of the session goes out on its stream", changed, [call("a")], true, undefined],
+  ["without a stream, on the newest call", changed, [call("a"), call("b")], false, "b"],
+  ["without calls, on the stream", log, [], true, undefined],
+])("%s", (_rule, message, calls, hasStream, expected) => {
+  expect(relatedCall(message, calls, hasStream)?.id).toBe(expected);
+});
+
+test("messages that wait for a stream are bounded in number and bytes, and without progress", () => {
+  const waiting = new EarlyMessages();
+  waiting.push(progress("t"));
+  waiting.push(log);
+  waiting.push(notice("example/large", { text: "x".repeat(2 ** 20) }));
+  for (let count = 0; count < 200; count++) waiting.push(question);
+  expect(waiting.take()).toEqual([log, ...Array.from({ length: 99 }, () => question)]);
+  expect(waiting.take()).toEqual([]);
+});
+
+describe("names of a call", () => {
+  const request = {
+    jsonrpc: "2.0" as const,
+    id: "host",
+    method: "tools/call",
+    params: { name: "t", _meta: { progressToken: "token", other: 1 } },
+  };
+  const names = namesOf(request, 9);
+
+  test("are its own at the server, and those of the host in what comes back", () => {
+    expect(renamed(request, names)).toEqual({
+      ...request,
+      id: 9,
+      params: { name: "t", _meta: { progressToken: 9, other: 1 } },
+    });
+    expect(forHost({ jsonrpc: "2.0", id: 9, result: { a: 1 } }, names)).toEqual({
+      jsonrpc: "2.0",
+      id: "host",
+      result: { a: 1 },
+    });
+    expect(forHost(progress(9), names)).toEqual(progress("token"));
+    const key = "io.modelcontextprotocol/subscriptionId";
+    expect(forHost(notice("notifications/any", { _meta: { [key]: 9, b: 2 } }), names)).toEqual(
+      notice("notifications/any", { _meta: { [key]: "host", b: 2 } }),
+    );
+    expect(forHost(log, names)).toEqual(log);
+  });
+
+  test("keep out what belongs to an earlier call", () => {
+    expect(forHost({ jsonrpc: "2.0", id: 8, result: {} }, names)).toBeUndefined();
+    expect(forHost({ jsonrpc: "2.0", id: "host", result: {} }, names)).toBeUndefined();
+    expect(forHost(progress(8), names)).toBeUndefined();
+    expect(forHost(progress("token"), names)).toBeUndefined();
+  });
+
+  test("a call without a token keeps its params", () => {
+    const { params, ...rest } = request;
+    const plain = { ...rest, params: { name: params.name } };
+    expect(renamed(plain, namesOf(plain, 1)).params).toBe(plain.params);
+  });
+});
+
+describe("events that a host does not read", () => {
+  function events() {
+    let controller!: ReadableStreamDefaultController<Uint8Array>;
+    const body = new ReadableStream<Uint8Array>({ start: (given) => void (controller = given) });
+    const headers = { "content-type": "text/event-stream" };
+    let ended = 0;
+    const paced = pacedEvents(new Response(body, { headers }), () => ended++);
+    return { paced, controller, ends: () => ended };
+  }
+  const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 10));
+  const large = new Uint8Array(2 ** 20 + 1);
+
+  test("hold their writer back until they are taken", async () => {
+    const { paced, controller, ends } = events();
+    controller.enqueue(new Uint8Array(100));
+    await settled();
+    expect(paced.ready()).toBeUndefined();
+    controller.enqueue(large);
+    await settled();
+    let isReady = false;
+    const ready = paced.ready()!.then(() => (isReady = true));
+    const reader = paced.response.body!.getReader();
+    expect((await reader.read()).value).toHaveLength(100);
+    await settled();
+    expect(isReady).toBe(false);
+    expect((await reader.read()).value).toHaveLength(large.length);
+    await ready;
+    controller.close();
+    expect((await reader.read()).done).toBe(true);
+    expect(ends()).toBe(1);
+  });
+
+  test("hold nothing back after the host has gone", async () => {
+    const { paced, controller, ends } = events();
+    controller.enqueue(large);
+    await settled();
+    const ready = paced.ready();
+    await paced.response.body!.cancel();
+    await ready;
+    expect(paced.ready()).toBeUndefined();
+    expect(ends()).toBe(1);
+  });
+
+  test("a stream that broke is no stream that ended", async () => {
+    const { paced, controller } = events();
+    controller.error(new Error("broken"));
+    await expect(paced.response.text()).rejects.toThrow("broken");
+  });
+
+  test("a body without events is over at once", () => {
+    let ended = 0;
+    const response = Response.json({});
+    expect(pacedEvents(response, () => ended++).response).toBe(response);
+    expect(ended).toBe(1);
+  });
+});

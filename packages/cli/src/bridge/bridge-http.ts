@@ -1,0 +1,112 @@
+import { once } from "node:events";
+import type { RequestListener } from "node:http";
+import type { FileTools } from "@sluice/bridge";
+import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/bridge/hosts";
+import { definedMembers } from "@sluice/core";
+import { createRoutedHandler, createRouter } from "@sluice/transport-http/handlers";
+import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
+import { headersFrom } from "../commands/header-lines.ts";
+import { fault } from "../outcome/failure.ts";
+import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
+import { isLoopbackHost } from "../serve/loopback.ts";
+import { createRefusalLog, type RefusalLog } from "../serve/refusal-log.ts";
+import { defaultPort, ensureGuarded } from "../serve/serve-options.ts";
+import { createAuthenticate, tokenCheck } from "../serve/serve-token.ts";
+import { note, print } from "../terminal/print.ts";
+import { printable } from "../terminal/printable.ts";
+import type { BridgeCommandOptions } from "./bridge-options.ts";
+import { openBehind, type ServerBehind } from "./bridged-server.ts";
+
+/** With a connection each for a URL, with a process each for a program. */
+const mostSessions = { http: 1_000, process: 100 };
+/** Not every host opens another session when its own is over. */
+const idleMs = 86_400_000;
+const drainMs = 10_000;
+
+/** Takes hosts over HTTP, in front of a server, until `signal`. */
+export async function serveBridge(
+  server: ServerBehind,
+  options: BridgeCommandOptions,
+): Promise<void> {
+  const { host = "127.0.0.1", port = defaultPort, publicUrl, token, signal } = options;
+  const { allowAnonymous = false } = options;
+  ensureGuarded(
+    { host, publicUrl, token, allowAnonymous },
+    { opened: "the server behind", use: "call it" },
+  );
+  if (publicUrl !== undefined) ensureEndpoint(new URL(publicUrl));
+  const access = { headers: headersFrom(options.header ?? []), token: options.serverToken };
+  const listener = await listen(host, port);
+  const refusals = createRefusalLog(note);
+  let hosts: HttpHosts | undefined;
+  try {
+    const endpoint = publicUrl ?? endpointOf(host, portOf(listener));
+    hosts = createHttpHosts({
+      open: () => openSession(server, access),
+      // a token that was checked is that of all hosts
+      caller: () => "",
+      maxSessions: mostSessions[server.kind],
+      idleMs,
+      onNote: (line) => note(`sluice: ${printable(line)}`),
+    });
+    beginToServe(listener);
+    listener.on("request", requestsOf(hosts, { endpoint, token, refusals }));
+    await print(endpoint);
+    note(`Bridging to ${printable(server.name)}${token === undefined ? "" : ", token needed"}`);
+    if (server.kind === "process") note("  each session starts a process of its own");
+    note("Ctrl-C ends it.");
+    if (!signal.aborted) await once(signal, "abort");
+    note("Ending …");
+  } finally {
+    const { cut } = await drainServer(listener, { deadlineMs: drainMs });
+    if (cut > 0) note(`Cut off: ${cut} that took longer than ${drainMs / 1_000} s`);
+    await hosts?.close();
+    refusals.close();
+  }
+}
+
+/** A token never goes over plain http to another machine. */
+function ensureEndpoint({ protocol, hostname, search, hash }: URL): void {
+  const isSafe = protocol === "https:" || (protocol === "http:" && isLoopbackHost(hostname));
+  if (!isSafe || search !== "" || hash !== "")
+    throw fault(
+      "invalid_argument",
+      "--public-url must be an https address without query and fragment",
+      "pass the address of the TLS proxy in front",
+    );
+}
+
+/** What stands behind one session. `results` takes large ones out of its messages; without it they pass as they are. */
+function openSession(
+  server: ServerBehind,
+  access: Parameters<typeof openBehind>[1],
+  results?: FileTools,
+): OpenedServer {
+  const upstream = openBehind(server, access, results);
+  return {
+    upstream: results?.watch(upstream) ?? upstream,
+    hooks: results?.hooks,
+    close: () => results?.close(),
+  };
+}
+
+interface HostGate {
+  /** URL of the endpoint as hosts see it. */
+  readonly endpoint: string;
+  readonly token: string | undefined;
+  readonly refusals: RefusalLog;
+}
+
+/** `Host`, `Origin` and the token are checked before a message is read. */
+function requestsOf(hosts: HttpHosts, { endpoint, token, refusals }: HostGate): RequestListener {
+  const { hostname } = new URL(endpoint);
+  const router = createRouter(
+    { endpoint: { url: endpoint.replace(/\/$/, ""), isLoopback: isLoopbackHost(hostname) } },
+    {},
+  );
+  const routed = createRoutedHandler(router, (request, given) => hosts.fetch(request, given));
+  const { maxRequestBodySize } = hosts;
+  const authenticate =
+    token === undefined ? undefined : createAuthenticate(tokenCheck(token), refusals);
+  return toNodeHandler(routed, definedMembers({ authenticate, maxRequestBodySize }));
+}

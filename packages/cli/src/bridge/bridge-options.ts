@@ -1,0 +1,78 @@
+import { fault } from "../outcome/failure.ts";
+
+/** Options of `sluice bridge`. */
+export interface BridgeCommandOptions {
+  /** Headers of every request to the server: `Name: value`. */
+  readonly header?: readonly string[];
+  /** Bearer token: for the server; with `http` the one that every request of a host must carry. */
+  readonly token?: string | undefined;
+  /** Bearer token for the server. */
+  readonly serverToken?: string | undefined;
+  /** Sign in with a browser where the server asks for it. */
+  readonly browser: boolean;
+  /** Folder that files and large results are saved to. */
+  readonly saveTo?: string;
+  /** Folders that files are sent from. */
+  readonly sendFrom?: readonly string[];
+  /** Bytes of a string of an answer that the host gets itself. */
+  readonly inline?: number;
+  /** Put larger ones into files. */
+  readonly spool: boolean;
+  /** Bytes. */
+  readonly maxSave?: number;
+  /** Further origins that bytes may come from and go to. */
+  readonly trust?: readonly string[];
+  /** Bytes of a file up to which the user is not asked. */
+  readonly yesBelow?: number;
+  /** Take hosts over HTTP, not over stdin and stdout. */
+  readonly http?: boolean;
+  /** Address to listen on. Default: 127.0.0.1. */
+  readonly host?: string;
+  /** 0 takes a free one. Default: 2532. */
+  readonly port?: number;
+  /** URL of the endpoint as hosts see it, where a proxy stands in front. */
+  readonly publicUrl?: string | undefined;
+  /** Take hosts of other machines without a token. */
+  readonly allowAnonymous?: boolean;
+  /** Ends the bridge. */
+  readonly signal: AbortSignal;
+}
+
+/** Throws for options that would have no effect. */
+export function checkBridgeOptions(options: BridgeCommandOptions): void {
+  const { http, host, port, publicUrl, allowAnonymous, token, serverToken } = options;
+  const forHttp = {
+    "--host": host,
+    "--port": port,
+    "--public-url": publicUrl,
+    "--allow-anonymous": allowAnonymous,
+  };
+  const { saveTo, sendFrom, maxSave, trust, yesBelow, inline } = options;
+  const forFolders = {
+    "--save-to": saveTo,
+    "--send-from": sendFrom,
+    "--inline": inline,
+    "--no-spool": options.spool ? undefined : true,
+    "--max-save": maxSave,
+    "--trust": trust,
+    "--yes-below": yesBelow,
+  };
+  if (http) ensureAbsent(forFolders, "with --http", "hosts have no folder on this machine");
+  else ensureAbsent(forHttp, "without --http", "pass --http, too");
+  if (!http && token !== undefined && serverToken !== undefined)
+    throw fault(
+      "invalid_argument",
+      "--token and --server-token are one thing without --http",
+      "leave one of them out; SLUICE_TOKEN is --token",
+    );
+}
+
+function ensureAbsent(
+  given: Readonly<Record<string, unknown>>,
+  when: string,
+  advice: string,
+): void {
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined)
+      throw fault("invalid_argument", `${name} has no effect ${when}`, advice);
+}

@@ -1,0 +1,83 @@
+import { mkdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import {
+  bridgeStateFolder,
+  createStdioHost,
+  openFileTools,
+  runBridge,
+  type FileTools,
+} from "@sluice/bridge";
+import { headersFrom } from "../commands/header-lines.ts";
+import { ensureTrust } from "../server-calls/connect.ts";
+import { note } from "../terminal/print.ts";
+import { printable } from "../terminal/printable.ts";
+import type { BridgeCommandOptions } from "./bridge-options.ts";
+import { openBehind, type ServerBehind } from "./bridged-server.ts";
+
+/**
+ * Passes messages between the host at stdin and stdout and a server, until the host closes its input. With folders, the
+ * host has tools that move files between them and the server.
+ */
+export async function bridgeStdio(
+  server: ServerBehind,
+  options: BridgeCommandOptions,
+): Promise<void> {
+  ensureTrust(options.trust);
+  const { browser, token, serverToken, signal } = options;
+  const headers = headersFrom(options.header ?? []);
+  const tools = await toolsFor(server, options);
+  const signIn = { folder: bridgeStateFolder(), openBrowser: showPage, signal };
+  const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
+  const access = {
+    headers,
+    token: serverToken ?? token,
+    signIn: browser && !hasOwn ? signIn : undefined,
+  };
+  const upstream = openBehind(server, access, tools);
+  try {
+    await runBridge({
+      host: createStdioHost(),
+      upstream: tools?.watch(upstream) ?? upstream,
+      hooks: tools?.hooks,
+      signal,
+      onNote: (line) => note(`sluice: ${printable(line)}`),
+    });
+  } finally {
+    await tools?.close();
+  }
+}
+
+/** Without a folder there is nothing to move files to or from. */
+async function toolsFor(
+  server: ServerBehind,
+  options: BridgeCommandOptions,
+): Promise<FileTools | undefined> {
+  const { saveTo, sendFrom, inline, spool, maxSave, trust, yesBelow } = options;
+  if (saveTo === undefined && sendFrom === undefined) return undefined;
+  const folder = saveTo === undefined ? undefined : fromHome(saveTo);
+  if (folder !== undefined) await mkdir(folder, { recursive: true }).catch(() => {});
+  const { kind, name, url } = server;
+  return openFileTools({
+    server: { kind, name, url },
+    saveTo: folder,
+    sendFrom: sendFrom?.map(fromHome),
+    spool,
+    inlineBytes: inline,
+    maxSaveBytes: maxSave,
+    trustedOrigins: trust,
+    agreedBytes: yesBelow,
+  });
+}
+
+/** No shell has read a path in a host's configuration. */
+function fromHome(path: string): string {
+  return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
+}
+
+/** A browser may be elsewhere, or not open: the address is printed, too. */
+async function showPage(url: URL): Promise<void> {
+  note(`sluice: sign in at ${url.href}`);
+  const { default: open } = await import("open");
+  await open(url.href).catch(() => note("sluice: no browser opened: open that address yourself"));
+}

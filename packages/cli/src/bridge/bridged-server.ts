@@ -1,0 +1,49 @@
+import { basename } from "node:path";
+import {
+  createHttpUpstream,
+  createProcessUpstream,
+  type FileTools,
+  type HttpUpstreamOptions,
+  type Upstream,
+} from "@sluice/bridge";
+import { fault } from "../outcome/failure.ts";
+
+/** The server behind a bridge: a URL, or a program. */
+export type ServerBehind =
+  | { readonly kind: "http"; readonly name: string; readonly url: URL }
+  | {
+      readonly kind: "process";
+      readonly name: string;
+      readonly url: undefined;
+      readonly command: string;
+      readonly args: readonly string[];
+    };
+
+/** Reads what the command line names. */
+export function serverBehind([first, ...args]: readonly string[]): ServerBehind {
+  if (first === undefined)
+    throw fault("invalid_argument", "there is no server", "pass its URL, or -- and a command");
+  if (!/^https?:\/\//i.test(first))
+    return { kind: "process", name: basename(first), url: undefined, command: first, args };
+  if (args.length > 0)
+    throw fault("invalid_argument", `${args.length + 1} servers are given`, "pass one URL");
+  if (!URL.canParse(first))
+    throw fault("invalid_argument", "that is no URL", "pass the address of an MCP endpoint");
+  const url = new URL(first);
+  return { kind: "http", name: url.origin, url };
+}
+
+/** What stands around the messages of a server. */
+export type AroundMessages = Pick<FileTools, "wrapFetch" | "wrapOutput">;
+
+/** A connection to the server, or a process of its own. `access`: what a server behind a URL is shown. */
+export function openBehind(
+  server: ServerBehind,
+  access: Pick<HttpUpstreamOptions, "headers" | "token" | "signIn">,
+  around: AroundMessages | undefined,
+): Upstream {
+  if (server.kind === "http")
+    return createHttpUpstream({ ...access, url: server.url, wrapFetch: around?.wrapFetch });
+  const { command, args } = server;
+  return createProcessUpstream({ command, args, wrapOutput: around?.wrapOutput });
+}

@@ -1,0 +1,119 @@
+import { request } from "node:http";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { runHere } from "./run-here.ts";
+import { program, serve, startListening, type Served } from "./sluice.ts";
+
+// programs are started for real, and tests of other files take the processors meanwhile
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let folder = "";
+let behind: Served;
+let bridge: Served;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-bridge-"));
+  await writeFile(join(folder, "a.txt"), "one\n");
+  behind = await serve(folder, [], { env: { SLUICE_TOKEN: "of-the-server" } });
+  bridge = await startListening(["bridge", "--http", "--port", "0", behind.url], {
+    env: { SLUICE_TOKEN: "of-hosts", SLUICE_SERVER_TOKEN: "of-the-server" },
+  });
+});
+afterAll(async () => {
+  await bridge?.end();
+  await behind?.end();
+  await rm(folder, { recursive: true });
+});
+
+async function connect(url: string, mode: "legacy" | "auto", token?: string): Promise<Client> {
+  const client = new Client({ name: "host", version: "1" }, { versionNegotiation: { mode } });
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  await client.connect(
+    new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } }),
+  );
+  return client;
+}
+
+test.each(["legacy", "auto"] as const)(
+  "hosts show their own token, the bridge its own to the server (%s)",
+  async (mode) => {
+    const client = await connect(bridge.url, mode, "of-hosts");
+    const { resources } = await client.listResources();
+    expect(resources.map(({ name }) => name)).toEqual(["a.txt"]);
+    const { contents } = await client.readResource({ uri: resources[0]!.uri });
+    expect(contents).toMatchObject([{ text: "one\n" }]);
+    await client.close();
+  },
+);
+
+/** Status of a message that is sent with these header fields, which `fetch` would not all send. */
+async function statusWith(headers: Record<string, string>): Promise<number | undefined> {
+  const sent = request(bridge.url, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      ...headers,
+    },
+  });
+  sent.end(JSON.stringify({ jsonrpc: "2.0", method: "notifications/any" }));
+  const [response] = (await once(sent, "response")) as [{ statusCode?: number; resume(): void }];
+  response.resume();
+  return response.statusCode;
+}
+
+test("a wrong token, origin or host is refused before a message is read", async () => {
+  const authorization = "Bearer of-hosts";
+  // no session: the message was read
+  expect(await statusWith({ authorization })).toBe(400);
+  expect(await statusWith({})).toBe(401);
+  // the token of the server is none of the bridge
+  expect(await statusWith({ authorization: "Bearer of-the-server" })).toBe(401);
+  expect(await statusWith({ authorization, origin: "https://evil.example" })).toBe(403);
+  expect(await statusWith({ authorization, host: "evil.example" })).toBe(421);
+});
+
+test("in front of a command; a signal ends the bridge and its processes", async () => {
+  const command = [...program, "serve", folder, "--stdio", "--no-audit"];
+  const local = await startListening(["bridge", "--http", "--port", "0", "--", ...command]);
+  const legacy = await connect(local.url, "legacy");
+  const modern = await connect(local.url, "auto");
+  for (const client of [legacy, modern])
+    expect((await client.listResources()).resources).toHaveLength(1);
+  const { stderr } = await local.end();
+  expect(stderr).toContain("each session starts a process of its own");
+  // standard error closes with the last process that has it
+  expect(stderr.match(/Ending …/g)?.length).toBeGreaterThanOrEqual(1);
+  await Promise.all([legacy.close(), modern.close()]);
+});
+
+test("a server that is away is named to the host", async () => {
+  const local = await startListening(["bridge", "--http", "--port", "0", "http://127.0.0.1:9/mcp"]);
+  await expect(connect(local.url, "legacy")).rejects.toThrow(/cannot reach http:\/\/127.0.0.1:9/);
+  await local.end();
+});
+
+test.each([
+  [["--host", "0.0.0.0"], /0\.0\.0\.0 would open the server behind to other machines/],
+  [["--public-url", "https://h.example/mcp"], /would open the server behind to other machines/],
+  [["--host", "0.0.0.0", "--token", "t"], /need an https address/],
+  [["--public-url", "http://h.example/mcp", "--token", "t"], /must be an https address/],
+  [["--save-to", "x"], /--save-to has no effect with --http/],
+  [["--no-spool"], /--no-spool has no effect with --http/],
+])("sluice bridge --http %j is refused", async (args, words) => {
+  const { status, stderr } = await runHere(["bridge", "--http", ...args, behind.url]);
+  expect(stderr).toMatch(words);
+  expect(status).toBe(2);
+});
+
+test.each([
+  [["--port", "1"], /--port has no effect without --http/],
+  [["--token", "a", "--server-token", "b"], /are one thing without --http/],
+])("sluice bridge %j is refused", async (args, words) => {
+  const { status, stderr } = await runHere(["bridge", ...args, behind.url]);
+  expect(stderr).toMatch(words);
+  expect(status).toBe(2);
+});
