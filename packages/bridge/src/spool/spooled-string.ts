@@ -1,10 +1,13 @@
 import { randomBytes } from "node:crypto";
+import type { RpcId } from "@sluice/core";
 import type { StringCoding } from "./files/string-file.ts";
 
 /** One string of a message that went to a file. */
 export interface SpooledString {
   /** What stands for it in the message. */
   readonly id: string;
+  /** Id of the answer that it stood in. */
+  readonly answerId: RpcId;
   /** Absolute path of the file. */
   readonly path: string;
   /** Bytes of the file. */

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { ensureTrustedOrigins, withStreaming } from "@sluice/client";
-import { SluiceError, type FetchLike } from "@sluice/core";
+import { keyOf, SluiceError, type FetchLike } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
 import { createHostQuestions, QuestionInResult } from "../confine/consent.ts";
@@ -11,6 +11,7 @@ import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
 import { isCall, membersOf, type Answer, type Members } from "../relay/messages.ts";
 import { openSpoolFolder } from "../spool/files/spool-folder.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
+import { releaseSpooled } from "../spool/release-spooled.ts";
 import { rewriteSpooled } from "../spool/rewrite-spooled.ts";
 import { spooledFetch } from "../spool/spooled-fetch.ts";
 import { spooledLines } from "../spool/spooled-lines.ts";
@@ -106,7 +107,11 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
   if (sendFolders) tools.set("send_file", sendFolders.roots);
   const own = createOwnTools(calls, tools);
-  const awaited = createAwaitedCalls();
+  const awaited = createAwaitedCalls((id) => {
+    if (!spoolFolder) return false;
+    const key = keyOf(id);
+    return releaseSpooled(spooled, spoolFolder, ({ answerId }) => keyOf(answerId) === key) > 0;
+  });
   const limits: SpoolLimits | undefined = spoolFolder && {
     folder: spoolFolder,
     spooled,
@@ -198,7 +203,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
         answers && isCall(message) ? declareFiles(message) : message,
       ),
     hooks: {
-      start: (given) => void (relay = rewritingCalls(given, spooled)),
+      start: (given) => void (relay = rewritingCalls(given, spooled, spoolFolder)),
       request,
       answer,
       serverRequest,

@@ -33,6 +33,8 @@ export interface SpoolFolder {
   create(): Promise<SpoolPart>;
   /** Whole files, the oldest first. */
   list(): Promise<SpooledFile[]>;
+  /** Removes a whole file, whose bytes count no more. */
+  remove(file: Pick<SpooledFile, "path" | "bytes">): Promise<void>;
   /** Removes files that are too old, and what processes left that ended while they wrote. */
   clean(): Promise<void>;
   /** Removes files that are being written. Whole ones stay. */
@@ -105,6 +107,10 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
       return part;
     },
     list: filesNow,
+    async remove(file) {
+      usedBytes -= file.bytes;
+      await unlink(file.path).catch(() => {});
+    },
     clean,
     async close() {
       isClosed = true;
