@@ -36,6 +36,10 @@ export interface BridgeCommandOptions {
   readonly spool: boolean;
   /** Bytes. */
   readonly maxSave?: number;
+  /** Bytes of everything that bridges saved to the folder. */
+  readonly maxTotal?: number;
+  /** Days after which unchanged saved files are removed. */
+  readonly forgetSaved?: number;
   /** Further origins that bytes may come from and go to. */
   readonly trust?: readonly string[];
   /** Bytes of a file up to which the user is not asked. */
@@ -85,7 +89,8 @@ async function toolsFor(
   server: FileServer,
   options: BridgeCommandOptions,
 ): Promise<FileTools | undefined> {
-  const { saveTo, sendFrom, inline, spool, maxSave, trust, yesBelow } = options;
+  const { saveTo, sendFrom, inline, spool, maxSave, maxTotal, forgetSaved } = options;
+  const { trust, yesBelow } = options;
   if (saveTo === undefined && sendFrom === undefined) return undefined;
   const folder = saveTo === undefined ? undefined : fromHome(saveTo);
   if (folder !== undefined) await mkdir(folder, { recursive: true }).catch(() => {});
@@ -96,10 +101,15 @@ async function toolsFor(
     spool,
     inlineBytes: inline,
     maxSaveBytes: maxSave,
+    maxTotalBytes: maxTotal,
+    maxSavedAgeMs: forgetSaved === undefined ? undefined : forgetSaved * dayMs,
+    stateFolder: bridgeStateFolder(),
     trustedOrigins: trust,
     agreedBytes: yesBelow,
   });
 }
+
+const dayMs = 86_400_000;
 
 /** No shell has read a path in a host's configuration. */
 function fromHome(path: string): string {

@@ -89,6 +89,12 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--inline <size>", "longest text or blob that is no file; default: 64K", parseSize)
     .option("--no-spool", "leave large results as they are")
     .option("--max-save <size>", "largest file to save: 500M, 20G, …; default: 10G", parseSize)
+    .option("--max-total <size>", "most bytes of all files saved there; default: 100G", parseSize)
+    .option(
+      "--forget-saved <days>",
+      "remove saved files that nothing changed since, after so many days; default: never",
+      wholeNumber(1, 36_500),
+    )
     .option(
       "--trust <origin>",
       "origin that bytes may come from and go to besides the server's own",
