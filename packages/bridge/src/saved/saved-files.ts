@@ -7,7 +7,7 @@ import { holdFolder } from "@sluice/storage-fs";
 import type { NamedRecord, SaveRecord, SaveRecords } from "./save-records.ts";
 
 /** A saved file that is there. */
-export interface KeptSave extends NamedRecord {
+interface KeptSave extends NamedRecord {
   /** Absolute. */
   readonly path: string;
   /** Another program has written it since: it is the user's. */
