@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
-import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, inject, test } from "vitest";
-import { callTool, handWritten, makeFolders } from "./filing.ts";
+import { callTool, handWritten, makeFolders, stateIn } from "./filing.ts";
 
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const bytes = Buffer.alloc(3 * 2 ** 20, "0123456789abcdef and so on / ");
@@ -26,11 +26,10 @@ function server(isStalling: () => boolean): Promise<URL> {
 
 /** A host in front of the command, and the id of the command's process. */
 async function hostIn(save: string, url: URL, more: readonly string[] = []) {
-  const state = join(dirname(save), "state");
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [main, "bridge", url.href, "--save-to", save, ...more],
-    env: { ...getDefaultEnvironment(), XDG_STATE_HOME: state },
+    env: stateIn({ save }),
   });
   const client = new Client(
     { name: "host", version: "1" },
