@@ -29,7 +29,11 @@ async function server(): Promise<URL> {
       if (url === "/more") {
         response.write(bytes);
         setTimeout(() => response.end(bytes), 20);
-      } else response.writeHead(200, { "content-length": bytes.length, etag: '"1"' }).end(bytes);
+      } else {
+        // times of whole seconds can be set again
+        const headers = { "last-modified": "Mon, 02 Nov 2026 10:00:00 GMT", etag: '"1"' };
+        response.writeHead(200, { ...headers, "content-length": bytes.length }).end(bytes);
+      }
     },
   );
 }
