@@ -8,8 +8,9 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Client } from "@modelcontextprotocol/client";
+import { getDefaultEnvironment } from "@modelcontextprotocol/client/stdio";
 import {
   createHttpUpstream,
   createProcessUpstream,
@@ -24,6 +25,11 @@ export interface Folders {
   readonly save: string;
   readonly send: string;
   readonly outside: string;
+}
+
+/** Environment of a command that keeps its state beside the folders of a test. */
+export function stateIn({ save }: Pick<Folders, "save">): Record<string, string> {
+  return { ...getDefaultEnvironment(), XDG_STATE_HOME: join(dirname(save), "state") };
 }
 
 export function makeFolders(): Folders {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, inject, test } from "vitest";
-import { callTool, handWritten, makeFolders } from "./filing.ts";
+import { callTool, handWritten, makeFolders, stateIn } from "./filing.ts";
 
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const bytes = Buffer.alloc(24 * 2 ** 20, "0123456789abcdef and so on / ");
@@ -36,6 +36,7 @@ test("a save goes on where one ended that was killed", async () => {
   const command = {
     command: process.execPath,
     args: [main, "bridge", url.href, "--save-to", save],
+    env: stateIn({ save }),
   };
 
   const killed = new StdioClientTransport(command);

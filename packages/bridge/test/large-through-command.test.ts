@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, inject, test } from "vitest";
-import { makeFolders } from "./filing.ts";
+import { makeFolders, stateIn } from "./filing.ts";
 
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const mib = 2 ** 20;
@@ -53,7 +53,11 @@ const expected = whole.digest("hex");
 test(`a blob of ${Math.round((pieces * piece.length) / mib)} MiB: the host sees under 2 KiB, and the file is whole`, async () => {
   const { save } = makeFolders();
   const args = [main, "bridge", "--save-to", save, "--", process.execPath, "-e", source];
-  const transport = new StdioClientTransport({ command: process.execPath, args });
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args,
+    env: stateIn({ save }),
+  });
   const client = new Client({ name: "host", version: "1" });
   await client.connect(transport);
   await client.listTools();

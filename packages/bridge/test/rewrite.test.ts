@@ -128,15 +128,8 @@ test("the preview ends with a character, and is marked where more follows", asyn
 test("a message without long strings is the same object", () => {
   const message = { jsonrpc: "2.0", id: 1, result: { content: [] } } as JSONRPCMessage;
   expect(rewriteSpooled(message, new Map())).toBe(message);
-  const other = {
-    id: "a",
-    place: "/a",
-    name: "a",
-    bytes: 1,
-    sha256: "",
-    head: "",
-    coding: "text",
-  } as const;
+  const facts = { place: "/a", name: "a", bytes: 1, sha256: "", head: "", coding: "text" } as const;
+  const other = { id: "a", answerId: 1, ...facts };
   expect(rewriteSpooled(message, new Map([["a", other]]))).toBe(message);
 });
 

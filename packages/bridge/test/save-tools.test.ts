@@ -12,7 +12,15 @@ import { dirname, join } from "node:path";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { expect, inject, test } from "vitest";
-import { callTool, handWritten, hostOf, listening, makeFolders, type McpAnswer } from "./filing.ts";
+import {
+  callTool,
+  handWritten,
+  hostOf,
+  listening,
+  makeFolders,
+  stateIn,
+  type McpAnswer,
+} from "./filing.ts";
 import { blob, text } from "./large-server.ts";
 
 const serving = {
@@ -69,7 +77,7 @@ test("a host of SDK v1 over stdio saves through the command", async () => {
     ...serving.args,
   ];
   const client = new ClientV1({ name: "host", version: "1" });
-  await client.connect(new StdioV1({ command: process.execPath, args }));
+  await client.connect(new StdioV1({ command: process.execPath, args, env: stateIn({ save }) }));
   await client.listTools();
   const saved = await client.callTool({ name: "save_resource", arguments: { uri } });
   expect(saved.isError).toBeFalsy();

@@ -43,7 +43,7 @@ test("a Sluice server behind a process gives files by read and by its links, and
     { saveTo: save, sendFrom: [send] },
   );
   const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
-  expect(saved.facts).toMatchObject({ size: content.length, verified: "none" });
+  expect(saved.facts).toMatchObject({ size: content.length, verified: "length" });
   const { facts } = await callTool(client, "get_download_link", { uri: "files://local/big.bin" });
   const link = { uri: facts["download_url"], path: "linked.bin" };
   expect((await callTool(client, "save_resource", link)).facts).toMatchObject({

@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
@@ -11,12 +11,15 @@ import { program, serve, startListening, type Served } from "./sluice.ts";
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
+const large = Buffer.alloc(300_000, new Uint8Array([0xff, 0, 1, 2, 3, 4, 5]));
+
 let folder = "";
 let behind: Served;
 let bridge: Served;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "sluice-bridge-"));
   await writeFile(join(folder, "a.txt"), "one\n");
+  await writeFile(join(folder, "large.bin"), large);
   behind = await serve(folder, [], { env: { SLUICE_TOKEN: "of-the-server" } });
   bridge = await startListening(["bridge", "--http", "--port", "0", behind.url], {
     env: { SLUICE_TOKEN: "of-hosts", SLUICE_SERVER_TOKEN: "of-the-server" },
@@ -42,8 +45,9 @@ test.each(["legacy", "auto"] as const)(
   async (mode) => {
     const client = await connect(bridge.url, mode, "of-hosts");
     const { resources } = await client.listResources();
-    expect(resources.map(({ name }) => name)).toEqual(["a.txt"]);
-    const { contents } = await client.readResource({ uri: resources[0]!.uri });
+    expect(resources.map(({ name }) => name).toSorted()).toEqual(["a.txt", "large.bin"]);
+    const small = resources.find(({ name }) => name === "a.txt")!;
+    const { contents } = await client.readResource({ uri: small.uri });
     expect(contents).toMatchObject([{ text: "one\n" }]);
     await client.close();
   },
@@ -82,12 +86,57 @@ test("in front of a command; a signal ends the bridge and its processes", async 
   const legacy = await connect(local.url, "legacy");
   const modern = await connect(local.url, "auto");
   for (const client of [legacy, modern])
-    expect((await client.listResources()).resources).toHaveLength(1);
+    expect((await client.listResources()).resources).toHaveLength(2);
   const { stderr } = await local.end();
   expect(stderr).toContain("each session starts a process of its own");
   // standard error closes with the last process that has it
   expect(stderr.match(/Ending …/g)?.length).toBeGreaterThanOrEqual(1);
   await Promise.all([legacy.close(), modern.close()]);
+});
+
+/** What a host reads in place of a file of 300 KB. */
+async function readLarge(url: string, mode: "legacy" | "auto", token?: string): Promise<string> {
+  const client = await connect(url, mode, token);
+  const { resources } = await client.listResources();
+  const { uri } = resources.find(({ name }) => name === "large.bin")!;
+  const { contents } = await client.readResource({ uri });
+  await client.close();
+  return JSON.stringify(contents);
+}
+
+test.each(["legacy", "auto"] as const)(
+  "a large result leaves as a link, which needs no token and outlives the session (%s)",
+  async (mode) => {
+    const read = await readLarge(bridge.url, mode, "of-hosts");
+    expect(read.length).toBeLessThan(2_048);
+    const link = /http:\/\/127\.0\.0\.1:\d+\/mcp\/d\/[\w-]{32}/.exec(read)?.[0];
+    const answer = await fetch(link!);
+    expect(answer.status).toBe(200);
+    expect(Buffer.from(await answer.arrayBuffer()).equals(large)).toBe(true);
+    // a link that was made up is none
+    expect((await fetch(link!.replace(/.{32}$/, "x".repeat(32)))).status).toBe(404);
+  },
+);
+
+test("--no-spool leaves large results as they are, and --results-to holds them in a folder", async () => {
+  const env = { SLUICE_SERVER_TOKEN: "of-the-server" };
+  const plain = await startListening(
+    ["bridge", "--http", "--port", "0", "--no-spool", behind.url],
+    {
+      env,
+    },
+  );
+  expect(await readLarge(plain.url, "auto")).toContain(large.toString("base64"));
+  await plain.end();
+  const held = await mkdtemp(join(tmpdir(), "sluice-held-"));
+  const args = ["bridge", "--http", "--port", "0", "--results-to", held, behind.url];
+  const holding = await startListening(args, { env });
+  expect(await readLarge(holding.url, "legacy")).toMatch(/\/mcp\/d\//);
+  expect(await readdir(join(held, "held"))).toHaveLength(1);
+  await holding.end();
+  // what was held ends with its links
+  expect(await readdir(held)).toEqual([]);
+  await rm(held, { recursive: true });
 });
 
 test("a server that is away is named to the host", async () => {
@@ -102,7 +151,7 @@ test.each([
   [["--host", "0.0.0.0", "--token", "t"], /need an https address/],
   [["--public-url", "http://h.example/mcp", "--token", "t"], /must be an https address/],
   [["--save-to", "x"], /--save-to has no effect with --http/],
-  [["--no-spool"], /--no-spool has no effect with --http/],
+  [["--no-spool", "--max-held", "1G"], /--max-held has no effect with --no-spool/],
 ])("sluice bridge --http %j is refused", async (args, words) => {
   const { status, stderr } = await runHere(["bridge", "--http", ...args, behind.url]);
   expect(stderr).toMatch(words);

@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { cancelledBy } from "@sluice/core";
+import { cancelledBy, keyOf } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
 import { isAnswer, isCall } from "../relay/messages.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
@@ -12,9 +13,18 @@ export interface AwaitedCalls {
   watch(upstream: Upstream, change: (message: JSONRPCMessage) => JSONRPCMessage): Upstream;
 }
 
-/** Only an answer that is waited for may become files: a server cannot write by sending messages. */
-export function createAwaitedCalls(): AwaitedCalls {
+/**
+ * Only an answer that is waited for may become files: a server cannot write by sending messages. `release` frees what
+ * answers to an id became: their call was cancelled, or its stream ended and no message came of it. It gives true where
+ * there was something.
+ */
+export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCalls {
   const waiting = new Set<string>();
+
+  function forget(id: unknown): void {
+    waiting.delete(keyOf(id));
+    release(id);
+  }
 
   function watchTransport(
     transport: Transport,
@@ -22,17 +32,29 @@ export function createAwaitedCalls(): AwaitedCalls {
   ): Transport {
     const send = transport.send.bind(transport);
     const start = transport.start.bind(transport);
-    transport.send = (message, options) => {
-      if (isCall(message)) note(keyOf(message.id));
+    transport.send = (message, options = {}) => {
       const cancelled = cancelledBy(message);
-      if (cancelled !== undefined) waiting.delete(keyOf(cancelled));
-      return send(change(message), options);
+      if (cancelled !== undefined) forget(cancelled);
+      if (!isCall(message)) return send(change(message), options);
+      const { id } = message;
+      note(keyOf(id));
+      const { requestSignal, onRequestStreamEnd } = options;
+      onAbort(requestSignal, () => forget(id));
+      return send(change(message), {
+        ...options,
+        onRequestStreamEnd() {
+          // the SDK refused the message that the answer was
+          if (waiting.has(keyOf(id))) release(id);
+          onRequestStreamEnd?.();
+        },
+      });
     };
     transport.start = () => {
       const { onmessage } = transport;
       // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
       transport.onmessage = (message, extra) => {
-        if (isAnswer(message)) waiting.delete(keyOf(message.id));
+        // what came for a call that is over has markers of files that are gone
+        if (isAnswer(message) && !waiting.delete(keyOf(message.id)) && release(message.id)) return;
         onmessage?.(message, extra);
       };
       return start();
@@ -58,7 +80,3 @@ export function createAwaitedCalls(): AwaitedCalls {
 
 /** More than a bridge holds open. */
 const mostWaiting = 4_096;
-
-function keyOf(id: unknown): string {
-  return JSON.stringify(id) ?? "";
-}

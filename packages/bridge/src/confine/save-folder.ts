@@ -1,16 +1,18 @@
-import { lstat, mkdir, realpath } from "node:fs/promises";
+import { lstat, realpath, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { localFileName, SluiceError } from "@sluice/core";
-import { createFsBackend } from "@sluice/storage-fs";
+import { definedMembers, localFileName, SluiceError } from "@sluice/core";
+import { holdFolder, type HeldFolder } from "@sluice/storage-fs";
 import { diskFault } from "./disk-fault.ts";
 import { namesOf } from "./plain-path.ts";
 
 /** Where a file is to be saved. */
-interface SavePlace {
-  /** Absolute. */
+export interface SavePlace {
+  /** Absolute, for people. */
   readonly path: string;
   /** Relative to the folder, with `/`. */
   readonly key: string;
+  /** The same in the folder that is held open, for writing. */
+  readonly held: string;
 }
 
 /** The folder that a user named for saving. */
@@ -18,18 +20,15 @@ export interface SaveFolder {
   /** Absolute, without links. */
   readonly root: string;
   /**
-   * Place for a file, whose folders are made. `path` is relative; one that ends with `/` gets the file's own name.
-   * Rejects with `invalid_argument`, `already_exists`, or `untrusted` where a link is in the way.
+   * Has `write` make a new file. `path` is relative, and one that ends with `/` gets the file's own name; folders on the way
+   * are made, and held while it writes. Rejects with `invalid_argument`, `already_exists`, or `untrusted` where a link is in
+   * the way or another folder took the place meanwhile: no file is left then.
    */
-  place(path: string | undefined, ownName: string): Promise<SavePlace>;
-  /** Copies bytes to a new file there. It appears whole or not at all. */
-  write(place: SavePlace, source: AsyncIterable<Uint8Array>, options: WriteTerms): Promise<void>;
-}
-
-/** What a copy has to keep to. */
-interface WriteTerms {
-  readonly size: number;
-  readonly signal: AbortSignal;
+  save<T>(
+    path: string | undefined,
+    ownName: string,
+    write: (place: SavePlace) => Promise<T>,
+  ): Promise<T>;
 }
 
 /** Opens a folder for saving. Rejects with `not_found` when there is none. */
@@ -39,50 +38,84 @@ export async function openSaveFolder(folder: string): Promise<SaveFolder> {
   });
   if (!(await lstat(root)).isDirectory())
     throw new SluiceError("invalid_argument", "bridge: the place to save to is no folder");
-  const backend = createFsBackend({ root, writable: true });
   return {
     root,
-    async place(path, ownName) {
-      const own = localFileName(ownName);
-      const whole = path === undefined || path === "" ? own : path;
-      const names = namesOf(whole.endsWith("/") ? whole + own : whole);
-      await makeFolders(root, names.slice(0, -1));
-      const key = names.join("/");
-      const place = { path: join(root, ...names), key };
-      if (await lstat(place.path).catch(() => undefined)) throw taken(key);
-      return place;
-    },
-    async write({ key }, source, { size, signal }) {
+    async save(path, ownName, write) {
+      const names = placeNames(path, localFileName(ownName));
+      const folders = names.slice(0, -1);
+      const held = await holdFolder(root, folders, { make: true }).catch((error: unknown) => {
+        throw folderFault(error);
+      });
+      const place = {
+        path: join(root, ...names),
+        key: names.join("/"),
+        held: held.inside + (names.at(-1) as string),
+      };
       try {
-        await using writer = await backend.write!(key, { ifAbsent: true, size, signal });
-        for await (const chunk of source) await writer.write(chunk);
-        await writer.commit();
+        if (await lstat(place.held).catch(() => undefined)) throw taken(place.key);
+        return await writeHeld(held, place, write);
       } catch (error) {
-        if (SluiceError.is(error) && error.code === "precondition_failed") throw taken(key);
-        throw error;
+        throw withPath(error, held.inside, join(root, ...folders));
+      } finally {
+        await held.close();
       }
     },
   };
 }
 
-/** Makes each folder on the way. A link in its place is refused, wherever it leads. */
-async function makeFolders(root: string, names: readonly string[]): Promise<void> {
-  let path = root;
-  for (const name of names) {
-    path = join(path, name);
-    await mkdir(path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== "EEXIST") throw diskFault(error);
-    });
-    if (!(await lstat(path)).isDirectory())
-      throw new SluiceError("untrusted", `bridge: ${name} is no folder; pass another path`);
-  }
-  await ensureInPlace(path);
+function placeNames(path: string | undefined, own: string): readonly string[] {
+  const whole = path === undefined || path === "" ? own : path;
+  const names = namesOf(whole.endsWith("/") ? whole + own : whole);
+  if (names[0] !== "spooled") return names;
+  throw new SluiceError(
+    "invalid_argument",
+    "bridge: the folder spooled is for large results; pass another path",
+  );
 }
 
-/** Throws `untrusted` when a part of the way to `path` is a link. */
-async function ensureInPlace(path: string): Promise<void> {
-  if ((await realpath(path)) === path) return;
-  throw new SluiceError("untrusted", "bridge: a part of that path is a link; pass another path");
+async function writeHeld<T>(
+  held: HeldFolder,
+  place: SavePlace,
+  write: (place: SavePlace) => Promise<T>,
+): Promise<T> {
+  const startedMs = Date.now();
+  const written = await write(place);
+  if (await held.isInPlace()) return written;
+  // where a folder cannot be named by its descriptor, another one may have a file of this name
+  const info = await lstat(place.held).catch(() => undefined);
+  if (info?.isFile() && info.ctimeMs >= startedMs - clockMs)
+    await unlink(place.held).catch(() => {});
+  throw new SluiceError(
+    "untrusted",
+    "bridge: a folder of that path was replaced meanwhile; nothing was saved",
+  );
+}
+
+/** Clocks of file systems are that coarse. */
+const clockMs = 2_000;
+
+function folderFault(error: unknown): unknown {
+  if (SluiceError.is(error) && error.code === "permission_denied")
+    return new SluiceError(
+      "untrusted",
+      "bridge: a part of that path is a link; pass another path",
+      { cause: error },
+    );
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== "ENOTDIR") return diskFault(error);
+  return new SluiceError(
+    "untrusted",
+    "bridge: a part of that path is no folder; pass another path",
+  );
+}
+
+/** The same error, with the path that people know in place of the one that names a descriptor. */
+function withPath(error: unknown, inside: string, folder: string): unknown {
+  const held = inside.slice(0, -1);
+  if (!SluiceError.is(error) || held === folder || !error.message.includes(held)) return error;
+  const { code, message, retryAfterMs, size, origin } = error;
+  const options = definedMembers({ retryAfterMs, size, origin });
+  return new SluiceError(code, message.replaceAll(held, folder), { cause: error, ...options });
 }
 
 function taken(key: string): SluiceError {

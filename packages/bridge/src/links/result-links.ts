@@ -5,6 +5,7 @@ import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
 import { isCall, membersOf } from "../relay/messages.ts";
 import { findPlaces, mediaTypeOf } from "../spool/found-places.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
+import { releaseAnswer } from "../spool/release-spooled.ts";
 import { spooledFetch } from "../spool/spooled-fetch.ts";
 import { spooledLines } from "../spool/spooled-lines.ts";
 import type { SpooledString } from "../spool/spooled-string.ts";
@@ -69,7 +70,9 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
   const { hold, link, inlineBytes = 65_536, maxResultBytes = 2 ** 30 } = options;
   const { onError = (error) => console.error(error) } = options;
   const spooled = new Map<string, SpooledString>();
-  const awaited = createAwaitedCalls();
+  const awaited = createAwaitedCalls((id) =>
+    releaseAnswer(spooled, ({ place }) => hold.drop(place), id),
+  );
   const ended = new AbortController();
   const under = trackParts(hold);
   const limits: SpoolLimits = {

@@ -110,8 +110,10 @@ class Relay {
   #fromHost(message: JSONRPCMessage): void {
     if (this.#host.takeAnswer(message)) return;
     const cancelled = cancelledBy(message);
-    if (cancelled !== undefined)
+    if (cancelled !== undefined) {
       this.#asked.get(keyOf(cancelled))?.abort.abort(new Error("the host cancelled it"));
+      this.#asked.delete(keyOf(cancelled));
+    }
     if (this.#queue.length >= maxQueued) {
       if (isCall(message))
         this.#host.send(refusal(message.id, codes.noConnection, "Too many messages wait."));

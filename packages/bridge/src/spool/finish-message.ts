@@ -1,7 +1,7 @@
 import { isResponse, SluiceError, type LooseResponse, type RpcId } from "@sluice/core";
 import { findPlaces, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
 import { spoolName } from "./files/spool-name.ts";
-import type { SpooledStrings } from "./spooled-string.ts";
+import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
 import type { StringFacts, StringFile } from "./files/string-file.ts";
 
 /** A long string of a message: its file, and what is known of it since its end. */
@@ -84,7 +84,12 @@ async function publishAnswers(
       `bridge: spool: the answer has a "${refused.protocolMember}" of more than ${inlineBytes} bytes; raise that limit to get it`,
     );
   try {
-    for (const place of places) await publish(place, files.get(place.marker), spooled);
+    for (const { message, places: own } of parts.filter(({ isAnswer }) => isAnswer))
+      for (const place of own)
+        spooled.set(place.marker, {
+          answerId: (message as LooseResponse).id,
+          ...(await publish(place, files.get(place.marker))),
+        });
     return undefined;
   } catch (error) {
     for (const { marker } of places) spooled.delete(marker);
@@ -96,14 +101,13 @@ async function publishAnswers(
 async function publish(
   place: FoundPlace,
   found: FoundString | undefined,
-  spooled: SpooledStrings,
-): Promise<void> {
+): Promise<Omit<SpooledString, "answerId">> {
   const { marker, holder } = place;
   if (!found?.facts) throw new SluiceError("internal", "bridge: spool: a file was lost");
   const { coding, bytes, sha256, head } = found.facts;
   const name = spoolName({ name: nameHintOf(place), mediaType: mediaTypeOf(holder), coding });
   const published = await found.file.publish(name);
-  spooled.set(marker, { id: marker, place: published, name, bytes, sha256, head, coding });
+  return { id: marker, place: published, name, bytes, sha256, head, coding };
 }
 
 /** An error in place of an answer (JSON-RPC 2.0 §5.1). */

@@ -57,6 +57,8 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
   let isGivenUp = false;
   let failure: SluiceError | undefined;
   let droppedBytes = 0;
+  let unasked = 0;
+  let unaskedSince = -Infinity;
 
   function pass(bytes: Uint8Array): void {
     inline.push(bytes);
@@ -72,6 +74,9 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
       );
     const marker = createMarker();
     markers.add(marker);
+    // a message of that many never becomes an error in the place of an answer
+    if (markers.size > 16 * maxStrings)
+      throw failure ?? tooLarge(`more than ${maxStrings} long strings`);
     pass(Buffer.from(marker));
     await unlessGivenUp(async () => {
       if (markers.size > maxStrings) throw tooLarge(`more than ${maxStrings} long strings`);
@@ -151,9 +156,24 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
     const strings = { markers, files, failure };
     const rules = { spooled, inlineBytes, isAwaited };
     const { json, leftOut } = await finishMessage(parsed.value, strings, rules);
+    countUnasked(leftOut.length);
     if (json === undefined && leftOut.length === 0) return bytes;
     const settled = json === undefined ? text : framing.withData(text, json);
     return Buffer.from(leftOut.reduce((all, marker) => all.replace(marker, leftOutWords), settled));
+  }
+
+  /** A server that keeps on sending what no call asked for keeps this process busy: its stream ends. */
+  function countUnasked(strings: number): void {
+    if (performance.now() - unaskedSince > 60_000) {
+      unasked = 0;
+      unaskedSince = performance.now();
+    }
+    unasked += strings;
+    if (unasked > mostUnasked)
+      throw new SluiceError(
+        "protocol",
+        `bridge: spool: the server sent more than ${mostUnasked} long texts in a minute that no call asked for; tell its author`,
+      );
   }
 
   function reset(): void {
@@ -183,6 +203,8 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
 }
 
 const envelope: ReadonlySet<string> = new Set(["jsonrpc", "id", "method"]);
+/** Long texts of one stream that no call waits for, in a minute. */
+const mostUnasked = 1_000;
 const leftOutWords = "(a long text, left out: no call of the host asked for it)";
 
 function parse(text: string): { readonly value: unknown } | undefined {

@@ -1,10 +1,13 @@
 import { randomBytes } from "node:crypto";
+import type { RpcId } from "@sluice/core";
 import type { StringCoding } from "./files/string-file.ts";
 
 /** One string of a message that went elsewhere. */
 export interface SpooledString {
   /** What stands for it in the message. */
   readonly id: string;
+  /** Id of the answer that it stood in. */
+  readonly answerId: RpcId;
   /** Where it is: absolute path of the file, or URI of the held result. */
   readonly place: string;
   /** File name that was made for it. */

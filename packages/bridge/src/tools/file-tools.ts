@@ -10,8 +10,9 @@ import { openSendFolders, type SendableFile } from "../confine/send-folders.ts";
 import { createTransferDoctor, transferIn } from "../doctor/transfer-doctor.ts";
 import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
 import { isCall, membersOf, type Answer, type Members } from "../relay/messages.ts";
-import { openSpoolFolder } from "../spool/files/spool-folder.ts";
+import { openSaving } from "../saved/open-saving.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
+import { releaseAnswer } from "../spool/release-spooled.ts";
 import { rewriteSpooled } from "../spool/rewrite-spooled.ts";
 import { spooledFetch } from "../spool/spooled-fetch.ts";
 import { spooledLines } from "../spool/spooled-lines.ts";
@@ -22,10 +23,10 @@ import { asksForFiles, createFileAnswers, type FileAnswers } from "./asked/file-
 import { createGiving } from "./asked/giving.ts";
 import { createPathQuestions } from "./asked/path-questions.ts";
 import { createOwnTools } from "./own-names.ts";
-import type { SavedResource, SaveSettings } from "./save-call.ts";
+import type { SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
 import { rewritingCalls } from "./rewriting-calls.ts";
-import { listResult, mostListed, savedResult } from "./saved-list.ts";
+import { listResult, savedResult } from "../saved/saved-list.ts";
 import { sendForHost, textOf, type SendSettings } from "./send-file.ts";
 import { toolCallOf, toolFault, toolResult, type ToolCall } from "./tool-answer.ts";
 import type { FileServer, ToolContext } from "./tool-context.ts";
@@ -42,8 +43,19 @@ export interface FileToolsOptions {
   readonly inlineBytes?: number | undefined;
   /** Puts longer strings into files of the folder. Default: true. */
   readonly spool?: boolean | undefined;
-  /** Largest file to save, and most bytes of all spooled ones. Default: 10 GiB. */
+  /** Largest file to save or to spool. Default: 10 GiB. */
   readonly maxSaveBytes?: number | undefined;
+  /** Most bytes of all saved and spooled files together. Default: 100 GiB. */
+  readonly maxTotalBytes?: number | undefined;
+  /**
+   * Where it is remembered what was saved, so that other bridges and later ones count, list and clean it: such as
+   * `bridgeStateFolder()`. Default: this process alone knows.
+   */
+  readonly stateFolder?: string | undefined;
+  /**
+   * How long saved files are kept that no program has changed since, in milliseconds. Default: they are never removed.
+   */
+  readonly maxSavedAgeMs?: number | undefined;
   /** How long spooled files are kept, in milliseconds. Default: 7 days. */
   readonly maxAgeMs?: number | undefined;
   /** Origins beside the server's own that bytes may come from or go to. Default: none. */
@@ -76,15 +88,13 @@ export interface FileTools {
  */
 export async function openFileTools(options: FileToolsOptions): Promise<FileTools> {
   const { saveTo, sendFrom = [], trustedOrigins = [], server } = options;
-  const { inlineBytes = 65_536, spool = true, maxSaveBytes = 10 * 2 ** 30 } = options;
+  const { inlineBytes = 65_536, maxSaveBytes = 10 * 2 ** 30 } = options;
   ensureTrustedOrigins(trustedOrigins);
   const spooled = new Map<string, SpooledString>();
   const folder = saveTo === undefined ? undefined : await openSaveFolder(saveTo);
   const maxAgeMs = options.maxAgeMs ?? 7 * 24 * 3_600_000;
-  const spoolFolder =
-    folder && spool
-      ? await openSpoolFolder({ folder: folder.root, maxBytes: maxSaveBytes, maxAgeMs })
-      : undefined;
+  const opened = folder && (await openSaving(folder.root, maxAgeMs, options));
+  const { spoolFolder } = opened ?? {};
   const sendFolders = sendFrom.length === 0 ? undefined : await openSendFolders(sendFrom);
   let relay: BridgeCalls | undefined;
   let streams = false;
@@ -106,12 +116,13 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   const giving = createGiving();
   // a process has no network in front
   const doctor = server.url && createTransferDoctor(server.url, { trustedOrigins });
-  const saves: SavedResource[] = [];
   const tools = new Map<ToolName, readonly string[]>();
   if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
   if (sendFolders) tools.set("send_file", sendFolders.roots);
   const own = createOwnTools(calls, tools);
-  const awaited = createAwaitedCalls();
+  const remove = async ({ place, bytes }: SpooledString): Promise<void> =>
+    spoolFolder?.remove({ path: place, bytes });
+  const awaited = createAwaitedCalls((id) => releaseAnswer(spooled, remove, id));
   const limits: SpoolLimits | undefined = spoolFolder && {
     target: spoolFolder,
     spooled,
@@ -120,22 +131,18 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     isAwaited: (id) => awaited.has(id),
     hasReader: () => awaited.hasAny(),
   };
-  const saveSettings: SaveSettings | undefined = folder && {
-    folder,
-    spooled,
-    maxBytes: maxSaveBytes,
-  };
+  const saveSettings: SaveSettings | undefined = folder &&
+    opened && { folder, spooled, maxBytes: maxSaveBytes, ...opened };
   const sendSettings: SendSettings | undefined = sendFolders &&
     answers && { folders: sendFolders, answers, whileGiving: giving.whileGiving };
 
   async function run(tool: ToolName, call: ToolCall): Promise<Members> {
     if (tool === "save_resource" && saveSettings) {
-      const saved = await saveForHost(call, context, saveSettings);
-      saves.push(saved);
-      if (saves.length > mostListed) saves.shift();
-      return savedResult(saved);
+      await saveSettings.saved.clean();
+      return savedResult(await saveForHost(call, context, saveSettings));
     }
-    if (tool === "list_saved") return listResult(saves, spoolFolder);
+    if (tool === "list_saved" && saveSettings)
+      return listResult(call.args, saveSettings.saved, spoolFolder);
     if (!sendSettings)
       throw new SluiceError("unsupported", "bridge: no folder to send from is named");
     const { result, ...sent } = await sendForHost(call, context, sendSettings);
@@ -210,7 +217,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
         answers && isCall(message) ? declareFiles(message) : message,
       ),
     hooks: {
-      start: (given) => void (relay = rewritingCalls(given, spooled)),
+      start: (given) => void (relay = rewritingCalls(given, spooled, remove)),
       request,
       answer,
       serverRequest,

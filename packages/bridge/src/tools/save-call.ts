@@ -1,4 +1,7 @@
-import type { SaveFolder } from "../confine/save-folder.ts";
+import { lstat } from "node:fs/promises";
+import type { SaveFolder, SavePlace } from "../confine/save-folder.ts";
+import type { SavedFiles } from "../saved/saved-files.ts";
+import type { SpoolFolder } from "../spool/files/spool-folder.ts";
 import type { SpooledStrings } from "../spool/spooled-string.ts";
 import type { ToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
@@ -21,6 +24,9 @@ export interface SaveSettings {
   readonly maxBytes: number;
   /** Strings of answers that went to files. */
   readonly spooled: SpooledStrings;
+  /** Where those files are. */
+  readonly spoolFolder: SpoolFolder | undefined;
+  readonly saved: SavedFiles;
 }
 
 /** One save that a host called for. */
@@ -40,4 +46,28 @@ export function agreedBytes({ agreedBytes: said = askAboveBytes }: ToolContext):
 /** Asks the user about a save. */
 export function agree(message: string, { call, context }: Save): Promise<boolean> {
   return context.questions.agree(call.request, message, { signal: call.signal, advice: yesAdvice });
+}
+
+/** Writes a file of `size` bytes, where that is known: in its place, within the room that there is, and remembered. */
+export async function writeSaved(
+  { uri, path, settings }: Save,
+  { name, size }: { readonly name: string; readonly size: number | undefined },
+  write: (place: SavePlace) => Promise<Omit<SavedResource, "path">>,
+): Promise<SavedResource> {
+  const { folder, saved } = settings;
+  const release = await saved.reserve(size ?? 0);
+  try {
+    const { key, modifiedMs, facts } = await folder.save(path, name, async (place) => {
+      const written = { ...(await write(place)), path: place.path };
+      const { mtimeMs } = await lstat(place.held);
+      return { key: place.key, modifiedMs: mtimeMs, facts: written };
+    });
+    const { size: bytes, sha256 } = facts;
+    const record = { key, size: bytes, sha256, uri, savedMs: Date.now(), modifiedMs };
+    // without a record it is a file like any other of the user
+    await saved.note(record).catch(() => {});
+    return facts;
+  } finally {
+    await release();
+  }
 }

@@ -1,5 +1,6 @@
-import { createReadStream } from "node:fs";
-import { rm } from "node:fs/promises";
+import { rename } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { randomPartName, saveBytes, saveFile } from "@sluice/client";
 import {
   createSha256,
   decodeBase64,
@@ -9,59 +10,133 @@ import {
 } from "@sluice/core";
 import { membersOf, type Members } from "../relay/messages.ts";
 import { findPlaces } from "../spool/found-places.ts";
-import type { SpooledStrings } from "../spool/spooled-string.ts";
-import { agree, agreedBytes, type Save, type SavedResource } from "./save-call.ts";
+import type { SpooledString } from "../spool/spooled-string.ts";
+import { declaredFacts, type DeclaredFacts } from "./declared-facts.ts";
+import {
+  agree,
+  agreedBytes,
+  writeSaved,
+  type Save,
+  type SavedResource,
+  type SaveSettings,
+} from "./save-call.ts";
 import { callServer } from "./server-client.ts";
+
+/** Bytes of a resource that came in one message: in memory, or in a file that the spool wrote. */
+interface ReadBytes {
+  readonly size: number;
+  readonly sha256: string;
+  /** Writes them to a new file. */
+  readonly writeTo: (path: string, name: string) => Promise<unknown>;
+}
 
 /** The way of servers without streaming: one message, whose content the spool has written to a file. */
 export async function saveContent(save: Save): Promise<SavedResource> {
   const { uri, call, context, settings } = save;
   const { signal } = call;
   const result = await callServer(context.calls(), "resources/read", { uri }, signal);
-  const markers = markersIn(result, settings.spooled);
+  const files = await claimFiles(result, settings);
   try {
-    return await saveRead(result, save);
+    return await saveRead(result, files, save);
   } finally {
-    for (const marker of markers) await dropFile(marker, settings.spooled);
+    for (const { place, bytes } of files.values())
+      await settings.spoolFolder?.remove({ path: place, bytes });
   }
 }
 
-async function saveRead(result: Members, save: Save): Promise<SavedResource> {
-  const { uri, path, call, context, settings } = save;
+async function saveRead(
+  result: Members,
+  files: ReadonlyMap<string, SpooledString>,
+  save: Save,
+): Promise<SavedResource> {
+  const { uri, call, context, settings } = save;
   const content = onlyContent(result, uri);
-  const { blob, text } = content;
-  const given = blob ?? text;
-  if (typeof given !== "string") throw malformed(uri);
-  const file = settings.spooled.get(given);
-  if (file && typeof blob === "string" && file.coding !== "base64") throw malformed(uri);
-  const bytes = file ? undefined : bytesOf(blob, given, uri);
-  const size = file?.bytes ?? (bytes as Uint8Array).length;
+  const { size, sha256, writeTo } = readBytes(content, files, uri);
   if (size > settings.maxBytes)
     throw new SluiceError(
       "too_large",
       `bridge: it has ${size} bytes, more than ${settings.maxBytes}`,
     );
+  const verified = verifiedBy(
+    await declaredFacts(context.calls(), uri, content, call.signal),
+    { size, sha256 },
+    uri,
+  );
   if (
     size > agreedBytes(context) &&
     !(await agree(`Save 1 file, ${size} bytes, from ${context.server.name}?`, save))
   )
     throw new SluiceError("permission_denied", "bridge: the user declined; nothing was saved");
-  const place = await settings.folder.place(path, fileNameFromUri(uri) ?? "");
-  const source = file ? createReadStream(file.place) : once(bytes as Uint8Array);
-  await settings.folder.write(place, source, { size, signal: call.signal });
-  const sha256 = file?.sha256 ?? hashOf(bytes as Uint8Array);
-  return { path: place.path, size, sha256, verified: "none", resumedBytes: 0 };
+  const name = fileNameFromUri(uri) ?? "";
+  return writeSaved(save, { name, size }, async (place) => {
+    call.signal.throwIfAborted();
+    await writeTo(place.held, name);
+    return { size, sha256, verified, resumedBytes: 0 };
+  });
 }
 
-/** What stands in a result for strings that went to files. */
-function markersIn(result: Members, spooled: SpooledStrings): string[] {
-  return findPlaces(result, new Set(spooled.keys())).map(({ marker }) => marker);
+/**
+ * Takes the files that a result names out of the spool. Under their new names they are removed by the next bridge when this
+ * one is killed.
+ */
+async function claimFiles(
+  result: Members,
+  { spooled }: SaveSettings,
+): Promise<ReadonlyMap<string, SpooledString>> {
+  const claimed = new Map<string, SpooledString>();
+  for (const { marker } of findPlaces(result, new Set(spooled.keys()))) {
+    const file = spooled.get(marker);
+    if (!file) continue;
+    const place = join(dirname(file.place), randomPartName());
+    await rename(file.place, place);
+    spooled.delete(marker);
+    claimed.set(marker, { ...file, place });
+  }
+  return claimed;
 }
 
-async function dropFile(marker: string, spooled: SpooledStrings): Promise<void> {
-  const file = spooled.get(marker);
-  spooled.delete(marker);
-  if (file) await rm(file.place, { force: true });
+function readBytes(
+  { blob, text }: Members,
+  files: ReadonlyMap<string, SpooledString>,
+  uri: string,
+): ReadBytes {
+  const given = blob ?? text;
+  if (typeof given !== "string") throw malformed(uri);
+  const file = files.get(given);
+  if (file) {
+    if (typeof blob === "string" && file.coding !== "base64") throw malformed(uri);
+    const { bytes: size, sha256, place: from } = file;
+    return { size, sha256, writeTo: (path, name) => saveFile(from, path, { name }) };
+  }
+  const bytes = bytesOf(blob, given, uri);
+  const hash = createSha256();
+  hash.update(bytes);
+  return {
+    size: bytes.length,
+    sha256: hash.digest(),
+    writeTo: (path, name) => saveBytes(bytes, path, { name }),
+  };
+}
+
+/** Throws `corrupt` where the bytes are not those that the server declares. */
+function verifiedBy(
+  declared: DeclaredFacts,
+  found: Pick<ReadBytes, "size" | "sha256">,
+  uri: string,
+): SavedResource["verified"] {
+  const { size, sha256 } = declared;
+  if (size !== undefined && size !== found.size)
+    throw new SluiceError(
+      "corrupt",
+      `bridge: ${JSON.stringify(uri)} came with ${found.size} bytes, and the server says that it has ${size}`,
+    );
+  if (sha256 !== undefined && sha256 !== found.sha256)
+    throw new SluiceError(
+      "corrupt",
+      `bridge: ${JSON.stringify(uri)} came with another SHA-256 than the server names`,
+    );
+  if (sha256 !== undefined) return "digest";
+  return size === undefined ? "none" : "length";
 }
 
 function onlyContent({ contents }: Members, uri: string): Members {
@@ -85,14 +160,4 @@ function bytesOf(blob: unknown, text: string, uri: string): Uint8Array {
 
 function malformed(uri: string): SluiceError {
   return new SluiceError("protocol", `bridge: the server sends ${JSON.stringify(uri)} malformed`);
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes;
-}
-
-function hashOf(bytes: Uint8Array): string {
-  const hash = createSha256();
-  hash.update(bytes);
-  return hash.digest();
 }

@@ -7,11 +7,13 @@ import {
   type StreamOptions,
 } from "@sluice/client";
 import { definedMembers, SluiceError } from "@sluice/core";
+import type { SavePlace } from "../confine/save-folder.ts";
 import {
   agree,
   agreedBytes,
   type Save,
   type SavedResource,
+  writeSaved,
   type SaveSettings,
 } from "./save-call.ts";
 import { saveContent } from "./save-content.ts";
@@ -32,37 +34,48 @@ export async function saveForHost(
   const path = optionalText(call.args, "path");
   const save: Save = { uri, path, call, context, settings };
   const isLink = /^https?:\/\//i.test(uri);
+  const terms: StreamTerms = {};
   let refusal: SluiceError | undefined;
   if (!isLink || context.streams()) {
     const client = createServerClient(context.calls(), context.server.kind);
-    const stream = await streamResource(client, uri, optionsOf(save)).catch((error: unknown) => {
-      if (!isStreamless(error, context)) throw error;
-    });
-    if (stream) return saveStream(stream, save);
+    const stream = await streamResource(client, uri, optionsOf(save, terms)).catch(
+      (error: unknown) => {
+        if (!isStreamless(error, context)) throw error;
+      },
+    );
+    if (stream) return saveStream(stream, save, terms);
   }
   if (isLink) {
     const endpoint = context.server.url ?? context.loopback.endpointFor(uri);
     const stream = await streamLink(uri, {
-      ...optionsOf(save),
+      ...optionsOf(save, terms),
       ...definedMembers({ endpoint }),
     }).catch((error: unknown) => {
       if (!SluiceError.is(error) || error.code !== "untrusted") throw error;
       refusal = error;
     });
-    if (stream) return saveStream(stream, save);
+    if (stream) return saveStream(stream, save, terms);
   }
   return saveContent(save).catch((error: unknown) => {
     throw refusal ?? error;
   });
 }
 
-function optionsOf(save: Save): StreamOptions {
+/** What is known of a stream once it is to be written. */
+interface StreamTerms {
+  place?: SavePlace;
+  /** Bytes that may still be saved, for one whose size is not known. */
+  room?: number;
+}
+
+function optionsOf(save: Save, terms: StreamTerms): StreamOptions {
   const { call, context, settings } = save;
   const tooMuch = new AbortController();
   const consent: Consent = (scale) => {
     // one of unknown size may have as much as was agreed to before
     if (scale.unknownSizes > 0 || scale.bytes <= agreedBytes(context)) return true;
-    return agree(`Save ${formatScale(scale)}?`, save);
+    const { path: to } = terms.place ?? {};
+    return agree(`Save ${formatScale({ ...scale, ...definedMembers({ to }) })}?`, save);
   };
   return {
     signal: AbortSignal.any([call.signal, tooMuch.signal]),
@@ -73,14 +86,29 @@ function optionsOf(save: Save): StreamOptions {
       call.progress(receivedBytes, totalBytes);
       if (totalBytes === undefined && receivedBytes > agreedBytes(context))
         tooMuch.abort(unboundedFault(agreedBytes(context)));
+      if (totalBytes === undefined && receivedBytes > (terms.room ?? Infinity))
+        tooMuch.abort(
+          new SluiceError(
+            "no_space",
+            "bridge: the files from servers in this folder have no room for more; ask the user to delete some, or to raise --max-total",
+          ),
+        );
     },
   };
 }
 
-async function saveStream(stream: SavableStream, { path, settings }: Save): Promise<SavedResource> {
+async function saveStream(
+  stream: SavableStream,
+  save: Save,
+  terms: StreamTerms,
+): Promise<SavedResource> {
   try {
-    const place = await settings.folder.place(path, stream.name);
-    return await stream.saveTo(place.path, { resume: true });
+    const { name, size } = stream;
+    terms.room = await save.settings.saved.room();
+    return await writeSaved(save, { name, size }, (place) => {
+      terms.place = place;
+      return stream.saveTo(place.held, { resume: true });
+    });
   } catch (error) {
     await stream.body.cancel(error).catch(() => {});
     throw error;

@@ -37,8 +37,14 @@ export function toolShape(name: ToolName, folders: readonly string[]): Members {
   if (name === "list_saved")
     return {
       title: "List saved files",
-      description: `Lists files that were saved below ${below}, and large results that were put there.`,
-      inputSchema: { type: "object", properties: {} },
+      description: `Lists files that were saved below ${below}, and large results that were put there, the newest first.`,
+      inputSchema: {
+        type: "object",
+        properties: {
+          limit: { type: "integer", minimum: 1, maximum: 1_000, description: "Default: 100" },
+          cursor: { ...text, description: "next_cursor of the page before" },
+        },
+      },
       outputSchema: {
         type: "object",
         properties: {
@@ -46,10 +52,18 @@ export function toolShape(name: ToolName, folders: readonly string[]): Members {
             type: "array",
             items: {
               type: "object",
-              properties: { path: text, size: count, kind: { enum: ["saved", "result"] } },
-              required: ["path", "size", "kind"],
+              properties: {
+                path: text,
+                size: count,
+                kind: { enum: ["saved", "result"] },
+                at: { ...text, description: "When it was written" },
+                uri: text,
+                changed: { type: "boolean" },
+              },
+              required: ["path", "size", "kind", "at"],
             },
           },
+          next_cursor: text,
         },
         required: ["files"],
       },

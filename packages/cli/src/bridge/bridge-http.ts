@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import type { RequestListener } from "node:http";
-import type { FileTools } from "@sluice/bridge";
+import type { ResultLinks } from "@sluice/bridge";
 import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/bridge/hosts";
 import { definedMembers } from "@sluice/core";
-import { createRoutedHandler, createRouter } from "@sluice/transport-http/handlers";
+import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/handlers";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
 import { headersFrom } from "../commands/header-lines.ts";
 import { fault } from "../outcome/failure.ts";
@@ -16,6 +16,7 @@ import { note, print } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 import type { BridgeCommandOptions } from "./bridge-options.ts";
 import { openBehind, type ServerBehind } from "./bridged-server.ts";
+import { openServedResults, type ServedResults } from "./served-results.ts";
 
 /** With a connection each for a URL, with a process each for a program. */
 const mostSessions = { http: 1_000, process: 100 };
@@ -29,7 +30,7 @@ export async function serveBridge(
   options: BridgeCommandOptions,
 ): Promise<void> {
   const { host = "127.0.0.1", port = defaultPort, publicUrl, token, signal } = options;
-  const { allowAnonymous = false } = options;
+  const { allowAnonymous = false, resultsTo, maxHeld, inline, spool } = options;
   ensureGuarded(
     { host, publicUrl, token, allowAnonymous },
     { opened: "the server behind", use: "call it" },
@@ -39,10 +40,18 @@ export async function serveBridge(
   const listener = await listen(host, port);
   const refusals = createRefusalLog(note);
   let hosts: HttpHosts | undefined;
+  let results: ServedResults | undefined;
   try {
     const endpoint = publicUrl ?? endpointOf(host, portOf(listener));
+    const isGuarded = token !== undefined;
+    results = spool
+      ? await openServedResults({ endpoint, isGuarded, resultsTo, maxHeld, inline, signal })
+      : undefined;
     hosts = createHttpHosts({
-      open: () => openSession(server, access),
+      open: async ({ headers, authInfo }) => {
+        const header = (name: string): string | undefined => headers.get(name) ?? undefined;
+        return openSession(server, access, await results?.linksFor({ header, authInfo }));
+      },
       // a token that was checked is that of all hosts
       caller: () => "",
       maxSessions: mostSessions[server.kind],
@@ -50,7 +59,7 @@ export async function serveBridge(
       onNote: (line) => note(`sluice: ${printable(line)}`),
     });
     beginToServe(listener);
-    listener.on("request", requestsOf(hosts, { endpoint, token, refusals }));
+    listener.on("request", requestsOf(hosts, { endpoint, token, refusals, results }));
     await print(endpoint);
     note(`Bridging to ${printable(server.name)}${token === undefined ? "" : ", token needed"}`);
     if (server.kind === "process") note("  each session starts a process of its own");
@@ -61,6 +70,7 @@ export async function serveBridge(
     const { cut } = await drainServer(listener, { deadlineMs: drainMs });
     if (cut > 0) note(`Cut off: ${cut} that took longer than ${drainMs / 1_000} s`);
     await hosts?.close();
+    await results?.close();
     refusals.close();
   }
 }
@@ -80,7 +90,7 @@ function ensureEndpoint({ protocol, hostname, search, hash }: URL): void {
 function openSession(
   server: ServerBehind,
   access: Parameters<typeof openBehind>[1],
-  results?: FileTools,
+  results: ResultLinks | undefined,
 ): OpenedServer {
   const upstream = openBehind(server, access, results);
   return {
@@ -95,16 +105,21 @@ interface HostGate {
   readonly endpoint: string;
   readonly token: string | undefined;
   readonly refusals: RefusalLog;
+  readonly results: ServedResults | undefined;
 }
 
 /** `Host`, `Origin` and the token are checked before a message is read. */
-function requestsOf(hosts: HttpHosts, { endpoint, token, refusals }: HostGate): RequestListener {
+function requestsOf(
+  hosts: HttpHosts,
+  { endpoint, token, refusals, results }: HostGate,
+): RequestListener {
   const { hostname } = new URL(endpoint);
   const router = createRouter(
     { endpoint: { url: endpoint.replace(/\/$/, ""), isLoopback: isLoopbackHost(hostname) } },
     {},
   );
-  const routed = createRoutedHandler(router, (request, given) => hosts.fetch(request, given));
+  const routes = results ? withRoutes(router, results.handler.router.routes) : router;
+  const routed = createRoutedHandler(routes, (request, given) => hosts.fetch(request, given));
   const { maxRequestBodySize } = hosts;
   const authenticate =
     token === undefined ? undefined : createAuthenticate(tokenCheck(token), refusals);

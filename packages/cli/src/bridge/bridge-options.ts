@@ -16,10 +16,18 @@ export interface BridgeCommandOptions {
   readonly sendFrom?: readonly string[];
   /** Bytes of a string of an answer that the host gets itself. */
   readonly inline?: number;
-  /** Put larger ones into files. */
+  /** Storage URL: where larger ones are held with `http`. Default: memory. */
+  readonly resultsTo?: string;
+  /** Bytes of all that are held. */
+  readonly maxHeld?: number;
+  /** Put larger ones into files, with `http` behind links. */
   readonly spool: boolean;
   /** Bytes. */
   readonly maxSave?: number;
+  /** Bytes of everything that bridges saved to the folder. */
+  readonly maxTotal?: number;
+  /** Days after which unchanged saved files are removed. */
+  readonly forgetSaved?: number;
   /** Further origins that bytes may come from and go to. */
   readonly trust?: readonly string[];
   /** Bytes of a file up to which the user is not asked. */
@@ -41,24 +49,32 @@ export interface BridgeCommandOptions {
 /** Throws for options that would have no effect. */
 export function checkBridgeOptions(options: BridgeCommandOptions): void {
   const { http, host, port, publicUrl, allowAnonymous, token, serverToken } = options;
+  const forResults = { "--results-to": options.resultsTo, "--max-held": options.maxHeld };
   const forHttp = {
     "--host": host,
     "--port": port,
     "--public-url": publicUrl,
     "--allow-anonymous": allowAnonymous,
+    ...forResults,
   };
-  const { saveTo, sendFrom, maxSave, trust, yesBelow, inline } = options;
+  const { saveTo, sendFrom, maxSave, maxTotal, forgetSaved, trust, yesBelow } = options;
   const forFolders = {
     "--save-to": saveTo,
     "--send-from": sendFrom,
-    "--inline": inline,
-    "--no-spool": options.spool ? undefined : true,
     "--max-save": maxSave,
+    "--max-total": maxTotal,
+    "--forget-saved": forgetSaved,
     "--trust": trust,
     "--yes-below": yesBelow,
   };
   if (http) ensureAbsent(forFolders, "with --http", "hosts have no folder on this machine");
   else ensureAbsent(forHttp, "without --http", "pass --http, too");
+  if (!options.spool)
+    ensureAbsent(
+      { ...forResults, "--inline": options.inline },
+      "with --no-spool",
+      "leave one of them out",
+    );
   if (!http && token !== undefined && serverToken !== undefined)
     throw fault(
       "invalid_argument",

@@ -53,7 +53,8 @@ async function toolsFor(
   server: ServerBehind,
   options: BridgeCommandOptions,
 ): Promise<FileTools | undefined> {
-  const { saveTo, sendFrom, inline, spool, maxSave, trust, yesBelow } = options;
+  const { saveTo, sendFrom, inline, spool, maxSave, maxTotal, forgetSaved } = options;
+  const { trust, yesBelow } = options;
   if (saveTo === undefined && sendFrom === undefined) return undefined;
   const folder = saveTo === undefined ? undefined : fromHome(saveTo);
   if (folder !== undefined) await mkdir(folder, { recursive: true }).catch(() => {});
@@ -65,10 +66,15 @@ async function toolsFor(
     spool,
     inlineBytes: inline,
     maxSaveBytes: maxSave,
+    maxTotalBytes: maxTotal,
+    maxSavedAgeMs: forgetSaved === undefined ? undefined : forgetSaved * dayMs,
+    stateFolder: bridgeStateFolder(),
     trustedOrigins: trust,
     agreedBytes: yesBelow,
   });
 }
+
+const dayMs = 86_400_000;
 
 /** No shell has read a path in a host's configuration. */
 function fromHome(path: string): string {

@@ -94,13 +94,32 @@ export function createProgram(signal: AbortSignal): Command {
       "with --http: https address of the endpoint, where a proxy stands in front",
     )
     .option("--allow-anonymous", "with --http: let other machines in without a token")
+    .option(
+      "--results-to <place>",
+      "with --http: hold large results in a folder, s3:, azblob: or graph:; default: memory",
+    )
+    .option(
+      "--max-held <size>",
+      "with --http: most bytes of all that are held; default: 256M in memory, 10G elsewhere",
+      parseSize,
+    )
     .option("--header <line>", "header of every request to the server, as 'Name: value'", collect)
     .option("--no-browser", "do not sign in where the server asks for it")
     .option("--save-to <folder>", "let models save files and large results into this folder")
     .option("--send-from <folder>", "let models send files from this folder", collect)
-    .option("--inline <size>", "longest text or blob that is no file; default: 64K", parseSize)
+    .option(
+      "--inline <size>",
+      "longest text or blob that is no file or link; default: 64K",
+      parseSize,
+    )
     .option("--no-spool", "leave large results as they are")
     .option("--max-save <size>", "largest file to save: 500M, 20G, …; default: 10G", parseSize)
+    .option("--max-total <size>", "most bytes of all files saved there; default: 100G", parseSize)
+    .option(
+      "--forget-saved <days>",
+      "remove saved files that nothing changed since, after so many days; default: never",
+      wholeNumber(1, 36_500),
+    )
     .option(
       "--trust <origin>",
       "origin that bytes may come from and go to besides the server's own",

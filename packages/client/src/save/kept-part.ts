@@ -1,7 +1,8 @@
 import { constants, type Stats } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { createPartFile, partFileOf, randomPartName, type PartFile } from "./part-file.ts";
+import { createPartFile, partFileOf, type PartFile } from "./part-file.ts";
+import { randomPartName } from "./part-name.ts";
 import {
   isMine,
   mayRun,

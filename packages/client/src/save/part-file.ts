@@ -1,10 +1,10 @@
-import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { ByteQueue, SluiceError } from "@sluice/core";
 import type { ChunkSink } from "../net/chunk-sink.ts";
 import { diskError } from "./disk-error.ts";
+import { randomPartName } from "./part-name.ts";
 import { createTrailingHash, type TrailingHash } from "./trailing-hash.ts";
 import { createWatermark, type Watermark } from "./watermark.ts";
 import { writeChunks } from "./write-chunks.ts";
@@ -58,11 +58,6 @@ interface ChunkRun {
   readonly chunks: ByteQueue;
   readonly start: number;
   readonly releases: (() => void)[];
-}
-
-/** A random name: no other process has it, or can guess it to plant something there. `kept` ones stay longer. */
-export function randomPartName(ending: "part" | "kept" = "part"): string {
-  return `.${randomBytes(16).toString("hex")}.${ending}`;
 }
 
 /** Creates a part file in a directory; it did not exist before and no link is followed. */

@@ -4,6 +4,7 @@ import { open, opendir, rename, stat, unlink, writeFile } from "node:fs/promises
 import { hostname } from "node:os";
 import { join } from "node:path";
 import * as z from "zod/mini";
+import { isOrphanedPart, isRunning } from "./part-name.ts";
 
 /** One version of one resource. */
 export interface KeptVersion {
@@ -42,9 +43,9 @@ const recordSchema = z.object({
   ),
 });
 
-/** The name of the record under which a download of a resource to a file is found again. */
-export function recordName(uri: string, directory: string, fileName: string): string {
-  const text = JSON.stringify([uri, directory, fileName]);
+/** The name of the record, beside the file, under which a download of a resource is found again. */
+export function recordName(uri: string, fileName: string): string {
+  const text = JSON.stringify([uri, fileName]);
   return `.${createHash("sha256").update(text).digest("hex").slice(0, 32)}.kept.json`;
 }
 
@@ -95,15 +96,13 @@ export function mayRun({ host, pid, startedMs }: Writer): boolean {
   const mine = thisProcess();
   if (host !== mine.host) return true;
   if (pid === mine.pid) return Math.abs(startedMs - mine.startedMs) < 1_000;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
+  return isRunning(pid);
 }
 
-/** Deletes what crashed runs left in a folder: part files after a day, resumable ones after a week. */
+/**
+ * Deletes what crashed runs left in a folder: part files at once where their process is surely over, else after a day,
+ * resumable ones after a week.
+ */
 export async function sweepOrphans(directory: string, now: number): Promise<void> {
   const entries = await opendir(directory).catch(() => undefined);
   let looked = 0;
@@ -114,7 +113,8 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
     const path = join(directory, name);
     const info = await stat(path).catch(() => undefined);
     const ageMs = info && isMine(info) ? now - info.mtimeMs : 0;
-    if (ageMs > (kind[1] ? 1 : 7) * dayMs) await unlink(path).catch(() => {});
+    const isOver = ageMs > (kind[1] ? 1 : 7) * dayMs || (isOrphanedPart(name) && ageMs > 0);
+    if (isOver) await unlink(path).catch(() => {});
   }
 }
 

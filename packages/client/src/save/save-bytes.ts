@@ -1,5 +1,6 @@
 import type { SavedFile } from "./save-resource.ts";
 import { createPartFile } from "./part-file.ts";
+import { sweepOrphans } from "./resume-record.ts";
 import {
   ensureFree,
   ensureSpace,
@@ -28,6 +29,7 @@ export async function saveBytes(
 ): Promise<Pick<SavedFile, "path" | "size" | "sha256">> {
   const target = await resolveTarget(path, name, overwrite);
   await ensureFree(target);
+  await sweepOrphans(target.directory, Date.now());
   await ensureSpace(target.directory, bytes.length);
   const permissions = await permissionsOf(target);
   const part = await createPartFile(target.directory);

@@ -72,7 +72,7 @@ export async function saveResource(
     await opened.askConsent(path);
     await sweepOrphans(directory, Date.now());
     const permissions = await permissionsOf(target);
-    const recordPath = join(directory, recordName(facts.uri, directory, target.name));
+    const recordPath = join(directory, recordName(facts.uri, target.name));
     const kept = resume && version ? await openKept(recordPath, version) : undefined;
     return await fill(
       kept ?? (await createPartFile(directory)),

@@ -2,7 +2,7 @@ import { link, lstat, mkdir, open, rename, stat, statfs, unlink } from "node:fs/
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { localFileName, SluiceError } from "@sluice/core";
 import { diskError } from "./disk-error.ts";
-import { randomPartName } from "./part-file.ts";
+import { randomPartName } from "./part-name.ts";
 import { isMine } from "./resume-record.ts";
 
 /** Where a file is to appear. */

@@ -47,7 +47,7 @@ export function createRoot(folder: string, dotfiles: boolean): FsRoot {
       path,
       inside: path.endsWith(sep) ? path : path + sep,
       dotfiles,
-      namesDescriptors: onLinux && descriptorsHaveNames(path),
+      namesDescriptors: descriptorsHaveNames(path),
       localDevice: onLinux && localFileSystems.has(statfsSync(path).type) ? stats.dev : undefined,
       warmPaths: createWarmPaths(),
     };
@@ -63,8 +63,9 @@ export function nameOfDescriptor(fd: number): string {
   return readlinkSync(`/proc/self/fd/${fd}`);
 }
 
-/** False where /proc is not mounted, or shows other names than this process sees. */
-function descriptorsHaveNames(path: string): boolean {
+/** True on Linux, but where /proc is not mounted, or shows other names than this process sees. */
+export function descriptorsHaveNames(path: string): boolean {
+  if (process.platform !== "linux") return false;
   const fd = openSync(path, constants.O_RDONLY);
   try {
     return nameOfDescriptor(fd) === path;

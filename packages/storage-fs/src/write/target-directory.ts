@@ -25,12 +25,20 @@ export type TargetPurpose = "write" | "write private" | "remove";
  * descriptor of the one before, so that nothing is made or removed outside. Rejects with the
  * system's ENOENT when it is missing and nothing is to be written.
  */
-export async function openTargetDirectory(
+export function openTargetDirectory(
   root: FsRoot,
   key: string,
   purpose: TargetPurpose,
 ): Promise<TargetDirectory> {
-  const names = key.split("/").slice(0, -1);
+  return openDirectoryBelow(root, key.split("/").slice(0, -1), purpose);
+}
+
+/** The same for the names of the directory itself. */
+export async function openDirectoryBelow(
+  root: Pick<FsRoot, "path" | "namesDescriptors">,
+  names: readonly string[],
+  purpose: TargetPurpose,
+): Promise<TargetDirectory> {
   if (!root.namesDescriptors) return openByPath(root.path, names, purpose);
 
   let handle = await open(root.path, flags);

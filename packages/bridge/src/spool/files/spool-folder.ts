@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { join } from "node:path";
+import { isOrphanedPart } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
 import type { SpoolPart, SpoolTarget } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
@@ -15,6 +16,8 @@ export interface SpoolFolderOptions {
   readonly maxBytes: number;
   /** Spooled files that are older are removed, by `clean` and before others are written. */
   readonly maxAgeMs: number;
+  /** Bytes of other files that count, too. Default: none. */
+  readonly otherBytes?: (() => Promise<number>) | undefined;
 }
 
 /** A file that this process or an earlier one has spooled. */
@@ -34,6 +37,8 @@ export interface SpoolFolder extends SpoolTarget {
   create(): Promise<SpoolPart>;
   /** Whole files, the oldest first. */
   list(): Promise<SpooledFile[]>;
+  /** Removes a whole file, whose bytes count no more. */
+  remove(file: Pick<SpooledFile, "path" | "bytes">): Promise<void>;
   /** Removes files that are too old, and what processes left that ended while they wrote. */
   clean(): Promise<void>;
   /** Removes files that are being written. Whole ones stay. */
@@ -64,7 +69,7 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
 
   async function clean(): Promise<void> {
     cleanedAt = performance.now();
-    let kept = await cleanParts(path);
+    let kept = (await cleanParts(path)) + ((await options.otherBytes?.()) ?? 0);
     for (const file of await filesNow()) {
       if (Date.now() - file.modifiedMs <= maxAgeMs) kept += file.bytes;
       else await unlink(file.path).catch(() => {});
@@ -106,6 +111,10 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
       return part;
     },
     list: filesNow,
+    async remove(file) {
+      usedBytes -= file.bytes;
+      await unlink(file.path).catch(() => {});
+    },
     clean,
     async close() {
       isClosed = true;
@@ -118,7 +127,7 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
 const wholeName = /-[0-9a-f]{8}\.[^./\\]{1,32}$/;
 const partName = /^\.[0-9a-f]{32}\.part$/;
 const cleanEveryMs = 60_000;
-/** A file that is written gets bytes all the time; after this it has no writer. */
+/** A file that is written gets bytes all the time; after this it has no writer, on whatever machine. */
 const abandonedMs = 3_600_000;
 
 async function ownFolder(folder: string): Promise<string> {
@@ -155,7 +164,8 @@ async function cleanParts(path: string): Promise<number> {
     if (!partName.test(name)) continue;
     const info = await lstat(join(path, name)).catch(() => undefined);
     if (!info || !isMine(info)) continue;
-    if (Date.now() - info.mtimeMs <= abandonedMs) kept += info.size;
+    const isAbandoned = isOrphanedPart(name) || Date.now() - info.mtimeMs > abandonedMs;
+    if (!isAbandoned) kept += info.size;
     else await unlink(join(path, name)).catch(() => {});
   }
   return kept;

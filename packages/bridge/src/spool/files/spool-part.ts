@@ -1,7 +1,7 @@
-import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import { open, unlink } from "node:fs/promises";
 import { join } from "node:path";
+import { randomPartName } from "@sluice/client";
 import { createSha256 } from "@sluice/core";
 import type { SpoolPart } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
@@ -19,7 +19,7 @@ const readBytes = 65_536;
 
 /** Creates a file that did not exist; no link is followed. Only this user reads it. */
 export async function createPart(folder: string, owner: PartOwner): Promise<SpoolPart> {
-  let path = join(folder, `.${randomBytes(16).toString("hex")}.part`);
+  let path = join(folder, randomPartName());
   const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants;
   const handle = await open(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600).catch((error) => {
     throw folderFault(error);

@@ -1,0 +1,129 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdir, readdir, readFile, rename, unlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { isOrphanedPart, randomPartName } from "@sluice/client";
+import * as z from "zod/mini";
+import { diskFault } from "../confine/disk-fault.ts";
+
+const recordSchema = z.object({
+  key: z.string(),
+  size: z.int().check(z.nonnegative()),
+  sha256: z.string(),
+  uri: z.string(),
+  savedMs: z.number(),
+  modifiedMs: z.number(),
+});
+
+/** What is remembered of a file that a bridge saved. */
+export interface SaveRecord {
+  /** Path relative to the folder, with `/`. */
+  readonly key: string;
+  /** Bytes. */
+  readonly size: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  /** The resource or link that it came from. */
+  readonly uri: string;
+  /** When it was saved, in milliseconds since 1970. */
+  readonly savedMs: number;
+  /** Time of the file's last change, in milliseconds since 1970. */
+  readonly modifiedMs: number;
+}
+
+/** A record under its name, which no other has. */
+export interface NamedRecord {
+  readonly name: string;
+  readonly record: SaveRecord;
+}
+
+/**
+ * Records of the saves to one folder, by all bridges of a user: one small file each, so that processes need no lock. Saves
+ * under way have one that says how many bytes they may take.
+ */
+export interface SaveRecords {
+  list(): Promise<NamedRecord[]>;
+  add(record: SaveRecord): Promise<void>;
+  remove(name: string): Promise<void>;
+  /** Bytes of saves under way. */
+  reservedBytes(): Promise<number>;
+  /** Counts bytes until the reservation is given back, or this process ends. */
+  reserve(bytes: number): Promise<() => Promise<void>>;
+}
+
+/** Keeps the records of the folder `root` below `stateFolder`, which is made where it is missing. */
+export async function openSaveRecords(stateFolder: string, root: string): Promise<SaveRecords> {
+  const name = createHash("sha256").update(root).digest("hex").slice(0, 32);
+  const folder = join(stateFolder, "saved", name);
+  await mkdir(folder, { recursive: true, mode: 0o700 }).catch((error) => {
+    throw diskFault(error, folder);
+  });
+  /** Files do not change once they are there. */
+  const known = new Map<string, SaveRecord>();
+
+  async function write(fileName: string, text: string): Promise<void> {
+    const part = join(folder, randomPartName("kept"));
+    try {
+      await writeFile(part, text, { flag: "wx", mode: 0o600 });
+      await rename(part, join(folder, fileName));
+    } catch (error) {
+      await unlink(part).catch(() => {});
+      throw diskFault(error, folder);
+    }
+  }
+
+  const drop = (fileName: string): Promise<void> => unlink(join(folder, fileName)).catch(() => {});
+
+  return {
+    async list() {
+      const names = (await readdir(folder)).filter((each) => recordName.test(each)).toSorted();
+      // beyond that, the oldest are forgotten
+      for (const oldest of names.splice(0, names.length - mostRecords)) await drop(oldest);
+      const present = new Set(names);
+      for (const each of known.keys()) if (!present.has(each)) known.delete(each);
+      for (const each of names) {
+        if (known.has(each)) continue;
+        const record = await readRecord(join(folder, each));
+        if (record) known.set(each, record);
+      }
+      return [...known].map(([each, record]) => ({ name: each, record }));
+    },
+    add: (record) => write(`${newName(record.savedMs)}.json`, JSON.stringify(record)),
+    async remove(fileName) {
+      known.delete(fileName);
+      await drop(fileName);
+    },
+    async reservedBytes() {
+      let bytes = 0;
+      for (const each of await readdir(folder)) {
+        if (!reservationName.test(each)) continue;
+        if (isOrphanedPart(each)) await drop(each);
+        else bytes += Number(await readFile(join(folder, each), "utf8").catch(() => "0")) || 0;
+      }
+      return bytes;
+    },
+    async reserve(bytes) {
+      const reservation = randomPartName();
+      await write(reservation, String(bytes));
+      return () => drop(reservation);
+    },
+  };
+}
+
+/** Files that are remembered of one folder. */
+const mostRecords = 10_000;
+const recordName = /^\d{15}-[0-9a-f]{8}\.json$/;
+const reservationName = /^\.[0-9a-f]{32}\.part$/;
+
+/** Names sort by time. */
+function newName(savedMs: number): string {
+  return `${String(Math.trunc(savedMs)).padStart(15, "0")}-${randomBytes(4).toString("hex")}`;
+}
+
+async function readRecord(path: string): Promise<SaveRecord | undefined> {
+  try {
+    const parsed = recordSchema.safeParse(JSON.parse(await readFile(path, "utf8")));
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,133 @@
+import { createHash } from "node:crypto";
+import { constants, type Stats } from "node:fs";
+import { lstat, open, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { SluiceError } from "@sluice/core";
+import { holdFolder } from "@sluice/storage-fs";
+import type { NamedRecord, SaveRecord, SaveRecords } from "./save-records.ts";
+
+/** A saved file that is there. */
+interface KeptSave extends NamedRecord {
+  /** Absolute. */
+  readonly path: string;
+  /** Another program has written it since: it is the user's. */
+  readonly isChanged: boolean;
+}
+
+/** Options of {@link createSavedFiles}. */
+export interface SavedFilesOptions {
+  /** Absolute, without links. */
+  readonly root: string;
+  readonly records: SaveRecords;
+  /** Most bytes that the files of bridges in the folder have together. */
+  readonly maxBytes: number;
+  /** Unchanged files are removed after it, in milliseconds. Undefined: none is ever removed. */
+  readonly maxAgeMs: number | undefined;
+  /** Bytes of other files that count. */
+  readonly otherBytes: () => Promise<number>;
+}
+
+/** What bridges saved to one folder. */
+export interface SavedFiles {
+  /** Files that are there, the newest first. */
+  list(): Promise<KeptSave[]>;
+  /** Bytes of unchanged ones and of saves under way. */
+  bytes(): Promise<number>;
+  /** Bytes that may still be saved. */
+  room(): Promise<number>;
+  /** Counts bytes of a save until it is over. Rejects with `no_space`, and says what may be deleted. */
+  reserve(bytes: number): Promise<() => Promise<void>>;
+  /** Remembers a file that was saved. */
+  note(record: SaveRecord): Promise<void>;
+  /** Removes unchanged files that are too old, where there is an age. */
+  clean(): Promise<void>;
+}
+
+/** Knows the saves of a folder by their records. Files that are gone or changed count no more, and changed ones stay. */
+export function createSavedFiles(options: SavedFilesOptions): SavedFiles {
+  const { root, records, maxBytes, maxAgeMs, otherBytes } = options;
+
+  async function list(): Promise<KeptSave[]> {
+    const kept: KeptSave[] = [];
+    for (const { name, record } of await records.list()) {
+      const path = join(root, ...record.key.split("/"));
+      const info = await lstat(path).catch(() => undefined);
+      if (info?.isFile()) kept.push({ name, record, path, isChanged: !isSame(info, record) });
+      else await records.remove(name);
+    }
+    return kept.toSorted((a, b) => (a.name < b.name ? 1 : -1));
+  }
+
+  async function bytes(): Promise<number> {
+    const unchanged = (await list()).filter(({ isChanged }) => !isChanged);
+    const saved = unchanged.reduce((sum, { record }) => sum + record.size, 0);
+    return saved + (await records.reservedBytes());
+  }
+
+  async function room(): Promise<number> {
+    return maxBytes - (await bytes()) - (await otherBytes());
+  }
+
+  return {
+    list,
+    bytes,
+    room,
+    async reserve(wanted) {
+      const free = await room();
+      if (wanted > free) throw fullFault(wanted, free, maxBytes, await list());
+      return records.reserve(wanted);
+    },
+    note: (record) => records.add(record),
+    async clean() {
+      if (maxAgeMs === undefined) return;
+      for (const save of await list())
+        if (!save.isChanged && Date.now() - save.record.savedMs > maxAgeMs) {
+          await removeUnchanged(root, save.record).catch(() => {});
+          await records.remove(save.name);
+        }
+    },
+  };
+}
+
+function isSame(info: Stats, { size, modifiedMs }: SaveRecord): boolean {
+  return info.isFile() && info.size === size && info.mtimeMs === modifiedMs;
+}
+
+/** Removes a file that still has the bytes that were saved, in the folder that it was saved to. */
+async function removeUnchanged(root: string, record: SaveRecord): Promise<void> {
+  const names = record.key.split("/");
+  const folder = await holdFolder(root, names.slice(0, -1), { make: false });
+  try {
+    const path = folder.inside + (names.at(-1) as string);
+    const handle = await open(
+      path,
+      constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK,
+    );
+    try {
+      if (!isSame(await handle.stat(), record)) return;
+      const hash = createHash("sha256");
+      for await (const chunk of handle.createReadStream({ autoClose: false }))
+        hash.update(chunk as Buffer);
+      if (hash.digest("hex") !== record.sha256 || !isSame(await lstat(path), record)) return;
+    } finally {
+      await handle.close();
+    }
+    if (await folder.isInPlace()) await unlink(path);
+  } finally {
+    await folder.close();
+  }
+}
+
+function fullFault(
+  wanted: number,
+  free: number,
+  maxBytes: number,
+  kept: readonly KeptSave[],
+): SluiceError {
+  const [largest] = kept.toSorted((a, b) => b.record.size - a.record.size);
+  const example = largest ? `, such as ${largest.path} (${largest.record.size} bytes)` : "";
+  return new SluiceError(
+    "no_space",
+    `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${Math.max(0, free)} are free, and this one needs ${wanted}. Ask the user to delete or move some of list_saved${example}, or to raise --max-total`,
+  );
+}
