@@ -1,0 +1,83 @@
+// Makes the JavaScript of packages, one file an entry and what entries share; `tsc -b` makes their declarations.
+//   node tools/bundle.mjs [NAME...]     all packages when none is named; with or without @sluice/
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { rolldown, RolldownMagicString } from "rolldown";
+
+const packages = fileURLToPath(new URL("../packages/", import.meta.url));
+const isScript = /\.js(?:\.map)?$/;
+
+/** The files directly in `src/` are the entries of a package. */
+function entriesOf(source) {
+  const files = readdirSync(source).filter((name) => name.endsWith(".ts"));
+  return Object.fromEntries(
+    files.map((name) => [name.slice(0, -".ts".length), join(source, name)]),
+  );
+}
+
+/** Whether the evaluation of an expression may do something, as far as the bundler of an application can tell. */
+function mayAct(node) {
+  if (node === null || typeof node !== "object") return false;
+  if (Array.isArray(node)) return node.some(mayAct);
+  if (/Function|Class/.test(node.type)) return false;
+  const acts = /^(?:CallExpression|NewExpression|TaggedTemplateExpression|TemplateLiteral)$/;
+  return acts.test(node.type) || Object.values(node).some(mayAct);
+}
+
+/**
+ * Marks what a file computes when it is loaded as free of effects, so that an application's bundler leaves it out where
+ * nothing uses it. Our modules promise that (`sideEffects: false`), but the promise is one for whole files.
+ */
+const pureConstants = {
+  name: "pure-constants",
+  renderChunk(code) {
+    const marked = new RolldownMagicString(code);
+    for (const { type, declarations } of this.parse(code).body) {
+      if (type !== "VariableDeclaration") continue;
+      for (const { init } of declarations) {
+        if (!mayAct(init) || code.startsWith("/* @__PURE__ */", init.start - 16)) continue;
+        marked.appendLeft(init.start, "/* @__PURE__ */ (() => (");
+        marked.appendRight(init.end, "))()");
+      }
+    }
+    return { code: marked };
+  },
+};
+
+/** Writes the JavaScript of a package anew, beside its declarations. */
+export async function bundle(name, plugins = [pureConstants], dist = join(packages, name, "dist")) {
+  const folder = join(packages, name);
+  const before = existsSync(dist) ? readdirSync(dist, { recursive: true }) : [];
+  for (const file of before) if (isScript.test(file)) rmSync(join(dist, file));
+  const { sideEffects } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const bundled = await rolldown({
+    cwd: folder,
+    input: entriesOf(join(folder, "src")),
+    // an import of another package stays one, also of ours; the bundler's own helpers begin with \0
+    external: (id) => /^[^./\0]/.test(id) && !id.startsWith(folder),
+    platform: "neutral",
+    transform: { target: "es2023" },
+    treeshake: { moduleSideEffects: sideEffects },
+    experimental: { nativeMagicString: true },
+    plugins,
+    onLog(level, log) {
+      if (level !== "debug") throw new Error(`${name}: ${log.message}`);
+    },
+  });
+  await bundled.write({
+    dir: dist,
+    chunkFileNames: "shared/[name].js",
+    // the declarations have the documentation; bundlers need the marks of pure calls
+    comments: { legal: true, annotation: true, jsdoc: false },
+    sourcemap: true,
+  });
+  await bundled.close();
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const isBuilt = (name) => existsSync(join(packages, name, "tsconfig.build.json"));
+  const named = process.argv.slice(2).map((name) => name.replace(/^@sluice\//, ""));
+  const wanted = named.length === 0 ? readdirSync(packages).filter(isBuilt) : named;
+  for (const name of wanted) await bundle(name);
+}
