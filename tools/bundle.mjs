@@ -1,4 +1,5 @@
-// Makes the JavaScript of packages, one file an entry and what entries share; `tsc -b` makes their declarations.
+// Makes the JavaScript of packages, one file an entry and what entries share; `tsc -b` makes their declarations. What a
+// manifest has in `dist/modules` stays one file a module.
 //   node tools/bundle.mjs [NAME...]     all packages when none is named; with or without @sluice/
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -45,34 +46,48 @@ const pureConstants = {
   },
 };
 
+/** The files that a manifest leads to, whatever the condition. */
+function targetsOf(exported) {
+  return typeof exported === "string" ? [exported] : Object.values(exported).flatMap(targetsOf);
+}
+
 /** Writes the JavaScript of a package anew, beside its declarations. */
 export async function bundle(name, plugins = [pureConstants], dist = join(packages, name, "dist")) {
   const folder = join(packages, name);
+  const source = join(folder, "src");
   const before = existsSync(dist) ? readdirSync(dist, { recursive: true }) : [];
   for (const file of before) if (isScript.test(file)) rmSync(join(dist, file));
-  const { sideEffects } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
-  const bundled = await rolldown({
+  const manifest = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const targets = new Set(targetsOf([manifest.exports, manifest.bin ?? {}]));
+  const entries = Object.entries(entriesOf(source));
+  const options = {
     cwd: folder,
-    input: entriesOf(join(folder, "src")),
     // an import of another package stays one, also of ours; the bundler's own helpers begin with \0
     external: (id) => /^[^./\0]/.test(id) && !id.startsWith(folder),
     platform: "neutral",
     transform: { target: "es2023" },
-    treeshake: { moduleSideEffects: sideEffects },
+    treeshake: { moduleSideEffects: manifest.sideEffects },
     experimental: { nativeMagicString: true },
     plugins,
     onLog(level, log) {
       if (level !== "debug") throw new Error(`${name}: ${log.message}`);
     },
-  });
-  await bundled.write({
-    dir: dist,
-    chunkFileNames: "shared/[name].js",
+  };
+  const output = {
     // the declarations have the documentation; bundlers need the marks of pure calls
     comments: { legal: true, annotation: true, jsdoc: false },
     sourcemap: true,
-  });
-  await bundled.close();
+  };
+  const write = async (prefix, more) => {
+    const named = entries.filter(([entry]) => targets.has(`./dist/${prefix}${entry}.js`));
+    if (named.length === 0) return;
+    const bundled = await rolldown({ ...options, input: Object.fromEntries(named) });
+    await bundled.write({ ...output, dir: join(dist, prefix), ...more });
+    await bundled.close();
+  };
+  await write("", { chunkFileNames: "shared/[name].js" });
+  // for bundlers of applications, which load a part by itself only where it is a file
+  await write("modules/", { preserveModules: true, preserveModulesRoot: source });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
