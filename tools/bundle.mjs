@@ -46,6 +46,21 @@ const pureConstants = {
   },
 };
 
+/** Throws for an import of a package that users of this one would not have. */
+export function ensureInstalled(files, { name, dependencies, peerDependencies }) {
+  const own = new Set(files.map(({ fileName }) => fileName));
+  const imported = files.flatMap(({ imports = [], dynamicImports = [] }) => [
+    ...imports,
+    ...dynamicImports,
+  ]);
+  for (const specifier of imported) {
+    if (specifier.startsWith("node:") || own.has(specifier)) continue;
+    const [packageName] = /^(?:@[^/]+\/)?[^/]+/.exec(specifier);
+    if (!Object.hasOwn({ ...dependencies, ...peerDependencies }, packageName))
+      throw new Error(`${name}: imports ${specifier}, which its manifest does not name`);
+  }
+}
+
 /** The files that a manifest leads to, whatever the condition. */
 function targetsOf(exported) {
   return typeof exported === "string" ? [exported] : Object.values(exported).flatMap(targetsOf);
@@ -62,8 +77,8 @@ export async function bundle(name, plugins = [pureConstants], dist = join(packag
   const entries = Object.entries(entriesOf(source));
   const options = {
     cwd: folder,
-    // an import of another package stays one, also of ours; the bundler's own helpers begin with \0
-    external: (id) => /^[^./\0]/.test(id) && !id.startsWith(folder),
+    // an import of another package stays one, also of ours; what newer syntax is made of comes along
+    external: (id) => !/^(?:[./\0]|@oxc-project\/runtime\/)/.test(id) && !id.startsWith(folder),
     platform: "neutral",
     transform: { target: "es2023" },
     treeshake: { moduleSideEffects: manifest.sideEffects },
@@ -82,8 +97,9 @@ export async function bundle(name, plugins = [pureConstants], dist = join(packag
     const named = entries.filter(([entry]) => targets.has(`./dist/${prefix}${entry}.js`));
     if (named.length === 0) return;
     const bundled = await rolldown({ ...options, input: Object.fromEntries(named) });
-    await bundled.write({ ...output, dir: join(dist, prefix), ...more });
+    const written = await bundled.write({ ...output, dir: join(dist, prefix), ...more });
     await bundled.close();
+    ensureInstalled(written.output, manifest);
   };
   await write("", { chunkFileNames: "shared/[name].js" });
   // for bundlers of applications, which load a part by itself only where it is a file

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { afterAll, expect, test } from "vitest";
-import { bundle } from "../bundle.mjs";
+import { bundle, ensureInstalled } from "../bundle.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "sluice-bundle-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -37,4 +37,12 @@ test("an entry is one file, with a map to its sources", () => {
   const { sources } = JSON.parse(readFileSync(`${file}.map`, "utf8"));
   expect(sources.some((source) => source.endsWith("/src/errors/error.ts"))).toBe(true);
   expect(readFileSync(file, "utf8")).not.toMatch(/from "\.\/(?!shared\/)/);
+});
+
+test("an import of a package that the manifest does not name fails the build", () => {
+  const manifest = { name: "@sluice/here", dependencies: { "@some/library": "^1.0.0" } };
+  const check = (...imports) =>
+    ensureInstalled([{ fileName: "shared/part.js" }, { fileName: "index.js", imports }], manifest);
+  check("shared/part.js", "node:fs", "@some/library/part");
+  expect(() => check("@some/other/part")).toThrow("@sluice/here: imports @some/other/part");
 });
