@@ -75,6 +75,7 @@ const knowsTheSdk = new Set([
 const portableEntries = [
   "core/src/index.ts",
   "core/src/async.ts",
+  "core/src/sha256.ts",
   "core/src/wire.ts",
   "state/src/index.ts",
   "state/src/conformance.ts",

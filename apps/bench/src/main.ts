@@ -53,7 +53,11 @@ for (const name of ["SIGINT", "SIGTERM"] as const)
 const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(minutes * 60_000)]);
 
 const project = new URL("../tsconfig.build.json", import.meta.url).pathname;
-if (!values.built) await runToEnd("tsc", ["-b", project], { signal });
+const bundler = new URL("../../../tools/bundle.mjs", import.meta.url).pathname;
+if (!values.built) {
+  await runToEnd("tsc", ["-b", project], { signal });
+  await runToEnd(process.execPath, [bundler], { signal });
+}
 
 const findings: Finding[] = [];
 const bench = await createBench({ runs, quick: values.quick, peersOnly: values.peers, signal });

@@ -1,4 +1,5 @@
-import { fetchExchange } from "./net/fetch-exchange.ts";
+import { blobOf } from "./net/body-blob.ts";
+import { createFetchExchange } from "./net/fetch-exchange.ts";
 import {
   assembleFileSender,
   sourceOfBlob,
@@ -14,7 +15,8 @@ export type { FallbackClient } from "./upload/answer/elicitation-client.ts";
 export type { RequestedField, ReceivedFileRequest } from "./upload/answer/file-request.ts";
 export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
 export { isAccepted } from "@sluice/core";
-export { typeOfName, type NamedBlob } from "./upload/source/file-source.ts";
+export type { NamedBlob } from "./upload/source/file-source.ts";
+export { typeOfName } from "./upload/source/type-of-name.ts";
 export type { RequestingClient } from "./calls/requesting-client.ts";
 export type { BegunFile, UploadedReference, UploadOptions } from "./upload/upload-file.ts";
 export type { SendTimeouts } from "./upload/send/send-timeouts.ts";
@@ -28,7 +30,9 @@ export function createFileSender(
   options: FileSenderOptions<File | NamedBlob>,
 ): FileSender<File | NamedBlob> {
   return assembleFileSender(options, {
-    sender: createBlindSender(fetchExchange),
-    sourceOf: async (picked) => sourceOfBlob(picked),
+    sender: createBlindSender(
+      createFetchExchange((input, init) => globalThis.fetch(input, init), { blobOf }),
+    ),
+    sourceOf: sourceOfBlob,
   });
 }

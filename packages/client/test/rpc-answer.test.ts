@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ByteFlow } from "../src/net/exchange.ts";
-import { watchEvents } from "../src/calls/rpc-answer.ts";
+import { watchEvents } from "../src/calls/event-answer.ts";
 
 function flowOf(...texts: readonly string[]): ByteFlow {
   return {

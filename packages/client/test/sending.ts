@@ -1,3 +1,4 @@
+import { blobOf } from "../src/net/body-blob.ts";
 import { createFetchExchange } from "../src/net/fetch-exchange.ts";
 import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { blobSource, type FileSource } from "../src/upload/source/file-source.ts";
@@ -11,7 +12,7 @@ import { acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts"
 /** Both ways that requests go out. */
 export const senders: Record<string, Sender> = {
   "Node's HTTP client": createSender(createHttpExchange()),
-  fetch: createBlindSender(createFetchExchange((input, init) => fetch(input, init))),
+  fetch: createBlindSender(createFetchExchange((input, init) => fetch(input, init), { blobOf })),
 };
 
 /** Credentials that must never be seen anywhere else. */

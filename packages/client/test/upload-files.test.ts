@@ -92,7 +92,7 @@ test("the digest is that of the file, however often and in whatever pieces its b
     [],
   ]) {
     const file = await (await pathSource({ path })).open();
-    const digest = startDigest(file);
+    const digest = await startDigest(file);
     for (let at = 0; at < steps.length; at += 2)
       digest.see(bytes.subarray(steps[at], steps[at + 1]), steps[at]!);
     expect(await digest.finish()).toBe(sha256);

@@ -137,6 +137,7 @@ describe("addresses and credentials", () => {
     const trustedOrigins = ["https://127.0.0.1:9"];
     const { acceptTarget } = await import("../src/upload/upload-target.ts");
     const { createSession } = await import("../src/upload/session.ts");
+    const { scopeOf } = await import("../src/trust/classify-address.ts");
     const session = createSession(new URL("https://mcp.example/mcp"));
     const target = acceptTarget(
       {
@@ -148,7 +149,7 @@ describe("addresses and credentials", () => {
       },
       { session, trustedOrigins },
     );
-    expect(target.scope).toBe("public");
+    expect(scopeOf(target.scope)).toBe("public");
     const { sendTimeouts } = await import("../src/upload/send/send-timeouts.ts");
     // on the socket's own address, whatever was checked before
     const url = new URL(inside.origin);

@@ -1,4 +1,6 @@
 import mime from "mime";
+import other from "mime/types/other.js";
+import standard from "mime/types/standard.js";
 import { expect, test } from "vitest";
 import { textKinds } from "../../../e2e/bed/text-kinds.ts";
 import {
@@ -7,8 +9,18 @@ import {
   knownType,
   resourceType,
 } from "../src/resources/resource-type.ts";
+import { registeredType } from "../src/resources/type-names.ts";
 
 const encoder = new TextEncoder();
+
+test("an extension has the type that mime gives it", () => {
+  const tables: Readonly<Record<string, readonly string[]>>[] = [standard, other];
+  const names = tables.flatMap((table) => Object.values(table).flat());
+  const extensions = names.map((name) => name.replace("*", ""));
+  expect(extensions.length).toBeGreaterThan(1_000);
+  for (const extension of [...extensions, "", "unheard-of"])
+    expect(registeredType(extension) ?? null, extension).toBe(mime.getType(`/x.${extension}`));
+});
 
 test("a decision by the type of the name alone would miss half of the everyday kinds of text", () => {
   const isMissed = (name: string): boolean => !isTextual(mime.getType(name) ?? "");

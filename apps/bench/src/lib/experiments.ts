@@ -3,6 +3,7 @@ import { binary } from "./tables/binary.ts";
 import { bridge } from "./tables/bridge.ts";
 import { download, downloadThrottled } from "./tables/download.ts";
 import { hidden } from "./tables/hidden.ts";
+import { imports } from "./tables/imports.ts";
 import { memory } from "./tables/memory.ts";
 import { mountsTable } from "./tables/mounts.ts";
 import { offload } from "./tables/offload.ts";
@@ -36,4 +37,5 @@ export const experiments: readonly Experiment[] = [
   hidden,
   websocket,
   bridge,
+  imports,
 ];

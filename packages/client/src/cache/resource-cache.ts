@@ -1,7 +1,7 @@
 import { ByteQueue, definedMembers, SluiceError } from "@sluice/core";
-import { LRUCache } from "lru-cache";
 import type { ResourceStream, StreamFacts } from "../download/stream-facts.ts";
 import type { StreamOptions } from "../download/stream-options.ts";
+import { createRecentEntries } from "./recent-entries.ts";
 
 /** Options of a cache. */
 export interface ResourceCacheOptions {
@@ -65,11 +65,7 @@ export function createCache(
     maxResources = 10_000,
     ttlMs = 0,
   } = options;
-  const entries = new LRUCache<string, CachedEntry>({
-    max: maxResources,
-    maxSize: maxBytes,
-    sizeCalculation: ({ bytes }) => entryBytes + (bytes?.byteLength ?? 0),
-  });
+  const entries = createRecentEntries<CachedEntry>(maxResources, maxBytes);
   const asking = new Set<Question>();
 
   /** Asks for a resource; what `invalidate` forgot meanwhile, or a later answer replaced, is given out, but not kept. */
@@ -83,7 +79,8 @@ export function createCache(
       const answer = await fetch();
       const { facts, bytes } = answer;
       if (!question.isCurrent) return answer;
-      entries.set(uri, { facts, bytes, freshUntil: freshUntil(facts, ttlMs) });
+      const entry = { facts, bytes, freshUntil: freshUntil(facts, ttlMs) };
+      entries.set(uri, entry, entryBytes + (bytes?.byteLength ?? 0));
       // an earlier question may be answered with an older version
       for (const other of asking) {
         if (other === question) break;

@@ -1,4 +1,4 @@
-import type { FetchLike } from "@sluice/core";
+import { tlsFault, type FetchLike } from "@sluice/core";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { interceptSend, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
@@ -15,7 +15,10 @@ import { interceptFetch } from "./with-streaming.ts";
  */
 export function withStreaming(fetch?: FetchLike, bytes?: "fetch" | "node"): FetchLike {
   return fetch && bytes !== "node"
-    ? interceptFetch(fetch, createFetchExchange(fetch))
+    ? interceptFetch(
+        fetch,
+        createFetchExchange(fetch, { explain: (url, error) => tlsFault("client", url, error) }),
+      )
     : interceptFetch(fetch ?? globalThis.fetch, httpExchange);
 }
 

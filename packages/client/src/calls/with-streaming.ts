@@ -12,7 +12,8 @@ import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { isRedirect, isSuccess, retryAfterOf } from "../net/http-status.ts";
 import { unanswered, withDeadline } from "../net/timeouts.ts";
-import { answerIn, readBeginning, readMessage, watchEvents } from "./rpc-answer.ts";
+import { createLoader } from "../net/load-code.ts";
+import { answerIn, readBeginning, readMessage } from "./rpc-answer.ts";
 import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 
 /**
@@ -126,7 +127,7 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
   const what = `resources/stream ${JSON.stringify(request.call.uri)}`;
   const asked = { what, id: request.id, answerMs: request.call.headersMs };
   if (!ok) {
-    const failure = httpError(what, status, retryAfterOf(answer));
+    const failure = httpError(what, status, { retryAfterMs: retryAfterOf(answer) });
     if (essence === "application/json" || essence === "application/problem+json") {
       try {
         // a refusal in JSON-RPC says more than its status
@@ -143,6 +144,10 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
     return { response: respond(answer, answerIn(await readMessage(body, asked), asked)) };
   if (!coded && essence === "text/event-stream") {
     const { call } = request;
+    const { watchEvents } = await loadEvents().catch((error: unknown) => {
+      body.cancel(error);
+      throw error;
+    });
     const events = watchEvents(body, asked, (failure) => {
       if (call.answer) call.answer = { ...call.answer, failure };
     });
@@ -155,6 +160,9 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
   );
   return { failure, response: placeholder(request) };
 }
+
+/** Servers answer a stream call with events only when they have more to say. */
+const loadEvents = createLoader(() => import("./event-answer.ts"), "the reader of events");
 
 /** Settles the SDK's request; what really came is beside it in the call. */
 function placeholder({ id, call }: InterceptedRequest): Response {

@@ -4,7 +4,6 @@ import {
   parseContentDisposition,
   parseContentRange,
   parseEntityTag,
-  parseHttpDate,
   parseMediaType,
   parseReprDigest,
   parseResourceUri,
@@ -30,8 +29,6 @@ export interface CheckedAnswer {
   /** SHA-256 of the whole object in hex. */
   readonly digest?: string | undefined;
   readonly mimeType?: string | undefined;
-  /** Unix milliseconds of the last change, as the server says. */
-  readonly modifiedMs?: number | undefined;
   /** Content coding that the storage keeps the bytes in. */
   readonly contentEncoding?: string | undefined;
   /** As the server wrote them, best first. */
@@ -103,7 +100,6 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
     etag: tag?.strong ? tag.tag : undefined,
     digest: digest ?? grant.digest,
     mimeType,
-    modifiedMs: parseHttpDate(headers.get("last-modified"), Date.now()),
     contentEncoding: isCoded ? codings.join(", ") : undefined,
     origin: target?.url.origin,
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],

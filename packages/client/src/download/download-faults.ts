@@ -34,7 +34,7 @@ const reasons: Partial<Record<SluiceErrorCode, string>> = {
 export function rangeless(uri: string): SluiceError {
   return new SluiceError(
     "interrupted",
-    `client: ${JSON.stringify(uri)} broke off again and again, and the server gives no ranges to go on from; try again on a better connection`,
+    `client: ${JSON.stringify(uri)} breaks off again and again, and the server gives no ranges; try again on a better connection`,
   );
 }
 
@@ -42,7 +42,7 @@ export function rangeless(uri: string): SluiceError {
 export function stuck(uri: string, isSameVersion: boolean, fault: unknown): SluiceError {
   const isBroken = isSameVersion && isPassing(fault);
   const why = isBroken
-    ? "broke off and cannot be continued, because the server gives no ranges of it"
+    ? "broke off, and the server gives no ranges of it"
     : "changed on the server while it was read";
   return new SluiceError(
     isBroken ? "interrupted" : "precondition_failed",
@@ -62,7 +62,7 @@ export function pausedTooLong(uri: string, fault: unknown): SluiceError {
 export function otherDigest(uri: string): SluiceError {
   return new SluiceError(
     "corrupt",
-    `client: ${JSON.stringify(uri)}: the server promises another digest of the same version by now; fetch it again`,
+    `client: ${JSON.stringify(uri)}: the server promises another digest now; fetch it again`,
   );
 }
 
@@ -70,7 +70,7 @@ export function otherDigest(uri: string): SluiceError {
 export function unrouted(operation: string): SluiceError {
   return new SluiceError(
     "not_found",
-    `client: ${operation}: nothing answers at the download URL (HTTP 404); route every path below the MCP endpoint to the handler, not the endpoint alone`,
+    `client: ${operation}: nothing answers at the download URL (HTTP 404); route every path below the MCP endpoint to the handler`,
   );
 }
 

@@ -2,7 +2,7 @@ import type { DeliveryMode } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
 import type { AcceptedUrl, UrlPolicy } from "../trust/accept-url.ts";
-import type { AddressScope } from "../trust/classify-address.ts";
+import type { HopScope } from "../trust/classify-address.ts";
 
 /** What `resources/stream` granted: bytes on the spot, a URL to fetch them from, or both. */
 export interface DownloadGrant {
@@ -27,8 +27,14 @@ export interface DownloadGrant {
   readonly ttlMs?: number | undefined;
   readonly credentials?: SessionCredentials | undefined;
   readonly exchange: Exchange;
-  readonly scope: AddressScope;
+  readonly scope: HopScope;
   readonly policy: UrlPolicy;
   /** The caller named the URL itself: an answer need not name the resource. */
   readonly isLink: boolean;
 }
+
+/** What an answer itself says of a grant. */
+export type GrantFacts = Omit<
+  DownloadGrant,
+  "exchange" | "credentials" | "scope" | "policy" | "isLink"
+>;

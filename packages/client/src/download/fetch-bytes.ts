@@ -66,7 +66,7 @@ export async function fetchBytes(
     if (hopsLeft-- === 0)
       throw new SluiceError(
         "protocol",
-        `client: the server redirects more than ${grant.hopsLeft} times on the way to the bytes; have it name their address at once`,
+        `client: the server redirects more than ${grant.hopsLeft} times; have it name the address of the bytes`,
       );
   }
 }

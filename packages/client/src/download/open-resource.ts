@@ -1,14 +1,15 @@
 import {
-  createSha256,
   definedMembers,
   fileNameFromUri,
   localFileName,
   SluiceError,
+  type Sha256,
 } from "@sluice/core";
 import type { RequestingClient } from "../calls/requesting-client.ts";
 import type { ByteFlow, Exchange } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
-import { ensureConsent, scaleOf } from "../trust/consent.ts";
+import { createLoader } from "../net/load-code.ts";
+import { loadSha256 } from "../net/load-sha256.ts";
 import type { CheckedAnswer } from "./check-answer.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 import { createGrantProvider, type GrantProvider } from "./grant-provider.ts";
@@ -51,6 +52,7 @@ export async function openResource(
       const { consent } = settings;
       if (!consent) return;
       try {
+        const { ensureConsent, scaleOf } = await loadConsent();
         await ensureConsent(consent, scaleOf([facts], to), signal);
       } catch (error) {
         download.cancel();
@@ -65,6 +67,11 @@ export async function openResource(
     throw error;
   }
 }
+
+const loadConsent = createLoader(
+  () => import("../trust/ask-consent.ts"),
+  "the question for consent",
+);
 
 function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): StreamFacts {
   const { size, etag, digest, contentEncoding, fileNames, named } = answer;
@@ -99,7 +106,7 @@ export function bodyOf({
       await askConsent();
       const { onProgress } = settings;
       const { size, digest, uri } = facts;
-      const hash = digest === undefined ? undefined : createSha256();
+      const hash = digest === undefined ? undefined : await hashFor(download);
       await download.receive({
         lending,
         write(chunk, at, release) {
@@ -114,6 +121,16 @@ export function bodyOf({
     cancel,
   };
   return streamOf(flow);
+}
+
+async function hashFor(download: ResumableDownload): Promise<Sha256> {
+  try {
+    const { createSha256 } = await loadSha256();
+    return createSha256();
+  } catch (error) {
+    download.cancel();
+    throw error;
+  }
 }
 
 /** Throws when the object changed between the facts that were given out and the first byte. */

@@ -1,22 +1,25 @@
-import {
-  definedMembers,
-  linkWith,
-  parseEntityTag,
-  parseReprDigest,
-  SluiceError,
-} from "@sluice/core";
+import { definedMembers, parseEntityTag, parseReprDigest, SluiceError } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
 import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
-import * as z from "zod/mini";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { scopeOfServer } from "../trust/classify-address.ts";
 import { unanswered } from "../net/timeouts.ts";
-import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import type { Exchange } from "../net/exchange.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";
-import { rpcError } from "../calls/rpc-error.ts";
+import { createLoader } from "../net/load-code.ts";
+import {
+  isCount,
+  isFlag,
+  isNumber,
+  isObject,
+  isOneOf,
+  isOptional,
+  isShaped,
+  isText,
+  schemaOf,
+  type ShapeOf,
+} from "../calls/shape.ts";
 import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "../calls/stream-calls.ts";
-import { ensureNamed } from "./check-answer.ts";
-import type { DownloadGrant } from "./download-grant.ts";
+import type { DownloadGrant, GrantFacts } from "./download-grant.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
 /**
@@ -40,7 +43,7 @@ export async function requestGrant(
   const result = await callStream(client, call);
   const { answer } = call;
   try {
-    return sortAnswer(uri, result, answer, settings, fallback);
+    return await sortAnswer(uri, result, answer, settings, fallback);
   } catch (error) {
     answer?.direct?.body.cancel();
     throw error;
@@ -58,66 +61,58 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
   }, headersMs);
   try {
     const params = { uri, _meta: { [CALL_META]: id } };
-    return await client.request({ method: STREAM_METHOD, params }, resultSchema, {
+    return await client.request({ method: STREAM_METHOD, params }, schemaOf(isResult), {
       signal: AbortSignal.any([signal, late.signal]),
     });
   } catch (error) {
     call.answer?.direct?.body.cancel();
     signal.throwIfAborted();
     late.signal.throwIfAborted();
-    throw call.answer?.failure ?? refusedBy(call, error);
+    throw call.answer?.failure ?? (await refusedBy(call, error));
   } finally {
     stopTimer();
     end();
   }
 }
 
-function refusedBy({ uri, answer }: StreamCall, error: unknown): SluiceError {
-  const what = `${STREAM_METHOD} ${JSON.stringify(uri)}`;
-  if (answer?.status === 401)
-    return new SluiceError("unauthenticated", `client: ${what}: sign in again`, { cause: error });
-  if (answer?.status === 403)
-    return new SluiceError("permission_denied", `client: ${what}: ask for access`, {
-      cause: error,
-    });
-  // SDK version 1 has a number for it, version 2 a word
-  const { code } = (error ?? {}) as { code?: unknown };
-  if (!answer && (code === -1 || code === "CLIENT_HTTP_UNEXPECTED_CONTENT"))
-    throw new SluiceError(
-      "protocol",
-      `client: ${what}: the server sent bytes that the SDK cannot read; give the transport the fetch of withStreaming(): { fetch: withStreaming() }`,
-      { cause: error },
-    );
-  return rpcError(what, error);
+/** Says what was refused; needed only then. */
+const loadRefusals = createLoader(() => import("./refused-call.ts"), "the table of errors");
+
+async function refusedBy(call: StreamCall, error: unknown): Promise<SluiceError> {
+  const refusals = await loadRefusals().catch(() => undefined);
+  const unknown = `client: ${STREAM_METHOD} ${JSON.stringify(call.uri)}: the call failed`;
+  return (
+    refusals?.refusalOf(call, error) ?? new SluiceError("unavailable", unknown, { cause: error })
+  );
 }
 
 // unknown fields are ignored, fields of a wrong type are an error
-const text = z.optional(z.string());
-const resultSchema = z.looseObject({
-  uri: text,
-  downloadUrl: text,
-  mimeType: text,
-  size: z.optional(z.int().check(z.nonnegative())),
-  _meta: z.optional(z.looseObject({})),
+const mayBeText = isOptional(isText);
+const isResult = isShaped({
+  uri: mayBeText,
+  downloadUrl: mayBeText,
+  mimeType: mayBeText,
+  size: isOptional(isCount),
+  _meta: isOptional(isObject),
 });
-const metaSchema = z.looseObject({
-  auth: z.optional(z.enum(["bound", "self"])),
-  etag: text,
-  digest: text,
-  name: text,
-  sessionBound: z.optional(z.boolean()),
-  ttlMs: z.optional(z.number().check(z.nonnegative())),
+const isMeta = isShaped({
+  auth: isOptional(isOneOf("bound", "self")),
+  etag: mayBeText,
+  digest: mayBeText,
+  name: mayBeText,
+  sessionBound: isOptional(isFlag),
+  ttlMs: isOptional(isNumber),
 });
 
-type StreamResult = z.infer<typeof resultSchema>;
+type StreamResult = ShapeOf<typeof isResult>;
 
-function sortAnswer(
+async function sortAnswer(
   uri: string,
   result: StreamResult,
   answer: CallAnswer | undefined,
   settings: StreamSettings,
   fallback: Exchange,
-): DownloadGrant {
+): Promise<DownloadGrant> {
   if (answer?.failure) throw answer.failure;
   const { trustedOrigins, redirects } = settings;
   const credentials = answer?.credentials;
@@ -125,53 +120,37 @@ function sortAnswer(
   const base = {
     exchange: answer?.exchange ?? fallback,
     credentials,
-    scope: answer ? scopeOfServer(answer.credentials.endpoint, answer.address) : "public",
+    scope: credentials ? { endpoint: credentials.endpoint, address: answer?.address } : "public",
     policy,
     isLink: answer?.isLink === true,
   } as const;
-  if (answer?.direct) return { ...base, ...sortDirect(uri, answer.direct, policy) };
-  if (answer?.redirect) return { ...base, ...sortRedirect(uri, answer.redirect, policy) };
+  const { direct, redirect } = answer ?? {};
+  if (direct || redirect) {
+    const { sortDirect, sortRedirect } = await loadDirect();
+    const sorted = direct
+      ? sortDirect(uri, direct, policy)
+      : sortRedirect(uri, redirect as Headers, policy);
+    return { ...base, ...sorted };
+  }
   return { ...base, ...sortResult(uri, result, policy) };
 }
 
-type Sorted = Omit<DownloadGrant, "exchange" | "credentials" | "scope" | "policy" | "isLink">;
+/** A page asks for download URLs, unless it is told to ask for more. */
+const loadDirect = createLoader(() => import("./direct-grant.ts"), "the reader of direct answers");
 
-function sortDirect(uri: string, direct: HopAnswer, policy: UrlPolicy): Sorted {
-  ensureNamed(uri, direct.headers);
-  const link = linkWith(direct.headers, "stream");
-  // a link that may not be followed only costs the way back in
-  const target = link === undefined ? undefined : tryAccept(link, policy);
-  return {
-    mode: "direct",
-    direct,
-    target,
-    auth: "bound",
-    sessionBound: true,
-    hopsLeft: 2,
-    named: true,
-  };
-}
-
-function sortRedirect(uri: string, headers: Headers, policy: UrlPolicy): Sorted {
-  ensureNamed(uri, headers);
-  const hop = { base: policy.endpoint, redirect: true };
-  const target = acceptUrl(headers.get("location") ?? "", policy, hop);
-  return { mode: "redirect", target, auth: "bound", sessionBound: false, hopsLeft: 2, named: true };
-}
-
-function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): Sorted {
+function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): GrantFacts {
   const { downloadUrl, mimeType, size, _meta } = result;
   if (downloadUrl === undefined)
     throw new SluiceError(
       "protocol",
-      "client: the server sent neither bytes nor a download URL; give the transport the withStreaming() fetch",
+      "client: the server sent neither bytes nor a download URL; give the transport { fetch: withStreaming() }",
     );
   if (result.uri !== uri)
     throw new SluiceError("protocol", "client: the server answered for another resource");
-  const extension = metaSchema.safeParse(_meta?.[EXTENSION_ID] ?? {});
-  if (!extension.success)
+  const extension = _meta?.[EXTENSION_ID] ?? {};
+  if (!isMeta(extension) || (extension.ttlMs ?? 0) < 0)
     throw new SluiceError("protocol", "client: the server's streaming metadata are malformed");
-  const meta: Partial<DownloadUrlMeta> = definedMembers(extension.data);
+  const meta: Partial<DownloadUrlMeta> = definedMembers({ ...extension });
   const tag = parseEntityTag(meta.etag);
   return {
     mode: "downloadUrl",
@@ -196,17 +175,8 @@ function acceptDownload(url: string, policy: UrlPolicy): AcceptedUrl {
     if (policy.endpoint || !SluiceError.is(error)) throw error;
     throw new SluiceError(
       "untrusted",
-      "client: the MCP server's own origin is unknown; give its transport the withStreaming() fetch, or name the download's in trustedOrigins",
+      "client: the MCP server's origin is unknown; give the transport { fetch: withStreaming() }, or add the download's to trustedOrigins",
       { cause: error },
     );
-  }
-}
-
-function tryAccept(url: string, policy: UrlPolicy): AcceptedUrl | undefined {
-  try {
-    return acceptUrl(url, policy, { base: policy.endpoint, redirect: false });
-  } catch (error) {
-    if (SluiceError.is(error)) return undefined;
-    throw error;
   }
 }

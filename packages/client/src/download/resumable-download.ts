@@ -115,9 +115,7 @@ export function createResumableDownload(
     }
     if (!("answer" in next)) {
       const what = `GET of ${JSON.stringify(uri)}`;
-      const refusal = next.isUnrouted
-        ? unrouted(what)
-        : httpError(what, next.status, next.retryAfterMs);
+      const refusal = next.isUnrouted ? unrouted(what) : httpError(what, next.status, next);
       if (busyCodes.has(next.status) && givesWay?.()) throw refusal;
       return interrupt({ kind: "status", ...next }, refusal);
     }

@@ -139,7 +139,8 @@ function fileOf(answer: HopAnswer, url: URL): ForeignFile {
 
 function ensureWhole(answer: HopAnswer): void {
   const { status, headers, framing } = answer;
-  if (status !== 200) throw httpError("GET of a file", status, retryAfterOf(answer));
+  if (status !== 200)
+    throw httpError("GET of a file", status, { retryAfterMs: retryAfterOf(answer) });
   // a cut would look like the end
   if (framing === "close")
     throw new SluiceError("protocol", "client: the server does not tell where the bytes end");

@@ -1,4 +1,4 @@
-import type { AddressScope } from "../trust/classify-address.ts";
+import type { HopScope } from "../trust/classify-address.ts";
 import type { Lending, WriteChunk } from "./chunk-sink.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 
@@ -19,8 +19,8 @@ export interface HopRequest {
   readonly body?: string | OutgoingBody | undefined;
   /** Ends the exchange, also while its body is read. */
   readonly signal: AbortSignal;
-  /** `public`: connect to addresses of the public internet only. */
-  readonly scope: AddressScope;
+  /** Which addresses to connect to, for an exchange that can tell. */
+  readonly scope: HopScope;
   /** Milliseconds to connect in. */
   readonly connectMs: number;
   /** Hears how the request goes on, where the platform tells. */

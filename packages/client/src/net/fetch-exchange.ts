@@ -1,14 +1,21 @@
-import { SluiceError, tlsFault, type FetchLike } from "@sluice/core";
-import { blobOf } from "./body-blob.ts";
+import { SluiceError, type FetchLike } from "@sluice/core";
 import type { ByteFlow, Exchange, HopAnswer, HopRequest } from "./exchange.ts";
+import type { OutgoingBody } from "./outgoing-body.ts";
 
-/** An exchange over a web `fetch`. Runtimes that hide redirects get `unsupported` instead of one. */
-export function createFetchExchange(fetch: FetchLike): Exchange {
+/**
+ * An exchange over a web `fetch`. Runtimes that hide redirects get `unsupported` instead of one.
+ */
+export function createFetchExchange(
+  fetch: FetchLike,
+  { explain, blobOf }: FetchExtras = {},
+): Exchange {
   return async (request) => {
     const { url, signal } = request;
-    const response = await send(fetch, request).catch((error: unknown) => {
+    const response = await send(fetch, request, blobOf).catch((error: unknown) => {
       if (signal.aborted) throw signal.reason;
-      throw SluiceError.is(error) ? error : faultOf(request, error);
+      throw SluiceError.is(error)
+        ? error
+        : (explain?.(request.url, error) ?? faultOf(request, error));
     });
     if (response.type === "opaqueredirect")
       throw new SluiceError(
@@ -32,11 +39,20 @@ export const fetchExchange: Exchange = createFetchExchange((input, init) =>
   globalThis.fetch(input, init),
 );
 
+/** What not every exchange needs, and so not every page gets. */
+interface FetchExtras {
+  /** What a failed request is, where the platform tells more than that it failed. */
+  readonly explain?: (url: URL, error: unknown) => SluiceError | undefined;
+  /** A body for `fetch`; needed where files are sent. */
+  readonly blobOf?: (body: OutgoingBody) => Promise<Blob>;
+}
+
 async function send(
   fetch: FetchLike,
   { method, url, headers, body, signal }: HopRequest,
+  blobOf: FetchExtras["blobOf"],
 ): Promise<Response> {
-  const content = typeof body === "object" ? await blobOf(body) : (body ?? null);
+  const content = typeof body === "object" ? await blobOf!(body) : (body ?? null);
   signal.throwIfAborted();
   return fetch(url, {
     method,
@@ -52,10 +68,7 @@ async function send(
 /** `fetch` does not tell whether the server heard the request. */
 function faultOf({ url, body }: HopRequest, cause: unknown): SluiceError {
   const code = typeof body === "object" ? "interrupted" : "unavailable";
-  return (
-    tlsFault("client", url, cause) ??
-    new SluiceError(code, `client: ${url.origin} could not be reached`, { cause })
-  );
+  return new SluiceError(code, `client: ${url.origin} could not be reached`, { cause });
 }
 
 function framingOf(headers: Headers): HopAnswer["framing"] {

@@ -3,7 +3,7 @@ import { constants, type Stats } from "node:fs";
 import { open, opendir, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import * as z from "zod/mini";
+import { isCount, isNumber, isOptional, isShaped, isText } from "../calls/shape.ts";
 import { isOrphanedPart, isRunning } from "./part-name.ts";
 
 /** One version of one resource. */
@@ -32,14 +32,18 @@ interface Writer {
   readonly startedMs: number;
 }
 
-const recordSchema = z.object({
-  uri: z.string(),
-  etag: z.string(),
-  size: z.int(),
-  part: z.string().check(z.regex(/^\.[0-9a-f]{32}\.kept$/)),
-  keptBytes: z.int().check(z.nonnegative()),
-  writer: z.optional(
-    z.object({ host: z.string(), pid: z.int().check(z.positive()), startedMs: z.number() }),
+const isRecord = isShaped({
+  uri: isText,
+  etag: isText,
+  size: isCount,
+  part: (value: unknown): value is string => isText(value) && /^\.[0-9a-f]{32}\.kept$/.test(value),
+  keptBytes: isCount,
+  writer: isOptional(
+    isShaped({
+      host: isText,
+      pid: (value: unknown): value is number => isCount(value) && value > 0,
+      startedMs: isNumber,
+    }),
   ),
 });
 
@@ -56,8 +60,8 @@ export async function readRecord(path: string): Promise<ResumeRecord | undefined
   try {
     const info = await handle?.stat();
     if (!handle || !info || !isMine(info) || info.size > mostRecordBytes) return undefined;
-    const parsed = recordSchema.safeParse(JSON.parse(await handle.readFile("utf8")));
-    return parsed.success ? (parsed.data as ResumeRecord) : undefined;
+    const record: unknown = JSON.parse(await handle.readFile("utf8"));
+    return isRecord(record) ? (record as ResumeRecord) : undefined;
   } catch {
     return undefined;
   } finally {

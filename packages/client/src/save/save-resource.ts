@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { SluiceError } from "@sluice/core";
+import { parseHttpDate, SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
@@ -119,7 +119,8 @@ async function fill(
     const verified = answer.digest === undefined ? "length" : "digest";
     const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
     // not before: a hidden file with an old time is taken for what a crashed run left
-    if (isFileTime(answer.modifiedMs)) await part.date(answer.modifiedMs);
+    const modifiedMs = parseHttpDate(answer.answer.headers.get("last-modified"), Date.now());
+    if (isFileTime(modifiedMs)) await part.date(modifiedMs);
     await keeper?.forget();
     return saved;
   } catch (error) {

@@ -105,7 +105,7 @@ function parseTrusted(text: string): { readonly origin?: string; readonly suffix
     return { origin: url.origin };
   throw new SluiceError(
     "invalid_argument",
-    `client: ${JSON.stringify(text.slice(0, 200))} is no origin to trust; write it like https://cdn.example.com, or with one open label like https://*.example.com`,
+    `client: ${JSON.stringify(text.slice(0, 200))} is no origin; write https://cdn.example.com or https://*.example.com`,
   );
 }
 

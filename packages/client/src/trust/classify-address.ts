@@ -18,11 +18,20 @@ export function classifyAddress(text: string): AddressClass | undefined {
 /** Addresses that a request may connect to: those of the public internet, or any. */
 export type AddressScope = "public" | "any";
 
-/**
- * Scope of what an MCP server names: a public server must not send a client to an address that lies deeper inside than
- * its own. `address` is the one that answered, where the platform tells.
- */
-export function scopeOfServer({ hostname }: URL, address: string = hostname): AddressScope {
+/** What an MCP server names may lie where the server lies. `address` is the one that answered, where the platform tells. */
+interface ServerPlace {
+  readonly endpoint: URL;
+  readonly address?: string | undefined;
+}
+
+/** Addresses that a request may connect to, or the server that named where it goes. */
+export type HopScope = AddressScope | ServerPlace;
+
+/** A public server must not send a client to an address that lies deeper inside than its own. */
+export function scopeOf(scope: HopScope): AddressScope {
+  if (typeof scope === "string") return scope;
+  const { hostname } = scope.endpoint;
+  const { address = hostname } = scope;
   const kind = classifyAddress(address) ?? (hostname === "localhost" ? "loopback" : "public");
   return kind === "public" ? "public" : "any";
 }

@@ -1,6 +1,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { formatContentType, type FetchLike } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
+import { createLoader } from "../net/load-code.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import {
@@ -15,7 +16,7 @@ import {
   type AnswerElicitation,
   type FallbackClient,
 } from "./answer/elicitation-client.ts";
-import { blobSource, typeOfName, type FileSource, type NamedBlob } from "./source/file-source.ts";
+import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
 import { sendTimeouts, type SendTimeouts } from "./send/send-timeouts.ts";
 import type { Sender } from "./send/sender.ts";
 import { createSession } from "./session.ts";
@@ -111,11 +112,18 @@ export function assembleFileSender<Picked>(
 }
 
 /** A source over a `File` or a blob with a name. */
-export function sourceOfBlob(picked: File | NamedBlob): FileSource {
+export async function sourceOfBlob(picked: File | NamedBlob): Promise<FileSource> {
   const {
     blob,
     name,
     mimeType = blob.type,
   } = picked instanceof Blob ? { blob: picked, name: picked.name, mimeType: picked.type } : picked;
-  return blobSource(blob, name, formatContentType(mimeType || typeOfName(name)));
+  return blobSource(blob, name, formatContentType(mimeType || (await suggestedType(name))));
+}
+
+/** Larger than all else here, and few files have no type. */
+const loadTypes = createLoader(() => import("./source/type-table.ts"), "the table of media types");
+
+async function suggestedType(name: string): Promise<string> {
+  return (await loadTypes()).typeOfName(name);
 }

@@ -5,8 +5,17 @@ import {
   UPLOADS_EXTENSION_ID,
   type UploadEndpointMeta,
 } from "@sluice/core/wire";
-import * as z from "zod/mini";
 import type { RequestingClient } from "../calls/requesting-client.ts";
+import {
+  isOneOf,
+  isOptional,
+  isRecordOf,
+  isShaped,
+  isText,
+  isTextTo,
+  schemaOf,
+  type ShapeOf,
+} from "../calls/shape.ts";
 import type { UploadCount } from "./answer/answer-request.ts";
 import type { FileSource } from "./source/file-source.ts";
 import { sendFiles, type Shipment } from "./send/send-files.ts";
@@ -38,28 +47,24 @@ export interface UploadedReference extends SentFile {
   readonly uri: string;
 }
 
-const meta = z.looseObject({
-  wire: z.optional(z.enum(["raw", "resumable"])),
-  auth: z.optional(z.enum(["bound", "self"])),
+const isMeta = isShaped({
+  wire: isOptional(isOneOf("raw", "resumable")),
+  auth: isOptional(isOneOf("bound", "self")),
 });
-const authorizedSchema = z.looseObject({
-  file: z.looseObject({ uri: z.string().check(z.maxLength(8_192)) }),
-  upload: z.looseObject({
-    transport: z.literal("https"),
-    method: z.enum(["POST", "PUT"]),
-    url: z.string(),
-    headers: z.optional(z.record(z.string(), z.string())),
-    multipart: z.optional(
-      z.looseObject({
-        fileField: z.string(),
-        fields: z.optional(z.record(z.string(), z.string())),
-      }),
-    ),
-    _meta: z.optional(z.looseObject({ [UPLOADS_EXTENSION_ID]: z.optional(meta) })),
+const mayBeTexts = isOptional(isRecordOf(isText));
+const isAuthorized = isShaped({
+  file: isShaped({ uri: isTextTo(8_192) }),
+  upload: isShaped({
+    transport: isOneOf("https"),
+    method: isOneOf("POST", "PUT"),
+    url: isText,
+    headers: mayBeTexts,
+    multipart: isOptional(isShaped({ fileField: isText, fields: mayBeTexts })),
+    _meta: isOptional(isShaped({ [UPLOADS_EXTENSION_ID]: isOptional(isMeta) })),
   }),
 });
 
-type Authorized = z.infer<typeof authorizedSchema>;
+type Authorized = ShapeOf<typeof isAuthorized>;
 
 /** Sends one file to where `files/authorizeUpload` says (SEP-2631 §6). */
 export async function uploadFile(
@@ -132,14 +137,14 @@ async function authorize(
   const params = { name, size, mimeType };
   const request = { method: AUTHORIZE_UPLOAD_METHOD, params };
   signal.throwIfAborted();
-  const ask = async (): Promise<unknown> => client.request(request, authorizedSchema, { signal });
+  const ask = async (): Promise<unknown> =>
+    client.request(request, schemaOf(isAuthorized), { signal });
   const result = await abortable(ask(), signal).catch((error: unknown) => {
     signal.throwIfAborted();
     throw refusalOf(error);
   });
   // not every client checks the result by its schema
-  const parsed = authorizedSchema.safeParse(result);
-  if (parsed.success) return parsed.data;
+  if (isAuthorized(result)) return result;
   throw new SluiceError("protocol", `client: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
 }
 
@@ -166,9 +171,9 @@ const refusals: ReadonlyMap<unknown, readonly [SluiceErrorCode, string]> = new M
 /** A descriptor of SEP-2631 authenticates itself, unless it says otherwise. */
 function claimOf({ upload }: Authorized): TargetClaim {
   const { url, method, headers, multipart, _meta } = upload;
-  const { wire, auth = "self" }: UploadEndpointMeta = definedMembers(
-    _meta?.[UPLOADS_EXTENSION_ID] ?? {},
-  );
+  const { wire, auth = "self" }: UploadEndpointMeta = definedMembers({
+    ..._meta?.[UPLOADS_EXTENSION_ID],
+  });
   const form = multipart && { fileField: multipart.fileField, fields: multipart.fields ?? {} };
   return {
     url,

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
-import { scopeOfServer, type AddressScope } from "../trust/classify-address.ts";
+import type { HopScope } from "../trust/classify-address.ts";
 import type { FormShape } from "./send/multipart.ts";
 import type { ClientSession } from "./session.ts";
 
@@ -13,7 +13,7 @@ export interface UploadTarget {
   /** `self`: the URL is enough, credentials stay home. */
   readonly auth: "bound" | "self";
   readonly sessionBound: boolean;
-  readonly scope: AddressScope;
+  readonly scope: HopScope;
   /** Headers that the server wants to see again (SEP-2631). */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Name of the file's part, and further parts before it. Default `file` and none (SEP-1306 §5). */
@@ -39,7 +39,7 @@ export function acceptTarget(claim: TargetClaim, trust: Trust): UploadTarget {
   return {
     ...claim,
     url,
-    scope: standing === "own" ? "any" : scopeOfServer(trust.session.endpoint),
+    scope: standing === "own" ? "any" : { endpoint: trust.session.endpoint },
   };
 }
 

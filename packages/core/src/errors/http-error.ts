@@ -1,17 +1,19 @@
-import { SluiceError, type SluiceErrorCode } from "./error.ts";
+import { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./error.ts";
 
 /** An HTTP answer that brought no bytes, as an error of ours. The server's words are not in it. */
-export function httpError(what: string, status: number, retryAfterMs?: number): SluiceError {
+export function httpError(
+  what: string,
+  status: number,
+  options?: Pick<SluiceErrorOptions, "retryAfterMs" | "cause">,
+): SluiceError {
   const [code, hint] = rows.get(status) ?? fallback(status);
-  return new SluiceError(code, `client: ${what}: ${hint} (HTTP ${status})`, {
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  });
+  return new SluiceError(code, `client: ${what}: ${hint} (HTTP ${status})`, options);
 }
 
 const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
   [400, ["protocol", "the server refused the request"]],
-  [401, ["unauthenticated", "credentials are missing or over; sign in again"]],
-  [403, ["permission_denied", "this account may not; ask for access"]],
+  [401, ["unauthenticated", "sign in again"]],
+  [403, ["permission_denied", "ask for access"]],
   [404, ["not_found", "there is no such resource, or the link is used up"]],
   [408, ["timeout", "the server gave up waiting; try again"]],
   [410, ["expired", "the link is over; ask for a new one"]],

@@ -1,5 +1,6 @@
-import { bytesToHex, hexToBytes } from "@noble/hashes/utils.js";
+import { hexToBytes } from "@noble/hashes/utils.js";
 import { decodeBase64, encodeBase64 } from "../bytes/base64.ts";
+import { hexOf } from "../bytes/hex.ts";
 import { fieldText } from "./field-text.ts";
 
 /** A `Repr-Digest` header (RFC 9530 §3) from a SHA-256 in hex. */
@@ -26,8 +27,8 @@ export function parseReprDigest(header: string | null | undefined): string | und
     // a comma announces another member
     if (!match || (match[3] === "," && member.lastIndex === text.length)) return undefined;
     if (match[1] !== "sha-256") continue;
-    const bytes = decodeBase64(match[2] ?? "");
-    sha256 = bytes?.length === 32 ? bytesToHex(bytes) : undefined;
+    const digest = decodeBase64(match[2] ?? "");
+    sha256 = digest?.length === 32 ? hexOf(digest) : undefined;
   }
   return sha256;
 }

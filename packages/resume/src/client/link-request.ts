@@ -99,7 +99,7 @@ async function bodyOf(response: Response): Promise<Body> {
   if (status === 200 && isEventStream(response.headers) && response.body) return response.body;
   await response.body?.cancel().catch(() => {});
   const retryAfterMs = parseRetryAfter(response.headers.get("retry-after"), Date.now());
-  const failure = httpError("a stream that is picked up again", status, retryAfterMs);
+  const failure = httpError("a stream that is picked up again", status, { retryAfterMs });
   // its token may have been renewed by now
   if (status !== 401) throw failure;
   throw new SluiceError("interrupted", failure.message, { cause: failure });

@@ -1,5 +1,6 @@
 import { extensionOf } from "@sluice/core";
-import mime from "mime";
+import other from "mime/types/other.js";
+import standard from "mime/types/standard.js";
 
 /** What a name says about content. */
 export interface NamedType {
@@ -17,17 +18,29 @@ export function typeOfName(key: string): NamedType {
   const name = key.slice(key.lastIndexOf("/") + 1).toLowerCase();
   const extension = extensionOf(name);
   const text = extensions.get(extension);
-  // a path with an extension alone: mime takes a bare name such as "js" for one
-  const other = mime.getType(`/x.${extension}`) ?? undefined;
+  const registered = registeredType(extension);
   if (text !== undefined)
-    return { text, binary: twofold.has(extension) ? (other ?? octets) : text };
-  if (other !== undefined) return { text: other, binary: other };
+    return { text, binary: twofold.has(extension) ? (registered ?? octets) : text };
+  if (registered !== undefined) return { text: registered, binary: registered };
   const stem = name.includes(".", 1) ? name.slice(0, name.indexOf(".", 1)) : name;
   const whole = wholeNames.get(stem);
   return whole === undefined ? {} : { text: whole, binary: whole };
 }
 
 const octets = "application/octet-stream";
+
+let registeredTypes: ReadonlyMap<string, string> | undefined;
+
+/** The type that mime-db has for an extension. Its table is made at the first use: a server starts without. */
+export function registeredType(extension: string): string | undefined {
+  registeredTypes ??= new Map(
+    [...Object.entries(standard), ...Object.entries(other)].flatMap(([type, names]) =>
+      // a star marks an extension whose type is another one
+      names.filter((name) => !name.startsWith("*")).map((name): [string, string] => [name, type]),
+    ),
+  );
+  return registeredTypes.get(extension);
+}
 
 /** Extensions of text that are those of a binary format, too. */
 const twofold: ReadonlySet<string> = new Set("dot key mod mts plist pot pub tpl ts vhd".split(" "));

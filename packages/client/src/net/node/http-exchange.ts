@@ -4,6 +4,7 @@ import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { SluiceError, tlsFault } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
+import { scopeOf } from "../../trust/classify-address.ts";
 import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
 import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
 import { flowOf } from "./http-flow.ts";
@@ -24,8 +25,9 @@ export function createHttpExchange(lookup: typeof systemLookup = systemLookup): 
   const agents = { any: createAgents(), public: createAgents(createPublicLookup(lookup)) };
 
   async function exchange(request: HopRequest): Promise<HopAnswer> {
-    const { url, scope, signal } = request;
+    const { url, signal } = request;
     signal.throwIfAborted();
+    const scope = scopeOf(request.scope);
     if (scope === "public") ensurePublic(url.hostname);
     return send(request, agents[scope]);
   }

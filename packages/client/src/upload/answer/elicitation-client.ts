@@ -1,6 +1,6 @@
 import type { Client, ClientContext, JSONRPCRequest, Result } from "@modelcontextprotocol/client";
 import { ELICIT_METHOD, type BinaryElicitation } from "@sluice/core/wire";
-import * as z from "zod/mini";
+import { isObject, schemaOf } from "../../calls/shape.ts";
 import type { ElicitAnswer } from "./answer-request.ts";
 import type { Notify } from "./progress-report.ts";
 
@@ -27,7 +27,7 @@ export function extendClient(
       const capabilities: object = { elicitation: { binary } };
       this.registerCapabilities(capabilities);
       // with schemas of its own, or the SDK holds the params to those of its revision before anything else
-      this.setRequestHandler(ELICIT_METHOD, { params: z.looseObject({}) }, refuseMode);
+      this.setRequestHandler(ELICIT_METHOD, { params: schemaOf(isObject) }, refuseMode);
     }
 
     // oxlint-disable-next-line no-underscore-dangle -- the SDK's name for the hook

@@ -1,6 +1,19 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
-import * as z from "zod/mini";
+import {
+  isCount,
+  isFlag,
+  isListOf,
+  isNumber,
+  isObject,
+  isOneOf,
+  isOptional,
+  isRecordOf,
+  isShaped,
+  isText,
+  isTextTo,
+  type ShapeOf,
+} from "../../calls/shape.ts";
 import { acceptTarget, type Trust, type UploadTarget } from "../upload-target.ts";
 
 /** A file that a server asks for. */
@@ -54,38 +67,43 @@ const maxFields = 32;
 /** Where a server that takes several files sets no bound itself. */
 const defaultMaxFiles = 10;
 
-const text = z.string().check(z.maxLength(10_000));
-const fileSchema = z.looseObject({
-  type: z.literal("file"),
-  title: z.optional(text),
-  description: z.optional(text),
-  accept: z.optional(z.array(text).check(z.maxLength(256))),
-  maxSize: z.optional(z.number().check(z.nonnegative())),
-  multiple: z.optional(z.boolean()),
-  required: z.optional(z.boolean()),
+const maxWords = 10_000;
+const isWords = isTextTo(maxWords);
+const isFileField = isShaped({
+  type: isOneOf("file"),
+  title: isOptional(isWords),
+  description: isOptional(isWords),
+  accept: isOptional(isListOf(isWords, 256)),
+  maxSize: isOptional((value): value is number => isNumber(value) && value >= 0),
+  multiple: isOptional(isFlag),
+  required: isOptional(isFlag),
 });
-const metaSchema = z.looseObject({
-  wire: z.optional(z.enum(["raw", "resumable"])),
-  auth: z.optional(z.enum(["bound", "self"])),
-  sessionBound: z.optional(z.boolean()),
-  maxFiles: z.optional(z.int().check(z.positive())),
+const isMeta = isShaped({
+  wire: isOptional(isOneOf("raw", "resumable")),
+  auth: isOptional(isOneOf("bound", "self")),
+  sessionBound: isOptional(isFlag),
+  maxFiles: isOptional((value): value is number => isCount(value) && value > 0),
 });
-const endpointSchema = z.looseObject({
-  url: z.string(),
-  method: z.optional(z.string()),
-  uploadId: text,
-  _meta: z.optional(z.looseObject({ [UPLOADS_EXTENSION_ID]: z.optional(metaSchema) })),
+const isEndpoint = isShaped({
+  url: isText,
+  method: isOptional(isText),
+  uploadId: isWords,
+  _meta: isOptional(isShaped({ [UPLOADS_EXTENSION_ID]: isOptional(isMeta) })),
 });
-const paramsSchema = z.looseObject({
-  mode: z.literal("binary"),
-  message: text,
-  requestedSchema: z.looseObject({
-    properties: z.record(text, z.looseObject({})),
-    required: z.optional(z.array(text)),
+const isParams = isShaped({
+  mode: isOneOf("binary"),
+  message: isWords,
+  requestedSchema: isShaped({
+    properties: isRecordOf(isObject, maxWords),
+    required: isOptional(isListOf(isWords)),
   }),
-  uploadEndpoints: z.record(text, endpointSchema),
-  _meta: z.optional(
-    z.looseObject({ progressToken: z.optional(z.union([z.string(), z.number()])) }),
+  uploadEndpoints: isRecordOf(isEndpoint, maxWords),
+  _meta: isOptional(
+    isShaped({
+      progressToken: isOptional(
+        (value): value is string | number => isText(value) || isNumber(value),
+      ),
+    }),
   ),
 });
 
@@ -99,9 +117,8 @@ export function readFileRequest(
   trust: Trust,
   maxFileSize: number,
 ): ParsedFileRequest {
-  const parsed = paramsSchema.safeParse(params);
-  if (!parsed.success) throw malformed("is not as SEP-1306 describes it");
-  const { message, requestedSchema, uploadEndpoints, _meta } = parsed.data;
+  if (!isParams(params)) throw malformed("is not as SEP-1306 describes it");
+  const { message, requestedSchema, uploadEndpoints, _meta } = params;
   const properties = Object.entries(requestedSchema.properties);
   if (properties.length > maxFields) throw malformed("has too many fields");
   const required = new Set(requestedSchema.required);
@@ -115,9 +132,8 @@ export function readFileRequest(
     }
     const endpoint = Object.hasOwn(uploadEndpoints, name) ? uploadEndpoints[name] : undefined;
     if (!endpoint) throw malformed("has a file field without an upload endpoint");
-    const file = fileSchema.safeParse(property);
-    if (!file.success) throw malformed("has a malformed file field");
-    const { title, description, accept = [], maxSize = Infinity, multiple = false } = file.data;
+    if (!isFileField(property)) throw malformed("has a malformed file field");
+    const { title, description, accept = [], maxSize = Infinity, multiple = false } = property;
     const place = { ...placeOf(endpoint, trust), isList: multiple };
     places.set(name, place);
     const extension = endpoint._meta?.[UPLOADS_EXTENSION_ID];
@@ -126,7 +142,7 @@ export function readFileRequest(
       accept,
       maxBytes: Math.min(maxSize, maxFileSize),
       maxFiles: multiple ? (extension?.maxFiles ?? defaultMaxFiles) : 1,
-      required: required.has(name) || file.data.required === true,
+      required: required.has(name) || property.required === true,
       destination: place.target.url.origin,
     });
   }
@@ -145,10 +161,7 @@ export function readFileRequest(
   };
 }
 
-function placeOf(
-  endpoint: z.infer<typeof endpointSchema>,
-  trust: Trust,
-): Omit<FieldTarget, "isList"> {
+function placeOf(endpoint: ShapeOf<typeof isEndpoint>, trust: Trust): Omit<FieldTarget, "isList"> {
   const { url, method = "POST", uploadId } = endpoint;
   if (method !== "POST" && method !== "PUT") throw malformed("has an upload method of its own");
   const { wire, auth, sessionBound } = endpoint._meta?.[UPLOADS_EXTENSION_ID] ?? {};

@@ -1,12 +1,12 @@
 import { SluiceError } from "@sluice/core";
-import * as z from "zod/mini";
+import { isNumber, isOptional, isShaped, isText } from "../../calls/shape.ts";
 import { isSuccess, uploadError } from "../../net/http-status.ts";
 import type { SenderAnswer } from "./sender.ts";
 
 /** What our endpoint says about a file it has. Others may say anything, or nothing. */
-const answerSchema = z.looseObject({
-  size: z.optional(z.number()),
-  sha256: z.optional(z.string().check(z.regex(/^[0-9a-f]{64}$/i))),
+const isAnswer = isShaped({
+  size: isOptional(isNumber),
+  sha256: isOptional((value): value is string => isText(value) && /^[0-9a-f]{64}$/i.test(value)),
 });
 
 /** Throws unless all was sent and taken: the fault for the status, `protocol` for a success before the last byte. */
@@ -25,9 +25,8 @@ export function ensureReceived(
   file: { readonly size: number; readonly sha256?: string },
 ): void {
   ensureTaken(answer);
-  const said = answerSchema.safeParse(answer.json);
-  if (!said.success) return;
-  const { size, sha256 } = said.data;
+  if (!isAnswer(answer.json)) return;
+  const { size, sha256 } = answer.json;
   const isOther =
     (size !== undefined && size !== file.size) ||
     (sha256 !== undefined && file.sha256 !== undefined && sha256.toLowerCase() !== file.sha256);

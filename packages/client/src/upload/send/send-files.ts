@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { fairMsOf, withDeadline } from "../../net/timeouts.ts";
 import type { FileSource, OpenFile } from "../source/file-source.ts";
-import { startDigest } from "../source/running-digest.ts";
+import { startDigest, type RunningDigest } from "../source/running-digest.ts";
 import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
 import { sendResumable, type BegunUpload } from "./send-resumable.ts";
 import type { OutgoingFile, SendSettings, SentFile } from "./outgoing-file.ts";
@@ -49,8 +49,10 @@ async function sendTogether(
   try {
     for (const source of sources) files.push(await source.open());
     const counts = files.map(() => 0);
+    const digests = await Promise.all(files.map(startDigest));
     const transfers = sources.map((source, at): OutgoingFile => {
       const file = files[at] as OpenFile;
+      const digest = digests[at] as RunningDigest;
       const told = (bytes: number): void => {
         if (counts[at] === bytes) return;
         counts[at] = bytes;
@@ -59,7 +61,6 @@ async function sendTogether(
           source,
         );
       };
-      const digest = startDigest(file);
       return { source, file, digest, target, settings, signal, onSent: told };
     });
     await sendForm(transfers);
@@ -79,7 +80,7 @@ async function sendOne(
   const file = await source.open();
   try {
     const told = (bytes: number): void => onSent(base + bytes, source);
-    const digest = startDigest(file);
+    const digest = await startDigest(file);
     const transfer: OutgoingFile = { source, file, digest, target, settings, signal, onSent: told };
     const inSteps = target.wire === "resumable" && file.size > shortBytes;
     await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));

@@ -1,5 +1,4 @@
 import { SluiceError } from "@sluice/core";
-import mime from "mime";
 import type { ReadableFile } from "../../net/outgoing-body.ts";
 
 /** A file that was picked, not opened yet. */
@@ -27,12 +26,6 @@ export interface NamedBlob {
   readonly name: string;
   /** Media type; that of the blob, or what the name suggests, when absent. */
   readonly mimeType?: string;
-}
-
-/** The media type that a file name suggests; `application/octet-stream` when it suggests none. */
-export function typeOfName(name: string): string {
-  // alone, a name without a dot is looked up as an extension
-  return mime.getType(`/${name}`) ?? "application/octet-stream";
 }
 
 /** A source over a blob. Runtimes refuse to read a `File` that changed since it was picked. */

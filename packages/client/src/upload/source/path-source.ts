@@ -2,13 +2,8 @@ import { constants, type BigIntStats } from "node:fs";
 import { lstat, open, type FileHandle } from "node:fs/promises";
 import { basename } from "node:path";
 import { SluiceError } from "@sluice/core";
-import {
-  chunkBytes,
-  fileChanged,
-  typeOfName,
-  type FileSource,
-  type OpenFile,
-} from "./file-source.ts";
+import { chunkBytes, fileChanged, type FileSource, type OpenFile } from "./file-source.ts";
+import { typeOfName } from "./type-of-name.ts";
 
 /** A file by its path. */
 export interface PickedPath {

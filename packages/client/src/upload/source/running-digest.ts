@@ -1,4 +1,4 @@
-import { createSha256 } from "@sluice/core";
+import { loadSha256 } from "../../net/load-sha256.ts";
 import type { OpenFile } from "./file-source.ts";
 
 /** The SHA-256 of a file whose bytes pass by in order, some of them perhaps more than once. */
@@ -12,7 +12,8 @@ export interface RunningDigest {
 }
 
 /** Starts the digest of an open file. */
-export function startDigest(file: OpenFile): RunningDigest {
+export async function startDigest(file: OpenFile): Promise<RunningDigest> {
+  const { createSha256 } = await loadSha256();
   const hash = createSha256();
   let seenTo = 0;
   let sha256: string | undefined;

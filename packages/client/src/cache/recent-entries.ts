@@ -1,0 +1,46 @@
+/** What was used lately, within bounds: what was not used for longest goes first. */
+export interface RecentEntries<Entry> {
+  get(name: string): Entry | undefined;
+  /** Keeps an entry in place of the one of that name; one that alone is over the bounds is not kept. */
+  set(name: string, entry: Entry, bytes: number): void;
+  delete(name: string): void;
+  clear(): void;
+}
+
+/** A `Map` tells the order in which its keys were set: the first is what was not used for longest. */
+export function createRecentEntries<Entry>(
+  maxEntries: number,
+  maxBytes: number,
+): RecentEntries<Entry> {
+  const kept = new Map<string, { readonly entry: Entry; readonly bytes: number }>();
+  let keptBytes = 0;
+
+  function remove(name: string): void {
+    keptBytes -= kept.get(name)?.bytes ?? 0;
+    kept.delete(name);
+  }
+
+  return {
+    get(name) {
+      const found = kept.get(name);
+      if (!found) return undefined;
+      kept.delete(name);
+      kept.set(name, found);
+      return found.entry;
+    },
+    set(name, entry, bytes) {
+      remove(name);
+      kept.set(name, { entry, bytes });
+      keptBytes += bytes;
+      for (const [oldest] of kept) {
+        if (kept.size <= maxEntries && keptBytes <= maxBytes) return;
+        remove(bytes > maxBytes ? name : oldest);
+      }
+    },
+    delete: remove,
+    clear() {
+      kept.clear();
+      keptBytes = 0;
+    },
+  };
+}

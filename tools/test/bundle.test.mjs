@@ -1,0 +1,48 @@
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+import { afterAll, expect, test } from "vitest";
+import { bundle, ensureInstalled } from "../bundle.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "sluice-bundle-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Bytes that an application has of a package when it imports one name of it. */
+async function sizeOf(name, file) {
+  const bundled = await rolldown({
+    input: "entry",
+    plugins: [
+      {
+        name: "entry",
+        resolveId: (id) => (id === "entry" ? id : undefined),
+        load: (id) => (id === "entry" ? `export { ${name} } from ${JSON.stringify(file)}` : null),
+      },
+    ],
+    external: (id) => /^[^./\0]/.test(id) && id !== "entry",
+  });
+  const { output } = await bundled.generate({ minify: true });
+  return output[0].code.length;
+}
+
+test("an application has of a built package what it imports, and the twin without marks has more", async () => {
+  await bundle("core", undefined, join(folder, "marked"));
+  await bundle("core", [], join(folder, "bare"));
+  expect(await sizeOf("SluiceError", join(folder, "marked", "index.js"))).toBeLessThan(1_000);
+  expect(await sizeOf("SluiceError", join(folder, "bare", "index.js"))).toBeGreaterThan(1_500);
+});
+
+test("an entry is one file, with a map to its sources", () => {
+  const file = join(folder, "marked", "index.js");
+  const { sources } = JSON.parse(readFileSync(`${file}.map`, "utf8"));
+  expect(sources.some((source) => source.endsWith("/src/errors/error.ts"))).toBe(true);
+  expect(readFileSync(file, "utf8")).not.toMatch(/from "\.\/(?!shared\/)/);
+});
+
+test("an import of a package that the manifest does not name fails the build", () => {
+  const manifest = { name: "@sluice/here", dependencies: { "@some/library": "^1.0.0" } };
+  const check = (...imports) =>
+    ensureInstalled([{ fileName: "shared/part.js" }, { fileName: "index.js", imports }], manifest);
+  check("shared/part.js", "node:fs", "@some/library/part");
+  expect(() => check("@some/other/part")).toThrow("@sluice/here: imports @some/other/part");
+});
