@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createSha256, formatReprDigest, parseReprDigest } from "@sluice/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { hmacSha256 } from "../src/bytes/sha256.ts";
+import { hmacSha256 } from "../src/bytes/hmac-sha256.ts";
 
 const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const abcField = "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:";

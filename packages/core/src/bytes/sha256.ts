@@ -1,4 +1,3 @@
-import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex } from "@noble/hashes/utils.js";
 import { builtInModule } from "./built-in-module.ts";
@@ -13,7 +12,8 @@ export interface Sha256 {
 
 /** Starts a SHA-256 over bytes as they pass: native where the runtime has it, portable elsewhere. */
 export function createSha256(): Sha256 {
-  const native = nativeCrypto()?.createHash("sha256");
+  const crypto = builtInModule("node:crypto") as NativeCrypto | undefined;
+  const native = crypto?.createHash("sha256");
   if (native)
     return {
       update: (chunk) => void native.update(chunk),
@@ -26,29 +26,10 @@ export function createSha256(): Sha256 {
   };
 }
 
-/** HMAC-SHA256 (RFC 2104), 32 bytes: native where the runtime has it, a third of the time; portable elsewhere. */
-export function hmacSha256(key: Uint8Array, bytes: Uint8Array): Uint8Array {
-  const native = nativeCrypto()?.createHmac("sha256", key);
-  if (!native) return hmac(sha256, key, bytes);
-  native.update(bytes);
-  return native.digest();
-}
-
-function nativeCrypto(): NativeCrypto | undefined {
-  return builtInModule("node:crypto") as NativeCrypto | undefined;
-}
-
 /** The part of `node:crypto` that is used. */
 interface NativeCrypto {
   createHash(algorithm: "sha256"): {
     update(chunk: Uint8Array): unknown;
     digest(encoding: "hex"): string;
-  };
-  createHmac(
-    algorithm: "sha256",
-    key: Uint8Array,
-  ): {
-    update(chunk: Uint8Array): unknown;
-    digest(): Uint8Array;
   };
 }

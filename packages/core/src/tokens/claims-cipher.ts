@@ -1,6 +1,6 @@
 import { xchacha20poly1305 } from "@noble/ciphers/chacha.js";
 import { encodeFields } from "../bytes/length-prefix.ts";
-import { hmacSha256 } from "../bytes/sha256.ts";
+import { hmacSha256 } from "../bytes/hmac-sha256.ts";
 import type { KeyRing } from "./key-ring.ts";
 import {
   canonicalAudience,

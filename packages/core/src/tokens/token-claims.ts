@@ -1,7 +1,7 @@
 import { bytesToHex, equalBytes, hexToBytes } from "@noble/ciphers/utils.js";
 import { encodeBase64Url } from "../bytes/base64.ts";
 import { encodeFields, isText } from "../bytes/length-prefix.ts";
-import { hmacSha256 } from "../bytes/sha256.ts";
+import { hmacSha256 } from "../bytes/hmac-sha256.ts";
 import { SluiceError } from "../errors/error.ts";
 import { authOf, decodeClaims, encodeClaims } from "./claims-layout.ts";
 import type { KeyRing } from "./key-ring.ts";
