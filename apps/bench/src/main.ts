@@ -1,4 +1,5 @@
 /** Measures Sluice beside its peers: `npm run bench -- --help`. */
+import { setMaxListeners } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
@@ -51,6 +52,9 @@ const stop = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const)
   process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
 const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(minutes * 60_000)]);
+
+// every child listens to it
+setMaxListeners(0, signal);
 
 const project = new URL("../tsconfig.build.json", import.meta.url).pathname;
 if (!values.built) await runToEnd("tsc", ["-b", project], { signal });

@@ -1,26 +1,32 @@
 import type { Experiment } from "./table.ts";
-import { binary } from "./tables/binary.ts";
-import { bridge } from "./tables/bridge.ts";
-import { download, downloadThrottled } from "./tables/download.ts";
-import { hidden } from "./tables/hidden.ts";
-import { memory } from "./tables/memory.ts";
-import { mountsTable } from "./tables/mounts.ts";
-import { offload } from "./tables/offload.ts";
-import { proxy } from "./tables/proxy.ts";
-import { replaceBase64 } from "./tables/replace-base64.ts";
-import { serveLarge, serveTls } from "./tables/serve-large.ts";
-import { serveMany } from "./tables/serve-many.ts";
-import { serveSmall } from "./tables/serve-small.ts";
-import { stalled } from "./tables/stalled.ts";
-import { tokens } from "./tables/tokens.ts";
-import { upload } from "./tables/upload.ts";
-import { websocket } from "./tables/websocket.ts";
+import { binary } from "./tables/receive/binary.ts";
+import { bridge } from "./tables/cost/bridge.ts";
+import { download, downloadThrottled } from "./tables/receive/download.ts";
+import { hidden } from "./tables/cost/hidden.ts";
+import { memory } from "./tables/receive/memory.ts";
+import { mountsTable } from "./tables/serve/mounts.ts";
+import { offload } from "./tables/serve/offload.ts";
+import { proxy } from "./tables/serve/proxy.ts";
+import { replaceBase64 } from "./tables/receive/replace-base64.ts";
+import { serveLarge, serveTls } from "./tables/serve/serve-large.ts";
+import { serveMany } from "./tables/serve/serve-many.ts";
+import { serveSmall } from "./tables/serve/serve-small.ts";
+import { smallCalls } from "./tables/serve/small-calls.ts";
+import { stalled } from "./tables/serve/stalled.ts";
+import { tokens } from "./tables/cost/tokens.ts";
+import { upload } from "./tables/send/upload.ts";
+import { websocket } from "./tables/cost/websocket.ts";
+
+import { bundle } from "./tables/cost/bundle.ts";
+import { waiting } from "./tables/cost/waiting.ts";
+import { tree } from "./tables/receive/tree.ts";
 
 /** Every table, in the order of the report. */
 export const experiments: readonly Experiment[] = [
   serveLarge,
   serveMany,
   serveSmall,
+  smallCalls,
   mountsTable,
   serveTls,
   offload,
@@ -30,10 +36,13 @@ export const experiments: readonly Experiment[] = [
   binary,
   download,
   downloadThrottled,
+  tree,
   proxy,
   upload,
   tokens,
   hidden,
   websocket,
   bridge,
+  waiting,
+  bundle,
 ];

@@ -1,11 +1,11 @@
 import { connect, type Socket } from "node:net";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { GiB, MiB, type Bench } from "../bench.ts";
-import * as peers from "../peers.ts";
-import { startField, type Served } from "../serving.ts";
-import { summarise, type Summary } from "../statistics.ts";
-import { rowsOf, type Experiment, type Table } from "../table.ts";
+import { GiB, MiB, type Bench } from "../../bench.ts";
+import * as peers from "../../peers.ts";
+import { startField, type Served } from "../../serving.ts";
+import { summarise, type Summary } from "../../statistics.ts";
+import { rowsOf, type Experiment, type Table } from "../../table.ts";
 
 const counts = [100, 256];
 
