@@ -1,9 +1,10 @@
 /** Measures Sluice beside its peers: `npm run bench -- --help`. */
 import { setMaxListeners } from "node:events";
-import { mkdir } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { createBench } from "./lib/bench.ts";
+import { withCapacity } from "./lib/capacity.ts";
 import { runToEnd } from "./lib/child.ts";
 import { introduction } from "./lib/introduction.ts";
 import { formatTable, writeFigures, writePage, type Finding } from "./lib/report.ts";
@@ -16,7 +17,7 @@ const help = `usage: npm run bench -- [options]
   --quick          small files and short runs: a look, not figures to quote
   --peers          leave Sluice out of the tables of servers
   --out DIRECTORY  where the figures and drawings go (default apps/bench/results)
-  --publish        write docs/reference/performance.md from this run, too
+  --publish        write docs/reference/performance.md and the figures of capacity.md from this run
   --built          measure what is in dist, do not build first
   --minutes N      give up after this long (default 60)
 `;
@@ -98,5 +99,11 @@ if (values.publish) {
     link: "performance",
     introduction: text,
   });
-  await runToEnd("oxfmt", [page], { signal });
+  const written = [page];
+  if (findings.some(({ experiment }) => experiment.id === "scale")) {
+    const capacity = join(docs, "../guides/deploy/capacity.md");
+    await writeFile(capacity, withCapacity(await readFile(capacity, "utf8"), findings));
+    written.push(capacity);
+  }
+  await runToEnd("oxfmt", written, { signal });
 }

@@ -86,7 +86,7 @@ function createHandler(): ReturnType<typeof toNodeHandler> {
 
 const handler = way === "sdk" ? toSdkHandler(sessions) : createHandler();
 const server = createServer((request, response) => {
-  if (request.url !== "/memory") return void handler(request as never, response);
-  void usedBytes().then((bytes) => response.end(`${bytes}`));
+  if (request.url === "/memory") void usedBytes().then((bytes) => response.end(`${bytes}`));
+  else void handler(request as never, response);
 });
 server.listen(port, "127.0.0.1", () => console.log(JSON.stringify({ port })));

@@ -16,10 +16,13 @@ import { stalled } from "./tables/serve/stalled.ts";
 import { tokens } from "./tables/cost/tokens.ts";
 import { upload } from "./tables/send/upload.ts";
 import { websocket } from "./tables/cost/websocket.ts";
-
 import { bundle } from "./tables/cost/bundle.ts";
+import { scale } from "./tables/cost/scale.ts";
 import { waiting } from "./tables/cost/waiting.ts";
+import { programs } from "./tables/receive/programs.ts";
+import { resumable } from "./tables/send/resumable.ts";
 import { tree } from "./tables/receive/tree.ts";
+import { ways } from "./tables/receive/ways.ts";
 
 /** Every table, in the order of the report. */
 export const experiments: readonly Experiment[] = [
@@ -33,16 +36,20 @@ export const experiments: readonly Experiment[] = [
   memory,
   stalled,
   replaceBase64,
+  ways,
   binary,
   download,
   downloadThrottled,
+  programs,
   tree,
   proxy,
   upload,
+  resumable,
   tokens,
   hidden,
   websocket,
   bridge,
   waiting,
+  scale,
   bundle,
 ];

@@ -25,6 +25,8 @@ export interface SluiceServerOptions {
   readonly storageOrigin?: string;
   /** A storage service to pass on, instead of the files of the bench. */
   readonly service?: Service;
+  /** Streams at once. Default: 1,024. */
+  readonly streams?: number;
   /** Port that clients use, of a proxy in front. */
   readonly publicPort?: number;
   /** Storages in all, each below its base URI; that of the files is the last. Default: one, without mounts. */
