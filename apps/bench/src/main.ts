@@ -19,7 +19,7 @@ const help = `usage: npm run bench -- [options]
   --out DIRECTORY  where the figures and drawings go (default apps/bench/results)
   --publish        write docs/reference/performance.md and the figures of capacity.md from this run
   --built          measure what is in dist, do not build first
-  --minutes N      give up after this long (default 60)
+  --minutes N      give up after this long (default 180)
 `;
 
 const { values } = parseArgs({
@@ -31,7 +31,7 @@ const { values } = parseArgs({
     peers: { type: "boolean", default: false },
     publish: { type: "boolean", default: false },
     built: { type: "boolean", default: false },
-    minutes: { type: "string", default: "60" },
+    minutes: { type: "string", default: "180" },
     help: { type: "boolean", default: false },
   },
 });

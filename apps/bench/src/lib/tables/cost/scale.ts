@@ -16,6 +16,9 @@ export interface OneMore {
 const kinds = ["stream", "session", "subscription", "slot", "grant", "mount"] as const;
 type Kind = (typeof kinds)[number];
 
+/** The kernel holds some MiB for each reader that takes nothing; 10,000 would be the kernel's memory and no figure of a server. */
+const mostStreams = 1_000;
+
 /** What each costs that a server holds, from the first to the ten thousandth. */
 export const scale: Experiment = {
   id: "scale",
@@ -34,25 +37,29 @@ export const scale: Experiment = {
       summarise((seen.get(kind)?.get(count) ?? []).map((one) => one[key]));
     const rows = kinds.flatMap((kind) =>
       counts.map((count): Row => {
-        const bytes =
-          seen
-            .get(kind)
-            ?.get(count)
-            ?.map((one) => one.bytes / KiB) ?? [];
-        const cells = { kib: summarise(bytes), microseconds: of(kind, count, "microseconds") };
-        return { name: `${kind}, beside ${count.toLocaleString("en")}`, cells };
+        const name = `${kind}, beside ${count.toLocaleString("en")}`;
+        const bytes = seen
+          .get(kind)
+          ?.get(count)
+          ?.map((one) => one.bytes / KiB);
+        if (bytes === undefined)
+          return { name, absent: "more than the kernel's buffers allow", cells: {} };
+        return {
+          name,
+          cells: { kib: summarise(bytes), microseconds: of(kind, count, "microseconds") },
+        };
       }),
     );
-    const last = counts.at(-1)!;
+    const lastOf = (kind: Kind): number => Math.max(...(seen.get(kind)?.keys() ?? []));
     const growth = (kind: Kind): number =>
-      (of(kind, last, "bytes")?.median ?? NaN) / (of(kind, 100, "bytes")?.median ?? NaN);
+      (of(kind, lastOf(kind), "bytes")?.median ?? NaN) / (of(kind, 100, "bytes")?.median ?? NaN);
     const curve = (title: string, key: "bytes" | "microseconds", factor: number): Curve => ({
       title,
       lines: kinds.map((kind) => ({
         name: kind,
-        points: counts.map(
-          (count) => [count, (of(kind, count, key)?.median ?? 0) * factor] as const,
-        ),
+        points: counts
+          .filter((count) => count <= lastOf(kind))
+          .map((count) => [count, (of(kind, count, key)?.median ?? 0) * factor] as const),
       })),
     });
     return {
@@ -63,7 +70,7 @@ export const scale: Experiment = {
       ],
       rows,
       reach: kinds.map((kind) => ({
-        claim: `${kind}: bytes of one more beside ${last.toLocaleString("en")}, of one beside 100`,
+        claim: `${kind}: bytes of one more beside ${lastOf(kind).toLocaleString("en")}, of one beside 100`,
         atMost: 1.5,
         got: summarise([growth(kind)].filter(Number.isFinite)),
       })),
@@ -80,7 +87,11 @@ async function measure(
   kind: Kind,
   counts: readonly number[],
 ): Promise<readonly OneMore[]> {
-  if (kind === "stream") return measureStreams(bench, counts);
+  if (kind === "stream")
+    return measureStreams(
+      bench,
+      counts.filter((count) => count <= mostStreams),
+    );
   const args = [builtProgram("scale-server"), kind, JSON.stringify(counts)];
   const { stdout } = await runToEnd(process.execPath, args, {
     signal: bench.signal,

@@ -54,7 +54,8 @@ export const tree: Experiment = {
     const absent = (await isInstalled("aria2c")) ? [] : [names.aria2];
     const samples = await interleave(
       subjects.filter(({ name }) => !absent.includes(name)),
-      bench,
+      // a run takes minutes
+      { runs: Math.min(bench.runs, 3) },
     );
     const of = (name: string): Summary | undefined =>
       ratio(samples.get(name), samples.get(names.aria2), "rate");
