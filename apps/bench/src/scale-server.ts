@@ -4,7 +4,7 @@
  */
 import { createSluice, type Sluice } from "@sluice/server";
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions } from "@sluice/transport-http";
 import { createUploads } from "@sluice/uploads";
@@ -22,15 +22,18 @@ const objects = Object.fromEntries(
 );
 const storage = createMemoryBackend(objects);
 
+const createStore = (): StateStore =>
+  createMemoryStateStore({ maxRecords: many, maxRecordsPerOwner: many });
+
 function createOne(mounts = 1): Sluice {
   return createSluice({
     mounts: Array.from({ length: mounts }, (_, n) => ({ baseUri: `files://m${n}/`, storage })),
     endpoint,
     keys: "ephemeral",
-    sessions: true,
+    state: createStore(),
     onWarning: () => {},
     limits: { perPrincipal: many, perProcess: many },
-  } as Parameters<typeof createSluice>[0]);
+  });
 }
 
 const attach = (sluice: Sluice): McpServer =>
@@ -97,12 +100,13 @@ const kinds: Readonly<Record<string, () => Make | Promise<Make>>> = {
       storage: createMemoryBackend(),
       unscanned: "allow",
     });
+    // without a principal, so that a slot is kept; one that is bound is sealed into its URL
     return async () => {
       await uploads.reserve(undefined, { accept: [], maxBytes: 1024, maxFiles: 1 });
     };
   },
   grant() {
-    const state = createMemoryStateStore();
+    const state = createStore();
     const now = Date.now();
     return (n) =>
       state.claim(

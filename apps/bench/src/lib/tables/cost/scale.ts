@@ -63,7 +63,7 @@ export const scale: Experiment = {
       })),
     });
     return {
-      how: "What one more takes beside as many as there are: the mean of 500 more (20 streams), or of a tenth. A stream is a download whose reader takes nothing, over a connection of its own: resident memory of the server, and processor time until all buffers are full. The others are made in one process over storage in memory: bytes in use after a collection, and processor time to make one. A session is MCP 2025-11-25 over HTTP, a grant one that was claimed: one that was only made is held by no server.",
+      how: "What one more takes beside as many as there are: the mean of 500 more (20 streams), or of a tenth. A stream is a download whose reader takes nothing, over a connection of its own: resident memory of the server, and processor time until all buffers are full. The others are made in one process over storage in memory: bytes in use after a collection, and processor time to make one. A session is MCP 2025-11-25 over HTTP, a grant one that was claimed: one that was only made is held by no server. Where memory grows by doubling, as that of a map does, one more costs much or nothing.",
       columns: [
         { key: "kib", title: "KiB", digits: 2 },
         { key: "microseconds", title: "CPU µs", digits: 0 },
