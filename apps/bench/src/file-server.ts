@@ -2,6 +2,7 @@
  * One static file server per process: `node file-server.js KIND DIRECTORY [CERTIFICATE KEY]`.
  * Prints its port as a line of JSON when it listens.
  */
+import { readFileSync } from "node:fs";
 import { open, readFile } from "node:fs/promises";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -46,6 +47,15 @@ const kinds: Readonly<Record<string, () => RequestListener>> = {
   "pump-64k": () => pumpWith(64 * 1024),
   "pump-256k": () => pumpWith(256 * 1024),
   "pump-1m": () => pumpWith(1024 * 1024),
+  memory: () => {
+    const bodies = new Map<string, Buffer>();
+    return (request, response) => {
+      const path = request.url ?? "/";
+      const body = bodies.get(path) ?? readFileSync(join(directory, path));
+      bodies.set(path, body);
+      response.writeHead(200, { "content-length": body.byteLength }).end(body);
+    };
+  },
   send: () => (request, response) => {
     send(request, request.url!, { root: directory }).pipe(response);
   },

@@ -1,8 +1,10 @@
 /** Measures Sluice beside its peers: `npm run bench -- --help`. */
-import { mkdir } from "node:fs/promises";
+import { setMaxListeners } from "node:events";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { createBench } from "./lib/bench.ts";
+import { withCapacity } from "./lib/capacity.ts";
 import { runToEnd } from "./lib/child.ts";
 import { introduction } from "./lib/introduction.ts";
 import { formatTable, writeFigures, writePage, type Finding } from "./lib/report.ts";
@@ -15,9 +17,9 @@ const help = `usage: npm run bench -- [options]
   --quick          small files and short runs: a look, not figures to quote
   --peers          leave Sluice out of the tables of servers
   --out DIRECTORY  where the figures and drawings go (default apps/bench/results)
-  --publish        write docs/reference/performance.md from this run, too
+  --publish        write docs/reference/performance.md and the figures of capacity.md from this run
   --built          measure what is in dist, do not build first
-  --minutes N      give up after this long (default 60)
+  --minutes N      give up after this long (default 180)
 `;
 
 const { values } = parseArgs({
@@ -29,7 +31,7 @@ const { values } = parseArgs({
     peers: { type: "boolean", default: false },
     publish: { type: "boolean", default: false },
     built: { type: "boolean", default: false },
-    minutes: { type: "string", default: "60" },
+    minutes: { type: "string", default: "180" },
     help: { type: "boolean", default: false },
   },
 });
@@ -51,6 +53,9 @@ const stop = new AbortController();
 for (const name of ["SIGINT", "SIGTERM"] as const)
   process.once(name, () => stop.abort(new Error(`stopped by ${name}`)));
 const signal = AbortSignal.any([stop.signal, AbortSignal.timeout(minutes * 60_000)]);
+
+// every child listens to it
+setMaxListeners(0, signal);
 
 const project = new URL("../tsconfig.build.json", import.meta.url).pathname;
 const bundler = new URL("../../../tools/bundle.mjs", import.meta.url).pathname;
@@ -98,5 +103,11 @@ if (values.publish) {
     link: "performance",
     introduction: text,
   });
-  await runToEnd("oxfmt", [page], { signal });
+  const written = [page];
+  if (findings.some(({ experiment }) => experiment.id === "scale")) {
+    const capacity = join(docs, "../guides/deploy/capacity.md");
+    await writeFile(capacity, withCapacity(await readFile(capacity, "utf8"), findings));
+    written.push(capacity);
+  }
+  await runToEnd("oxfmt", written, { signal });
 }

@@ -5,6 +5,7 @@
  */
 import { ContainerClient } from "@azure/storage-blob";
 import { startGraphEmulator } from "@sluice/graph-emulator";
+import { startAzurite } from "../../../packages/storage-azure-blob/test/azurite.ts";
 import { startFaultProxy } from "../../../packages/storage-azure-blob/test/fault-proxy.ts";
 import { startS3StandIn } from "../../../packages/storage-s3/test/stand-in/stand-in.ts";
 import type { Service } from "./lib/service.ts";
@@ -31,6 +32,13 @@ const kinds: Readonly<Record<string, () => Promise<Service>>> = {
     for (const name of names) proxy.generated.set(name, { size: Number(name) });
     const url = `${proxy.url}/account/container`;
     return { kind: "azure-blob", url, account: "account", key: btoa("key") };
+  },
+  /** Keeps what is written, in memory. */
+  async azurite() {
+    const azurite = await startAzurite();
+    const { url } = await azurite.createContainer();
+    setInterval(() => {}, 2 ** 30); // Azurite, which ends with this process, does not hold it
+    return { kind: "azure-blob", url, account: azurite.account, key: azurite.key };
   },
   async graph() {
     const { drive, origins, credential } = await startGraphEmulator();

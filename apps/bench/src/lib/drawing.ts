@@ -1,4 +1,4 @@
-import type { Column, Row, Trace } from "./table.ts";
+import type { Column, Curve, Row, Trace } from "./table.ts";
 
 const width = 860;
 const left = 260;
@@ -56,6 +56,41 @@ export function drawTraces(title: string, traces: readonly Trace[]): string {
   return svg(`${title}, MiB resident`, height, [...grid, axis, ...lines].join("\n"));
 }
 
+/** Lines over counts, both axes by factors of ten. */
+export function drawCurve(title: string, curve: Curve): string {
+  const points = curve.lines.flatMap((one) => one.points);
+  const lastCount = Math.max(...points.map(([count]) => decade(count)), 1);
+  const values = points.map(([, value]) => decade(value));
+  const [low, high] = [Math.floor(Math.min(...values, 0)), Math.ceil(Math.max(...values, 1))];
+  const plot = { x: 70, y: 44, width: width - 70 - 20, height: 260 };
+  const x = (count: number): number => plot.x + (decade(count) / lastCount) * plot.width;
+  const y = (value: number): number =>
+    plot.y + plot.height - ((decade(value) - low) / (high - low)) * plot.height;
+  const grid = Array.from({ length: high - low + 1 }, (_, n) => {
+    const value = 10 ** (low + n);
+    return (
+      line(plot.x, y(value), plot.x + plot.width, y(value), "#dde1e6") +
+      `<text x="${plot.x - 8}" y="${round(y(value) + 4)}" text-anchor="end">${value}</text>`
+    );
+  });
+  const foot = plot.y + plot.height + 20;
+  const ticks = [...new Set(points.map(([count]) => count))].map(
+    (count) => `<text x="${round(x(count))}" y="${foot}" text-anchor="middle">${count}</text>`,
+  );
+  const lines = curve.lines.map((one, index) => {
+    const colour = colours[index % colours.length];
+    const path = one.points.map(([count, value]) => `${round(x(count))},${round(y(value))}`);
+    const legendY = foot + 26 + index * 20;
+    return (
+      `<polyline points="${path.join(" ")}" fill="none" stroke="${colour}" stroke-width="1.5"/>` +
+      `<rect x="${plot.x}" y="${legendY - 10}" width="12" height="12" fill="${colour}"/>` +
+      `<text x="${plot.x + 20}" y="${legendY}">${escape(one.name)}</text>`
+    );
+  });
+  const height = foot + 26 + curve.lines.length * 20;
+  return svg(`${title}: ${curve.title}`, height, [...grid, ...ticks, ...lines].join("\n"));
+}
+
 function svg(title: string, height: number, body: string): string {
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" ${font}>
 <rect width="100%" height="100%" fill="white"/>
@@ -68,6 +103,8 @@ ${body}
 function line(x1: number, y1: number, x2: number, y2: number, colour = "#1f2933"): string {
   return `<line x1="${round(x1)}" y1="${round(y1)}" x2="${round(x2)}" y2="${round(y2)}" stroke="${colour}"/>`;
 }
+
+const decade = (value: number): number => Math.log10(Math.max(value, 0.01));
 
 const round = (value: number): string => value.toFixed(1);
 

@@ -52,6 +52,26 @@ export async function startNginxProxy(options: NginxProxyOptions): Promise<Serve
   );
 }
 
+/** Options of {@link startNginxPass}. */
+export interface NginxPassOptions extends NginxPlace {
+  /** Where `/object` leads. */
+  readonly url: string;
+}
+
+/** nginx that passes on one URL of another server. */
+export async function startNginxPass(options: NginxPassOptions): Promise<ServerProcess> {
+  const port = await freePort();
+  // no copy on disk, buffers as large as those of the others
+  const buffers = "proxy_max_temp_file_size 0; proxy_buffers 8 256k;";
+  const kept = 'proxy_http_version 1.1; proxy_set_header Connection "";';
+  return start(
+    port,
+    `listen 127.0.0.1:${port};
+     location = /object { proxy_pass "${options.url}"; ${kept} ${buffers} }`,
+    options,
+  );
+}
+
 /** Options of {@link startNginxOffload}. */
 export interface NginxOffloadOptions extends NginxPlace {
   readonly port: number;

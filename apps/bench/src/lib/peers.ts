@@ -16,6 +16,7 @@ export interface Peer {
 
 export const nginx: Peer = { name: "nginx sendfile" };
 export const pump: Peer = { name: "two buffers, no checks", kind: "pump" };
+export const fromMemory: Peer = { name: "bare Node, from memory", kind: "memory" };
 export const send: Peer = { name: "send", kind: "send" };
 export const sendTuned: Peer = { name: "send, 1 MiB chunks", kind: "send-1m" };
 export const expressStatic: Peer = { name: "express static", kind: "express" };

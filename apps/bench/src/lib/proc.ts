@@ -36,6 +36,13 @@ export function resetPeakRss(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }
 
+/** Bytes that went through the reads and writes of a process so far: files, pipes and sockets (proc(5), io). */
+export function movedBytes(pid: number): number {
+  const io = readFileSync(`/proc/${pid}/io`, "latin1");
+  const sum = (name: string): number => Number(new RegExp(`^${name}: (\\d+)`, "m").exec(io)?.[1]);
+  return sum("rchar") + sum("wchar");
+}
+
 /** The processes that `pid` started and that still run. */
 export function childrenOf(pid: number): readonly number[] {
   const all = readdirSync("/proc").map(Number).filter(Number.isInteger);

@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { cpus, totalmem } from "node:os";
 import { join } from "node:path";
 import { GiB } from "./bench.ts";
-import { drawBars, drawTraces } from "./drawing.ts";
+import { drawBars, drawCurve, drawTraces } from "./drawing.ts";
 import type { Summary } from "./statistics.ts";
 import { isKept, type Experiment, type Reach, type Table } from "./table.ts";
 
@@ -86,8 +86,14 @@ function draw({ experiment, table }: Finding): [name: string, svg: string][] {
       `${id}-${column.key}.svg`,
       drawBars(title, column, table.rows),
     ]);
-  const { traces } = table;
-  return traces?.length ? [...bars, [`${id}-over-time.svg`, drawTraces(title, traces)]] : bars;
+  const { traces = [], curves = [] } = table;
+  const lines = curves.map((curve, n): [string, string] => [
+    `${id}-by-count-${n + 1}.svg`,
+    drawCurve(title, curve),
+  ]);
+  const overTime: [string, string][] =
+    traces.length > 0 ? [[`${id}-over-time.svg`, drawTraces(title, traces)]] : [];
+  return [...bars, ...lines, ...overTime];
 }
 
 /** Writes every figure of every table as JSON. */

@@ -3,7 +3,14 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startChild, type Child } from "./child.ts";
-import { childrenOf, cpuSeconds, peakRssBytes, resetPeakRss, rssBytes } from "./proc.ts";
+import {
+  childrenOf,
+  cpuSeconds,
+  movedBytes,
+  peakRssBytes,
+  resetPeakRss,
+  rssBytes,
+} from "./proc.ts";
 
 /** A server under test, in its own process. */
 export interface ServerProcess extends AsyncDisposable {
@@ -16,6 +23,8 @@ export interface ServerProcess extends AsyncDisposable {
   /** Most bytes resident since the last `resetPeak`. */
   peakBytes(): number;
   resetPeak(): void;
+  /** Bytes that were read and written so far, of files and of sockets. */
+  movedBytes(): number;
 }
 
 function asServer(child: Child, ready: ServerProcess["ready"]): ServerProcess {
@@ -28,6 +37,7 @@ function asServer(child: Child, ready: ServerProcess["ready"]): ServerProcess {
     rssBytes: () => sum(rssBytes),
     peakBytes: () => sum(peakRssBytes),
     resetPeak: () => pids.forEach(resetPeakRss),
+    movedBytes: () => sum(movedBytes),
     [Symbol.asyncDispose]: () => child.stop(),
   };
 }

@@ -26,14 +26,31 @@ export type Service =
     };
 
 /** The plugin over it, as a server has it. */
-export function openBackend(service: Service): StorageBackend {
-  if (service.kind === "s3") return createS3Backend(service);
+export function openBackend(
+  service: Service,
+  { writable = false }: { readonly writable?: boolean } = {},
+): StorageBackend {
+  if (service.kind === "s3") return createS3Backend({ ...service, writable });
   if (service.kind === "azure-blob") {
     const { url, account, key } = service;
     const credential = new StorageSharedKeyCredential(account, key);
-    return createAzureBlobBackend({ url, credential });
+    return createAzureBlobBackend({ url, credential, writable });
   }
   const { token, ...drive } = service;
   const credential = { getToken: async () => ({ token, expiresOnTimestamp: Infinity }) };
-  return createGraphBackend({ ...drive, credential });
+  return createGraphBackend({ ...drive, credential, writable });
+}
+
+/** The same service behind another origin. */
+export function behind(service: Service, origin: string): Service {
+  const moved = (url: string): string => url.replace(/^http:\/\/[^/]+/, origin);
+  if (service.kind === "s3") return { ...service, endpoint: moved(service.endpoint) };
+  if (service.kind === "azure-blob") return { ...service, url: moved(service.url) };
+  return { ...service, baseUrl: moved(service.baseUrl) };
+}
+
+/** Where a service listens. */
+export function originOf(service: Service): string {
+  if (service.kind === "s3") return new URL(service.endpoint).origin;
+  return new URL(service.kind === "azure-blob" ? service.url : service.baseUrl).origin;
 }

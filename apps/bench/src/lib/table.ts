@@ -19,6 +19,8 @@ export interface Table {
   readonly reach: readonly Reach[];
   /** Memory over time, drawn as lines. */
   readonly traces?: readonly Trace[];
+  /** Quantities over counts, drawn as lines. */
+  readonly curves?: readonly Curve[];
 }
 
 /** A quantity of a table. */
@@ -66,6 +68,15 @@ export interface Trace {
   readonly name: string;
   /** Seconds since the start, and MiB. */
   readonly points: readonly (readonly [seconds: number, mib: number])[];
+}
+
+/** Lines over counts, from 1 up by factors of ten. */
+export interface Curve {
+  readonly title: string;
+  readonly lines: readonly {
+    readonly name: string;
+    readonly points: readonly (readonly [count: number, value: number])[];
+  }[];
 }
 
 /** Whether a promise was kept; `undefined` when it could not be measured. */

@@ -1,9 +1,9 @@
-import { GiB, KiB, MiB, type Bench } from "../bench.ts";
-import { observeClient } from "../client-process.ts";
-import { startPeer, pump } from "../peers.ts";
-import { startSluiceServer, uriOf } from "../sluice.ts";
-import { summarise } from "../statistics.ts";
-import type { Experiment, Reach, Row, Table, Trace } from "../table.ts";
+import { GiB, KiB, MiB, type Bench } from "../../bench.ts";
+import { observeClient } from "../../client-process.ts";
+import { startPeer, pump } from "../../peers.ts";
+import { startSluiceServer, uriOf } from "../../sluice.ts";
+import { summarise } from "../../statistics.ts";
+import type { Experiment, Reach, Row, Table, Trace } from "../../table.ts";
 
 /** Memory of both ends while a file passes, by mode and by size. */
 export const memory: Experiment = {

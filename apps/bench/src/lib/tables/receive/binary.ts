@@ -1,11 +1,11 @@
-import { GiB, KiB, MiB, type Bench } from "../bench.ts";
-import { runToEnd } from "../child.ts";
-import { observeClient } from "../client-process.ts";
-import { interleave, type Subject } from "../interleave.ts";
-import { builtProgram, startNodeServer, type ServerProcess } from "../server-process.ts";
-import { uriOf } from "../sluice.ts";
-import { across, ratio } from "../statistics.ts";
-import type { Experiment, Reach, Row, Table } from "../table.ts";
+import { GiB, KiB, MiB, type Bench } from "../../bench.ts";
+import { runToEnd } from "../../child.ts";
+import { observeClient } from "../../client-process.ts";
+import { interleave, type Subject } from "../../interleave.ts";
+import { builtProgram, startNodeServer, type ServerProcess } from "../../server-process.ts";
+import { uriOf } from "../../sluice.ts";
+import { across, ratio } from "../../statistics.ts";
+import type { Experiment, Reach, Row, Table } from "../../table.ts";
 
 /** The Binary Transfer RFC beside base64 `resources/read`, and beside a raw pipe. */
 export const binary: Experiment = {

@@ -1,10 +1,10 @@
-import { GiB, MiB, type Bench } from "../bench.ts";
-import { runToEnd } from "../child.ts";
-import { curl } from "../outside-client.ts";
-import * as peers from "../peers.ts";
-import { measureServing, startField } from "../serving.ts";
-import { across, ratio, type Summary } from "../statistics.ts";
-import { rowsOf, type Experiment, type Reach, type Table } from "../table.ts";
+import { GiB, MiB, type Bench } from "../../bench.ts";
+import { runToEnd } from "../../child.ts";
+import { curl } from "../../outside-client.ts";
+import * as peers from "../../peers.ts";
+import { measureServing, startField } from "../../serving.ts";
+import { across, ratio, type Summary } from "../../statistics.ts";
+import { rowsOf, type Experiment, type Reach, type Table } from "../../table.ts";
 
 const others = [peers.send, peers.expressStatic, peers.sirv, peers.hono];
 

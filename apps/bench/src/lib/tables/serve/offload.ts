@@ -1,18 +1,18 @@
-import { GiB, MiB, type Bench } from "../bench.ts";
-import { startNginxOffload } from "../nginx.ts";
-import { curl, isInstalled } from "../outside-client.ts";
-import { nginx as sendfile } from "../peers.ts";
-import { freePort, type ServerProcess } from "../server-process.ts";
-import { measureServing, startField, type Served } from "../serving.ts";
+import { GiB, MiB, type Bench } from "../../bench.ts";
+import { startNginxOffload } from "../../nginx.ts";
+import { curl, isInstalled } from "../../outside-client.ts";
+import { nginx as sendfile } from "../../peers.ts";
+import { freePort, type ServerProcess } from "../../server-process.ts";
+import { measureServing, startField, type Served } from "../../serving.ts";
 import {
   deliveryOf,
   nameOfRoute,
   servedBy,
   startSluiceServer,
   type SluiceRoute,
-} from "../sluice.ts";
-import { across, ratio, type Sample, type Summary } from "../statistics.ts";
-import type { Experiment, Reach, Row, Table } from "../table.ts";
+} from "../../sluice.ts";
+import { across, ratio, type Sample, type Summary } from "../../statistics.ts";
+import type { Experiment, Reach, Row, Table } from "../../table.ts";
 
 const routes = ["download", "direct"] as const satisfies readonly SluiceRoute[];
 const offloaded = (route: SluiceRoute): string => `${nameOfRoute(route)}, offloaded`;

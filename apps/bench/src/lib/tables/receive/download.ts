@@ -1,23 +1,26 @@
-import { rm } from "node:fs/promises";
+import { rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { GiB, KiB, MiB, type Bench } from "../bench.ts";
-import { runToEnd } from "../child.ts";
-import { observeClient } from "../client-process.ts";
-import { interleave, type Subject } from "../interleave.ts";
-import { startNginxProxy } from "../nginx.ts";
-import { curl, isInstalled } from "../outside-client.ts";
-import { freePort } from "../server-process.ts";
-import { downloadUrlOf, startSluiceServer, uriOf } from "../sluice.ts";
-import { across, ratio, type Summary } from "../statistics.ts";
-import { rowsOf, type Experiment, type Reach, type Table } from "../table.ts";
+import { GiB, KiB, MiB, type Bench } from "../../bench.ts";
+import { runToEnd } from "../../child.ts";
+import { observeClient } from "../../client-process.ts";
+import { interleave, type Subject } from "../../interleave.ts";
+import { startNginxProxy } from "../../nginx.ts";
+import { curl, isInstalled } from "../../outside-client.ts";
+import { freePort } from "../../server-process.ts";
+import { downloadUrlOf, startSluiceServer, uriOf } from "../../sluice.ts";
+import { across, ratio, type Summary } from "../../statistics.ts";
+import { rowsOf, type Experiment, type Reach, type Table } from "../../table.ts";
 
 const names = {
   curl: "curl, unverified",
   curlSum: "curl, then sha256sum",
+  tee: "curl, tee and sha256sum at once",
   aria2: "aria2 -x8, unverified",
   single: "Sluice saveTo, verified",
   ranges: "Sluice saveTo, 8 ranges, verified",
 };
+
+const hashing: readonly string[] = [names.curlSum, names.tee];
 
 type Of = (name: string, other: string) => Summary | undefined;
 
@@ -28,11 +31,16 @@ export const download: Experiment = {
   run: (bench) =>
     save(bench, {
       bytes: bench.quick ? 256 * MiB : GiB,
-      how: "Every client takes the file from the same Sluice server. curl = 1.00. Sluice counts, hashes and publishes atomically; the others do not.",
+      how: "Every client takes the file from the same Sluice server. curl = 1.00. Sluice counts, hashes and publishes atomically; the others do not. The line with tee is the least that two programs need for a file and its SHA-256.",
       reach: (of) => [
         { claim: "saveTo of curl", atLeast: 1, got: of(names.single, names.curl) },
         { claim: "saveTo of curl + sha256sum", atLeast: 1.5, got: of(names.single, names.curlSum) },
-        { claim: "8 ranges of aria2 -x8", atLeast: 1.5, got: of(names.ranges, names.aria2) },
+        {
+          claim: "saveTo of curl, tee and sha256sum at once",
+          atLeast: 1,
+          got: of(names.single, names.tee),
+        },
+        { claim: "8 ranges of aria2 -x8", atLeast: 1.2, got: of(names.ranges, names.aria2) },
       ],
     }),
 };
@@ -63,7 +71,7 @@ async function save(bench: Bench, options: SaveOptions): Promise<Table> {
   const { bytes, limitRate } = options;
   const absent = (await isInstalled("aria2c")) ? [] : [names.aria2];
   // what hashing costs shows where the network is no limit
-  const all = Object.values(names).filter((name) => !limitRate || name !== names.curlSum);
+  const all = Object.values(names).filter((name) => !limitRate || !hashing.includes(name));
   if (limitRate !== undefined && !(await isInstalled("nginx"))) {
     const rows = rowsOf(all, all, () => ({}));
     return { how: `${options.how} nginx is absent here.`, columns: [], rows, reach: [] };
@@ -95,6 +103,7 @@ async function save(bench: Bench, options: SaveOptions): Promise<Table> {
       const seconds = await curl(url, bytes, { signal: bench.signal, to: target });
       return seconds + (await runToEnd("sha256sum", [target], bench)).seconds;
     }),
+    timed(names.tee, () => teeAndSum(bench, url, { target, bytes })),
     timed(names.aria2, () => aria2(bench, url, directory)),
     timed(names.single, saveTo(1)),
     timed(names.ranges, saveTo(8)),
@@ -138,6 +147,19 @@ async function startServer(
     await server[Symbol.asyncDispose]();
   };
   return { ...server, [Symbol.asyncDispose]: dispose };
+}
+
+/** One program takes the bytes while two others write and hash them. */
+async function teeAndSum(
+  bench: Bench,
+  url: string,
+  { target, bytes }: { readonly target: string; readonly bytes: number },
+): Promise<number> {
+  const line = `curl --silent --show-error --fail --noproxy '*' "$1" | tee "$2" | sha256sum`;
+  const { seconds } = await runToEnd("sh", ["-c", line, "sh", url, target], bench);
+  const { size } = await stat(target);
+  if (size !== bytes) throw new Error(`bench: tee wrote ${size} of ${bytes} bytes`);
+  return seconds;
 }
 
 async function aria2(bench: Bench, url: string, directory: string): Promise<number> {

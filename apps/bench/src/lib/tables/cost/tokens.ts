@@ -1,8 +1,8 @@
 import { createKeyRing, createSealer, formatKey, generateKey, resourceTag } from "@sluice/core";
 import { createMemoryStateStore, createTokenStore } from "@sluice/state";
-import type { Bench } from "../bench.ts";
-import { quantile, summarise } from "../statistics.ts";
-import type { Experiment, Table } from "../table.ts";
+import type { Bench } from "../../bench.ts";
+import { quantile, summarise } from "../../statistics.ts";
+import type { Experiment, Table } from "../../table.ts";
 
 /** What download tokens cost. */
 export const tokens: Experiment = {

@@ -8,10 +8,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Bench } from "../bench.ts";
-import { interleave } from "../interleave.ts";
-import { across, quantile, summarise, type Sample } from "../statistics.ts";
-import type { Experiment, Table } from "../table.ts";
+import type { Bench } from "../../bench.ts";
+import { interleave } from "../../interleave.ts";
+import { across, quantile, summarise, type Sample } from "../../statistics.ts";
+import type { Experiment, Table } from "../../table.ts";
 
 const require = createRequire(import.meta.url);
 const fileOf = (name: string, path: string): string =>

@@ -1,15 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatKey, generateKey } from "@sluice/core";
-import { GiB, MiB, type Bench } from "../bench.ts";
-import { interleave } from "../interleave.ts";
-import { curl } from "../outside-client.ts";
-import { createPinger, type Pinger } from "../pinger.ts";
-import { startNodeServer } from "../server-process.ts";
-import { uriOf } from "../sluice.ts";
-import { across, quantile, ratio, type Sample } from "../statistics.ts";
-import type { Experiment, Table } from "../table.ts";
+import { GiB, MiB, type Bench } from "../../bench.ts";
+import { interleave } from "../../interleave.ts";
+import { curl } from "../../outside-client.ts";
+import { createPinger, type Pinger } from "../../pinger.ts";
+import { nginx, startPeer } from "../../peers.ts";
+import { createRunning } from "../../running.ts";
+import { startNodeServer } from "../../server-process.ts";
+import { uriOf } from "../../sluice.ts";
+import { across, quantile, ratio, type Sample } from "../../statistics.ts";
+import { rowsOf, type Experiment, type Table } from "../../table.ts";
 
 const idle = "nothing else";
+const bare = "a bare ws server, the download from nginx";
 const sidecar = "a download from the same process";
 const elsewhere = "a download from a process of its own";
 const inBand = "the file as binary frames on the connection";
@@ -33,12 +36,25 @@ export const websocket: Experiment = {
       initialize: false,
     });
 
+    await using plain = await startNodeServer("ws-echo-server", [], bench);
+    await using echo = await createPinger(urlOf(plain.ready.port, "/"), { initialize: false });
+    const files = await startPeer(nginx, bench);
+    await using running = createRunning();
+    if (files) running.use(files);
+
     const download = async (by: Pinger): Promise<void> => {
       const { downloadUrl } = await by.call("resources/stream", { uri: uriOf(file) });
       await curl(String(downloadUrl), bytes, bench);
     };
     const subjects = [
       subject(idle, pinger, () => sleep(bench.quick ? 300 : 1_500)),
+      ...(files
+        ? [
+            subject(bare, echo, () =>
+              curl(`http://127.0.0.1:${files.ready.port}/${file}`, bytes, bench),
+            ),
+          ]
+        : []),
       subject(sidecar, pinger, () => download(pinger)),
       subject(elsewhere, other, () => download(other)),
       subject(inBand, mixed, () => takeFrames(mixed, file)),
@@ -48,25 +64,32 @@ export const websocket: Experiment = {
       onRun: (name, round, { p99 }) =>
         bench.say(`  ${round + 1} ${name}: p99 ${p99?.toFixed(2)} ms`),
     });
-    const over = (name: string) => ratio(samples.get(name), samples.get(idle), "p99");
+    const of = (name: string, base: string) => ratio(samples.get(name), samples.get(base), "p99");
     return {
-      how: `Round trips of JSON-RPC pings on one connection, one after the other, while ${bytes / MiB} MiB go to curl, or come between the messages. The last column is the quotient within a round.`,
+      how: `Round trips of JSON-RPC pings on one connection, one after the other, while ${bytes / MiB} MiB go to curl, or come between the messages. The bare server answers pings with \`ws\` alone. The last columns are quotients within a round.`,
       columns: [
         { key: "p50", title: "p50 ms", digits: 2 },
         { key: "p99", title: "p99 ms", digits: 2, bars: true },
-        { key: "ratio", title: "p99 ÷ idle p99", digits: 2 },
+        { key: "ofBare", title: "p99 ÷ bare p99", digits: 2 },
+        { key: "ofIdle", title: "p99 ÷ idle p99", digits: 2 },
       ],
-      rows: subjects.map(({ name }) => ({
-        name,
-        cells: {
-          p50: across(samples.get(name), "p50"),
-          p99: across(samples.get(name), "p99"),
-          ratio: over(name),
-        },
+      rows: rowsOf([idle, bare, sidecar, elsewhere, inBand], files ? [] : [bare], (name) => ({
+        p50: across(samples.get(name), "p50"),
+        p99: across(samples.get(name), "p99"),
+        ofBare: of(name, bare),
+        ofIdle: of(name, idle),
       })),
       reach: [
-        { claim: "ping p99 beside a download, of idle", atMost: 1.5, got: over(sidecar) },
-        { claim: "the same with a process for the bytes", atMost: 1.5, got: over(elsewhere) },
+        {
+          claim: "ping p99 beside a download, of a bare server beside nginx",
+          atMost: 1.2,
+          got: of(sidecar, bare),
+        },
+        {
+          claim: "the same with a process for the bytes",
+          atMost: 1.2,
+          got: of(elsewhere, bare),
+        },
       ],
     };
   },

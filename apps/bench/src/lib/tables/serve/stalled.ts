@@ -1,11 +1,9 @@
-import { connect, type Socket } from "node:net";
-import { once } from "node:events";
-import { setTimeout as sleep } from "node:timers/promises";
-import { GiB, MiB, type Bench } from "../bench.ts";
-import * as peers from "../peers.ts";
-import { startField, type Served } from "../serving.ts";
-import { summarise, type Summary } from "../statistics.ts";
-import { rowsOf, type Experiment, type Table } from "../table.ts";
+import { GiB, MiB, type Bench } from "../../bench.ts";
+import * as peers from "../../peers.ts";
+import { startField, type Served } from "../../serving.ts";
+import { createStalledReaders } from "../../stalled-readers.ts";
+import { summarise, type Summary } from "../../statistics.ts";
+import { rowsOf, type Experiment, type Table } from "../../table.ts";
 
 const counts = [100, 256];
 
@@ -56,19 +54,7 @@ async function rssWhileStalled(
   count: number,
   signal: AbortSignal,
 ): Promise<number> {
-  const { host, port, pathname } = new URL(url);
-  const sockets: Socket[] = [];
-  try {
-    for (let i = 0; i < count; i++) {
-      const socket = connect(Number(port), "127.0.0.1").pause();
-      sockets.push(socket);
-      await once(socket, "connect", { signal });
-      socket.on("error", () => {}); // the server may give up on it; its memory is what counts
-      socket.write(`GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-    }
-    await sleep(1500, undefined, { signal }); // until every buffer on the way is full
-    return server.rssBytes();
-  } finally {
-    for (const socket of sockets) socket.destroy();
-  }
+  await using readers = createStalledReaders(url, signal);
+  await readers.open(count);
+  return server.rssBytes();
 }

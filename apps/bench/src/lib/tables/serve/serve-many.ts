@@ -1,9 +1,9 @@
-import { MiB, type Bench } from "../bench.ts";
-import { curl } from "../outside-client.ts";
-import * as peers from "../peers.ts";
-import { measureServing, startField } from "../serving.ts";
-import { across, ratio } from "../statistics.ts";
-import { rowsOf, type Experiment, type Table } from "../table.ts";
+import { MiB, type Bench } from "../../bench.ts";
+import { curl } from "../../outside-client.ts";
+import * as peers from "../../peers.ts";
+import { measureServing, startField } from "../../serving.ts";
+import { across, ratio } from "../../statistics.ts";
+import { rowsOf, type Experiment, type Table } from "../../table.ts";
 
 const streams = 64;
 

@@ -1,11 +1,12 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { KiB, type Bench } from "../bench.ts";
-import { wrk } from "../outside-client.ts";
-import { measureServing, type Served } from "../serving.ts";
-import { callStream, startSluiceServer, uriOf, type StreamCall } from "../sluice.ts";
-import { ratio } from "../statistics.ts";
-import type { Experiment, Table } from "../table.ts";
+import { KiB, type Bench } from "../../bench.ts";
+import { wrk } from "../../outside-client.ts";
+import { measureServing, type Served } from "../../serving.ts";
+import { wrkScript } from "../../recorded-call.ts";
+import { recordStream, startSluiceServer, uriOf } from "../../sluice.ts";
+import { ratio } from "../../statistics.ts";
+import type { Experiment, Table } from "../../table.ts";
 
 const mounts = 100;
 
@@ -23,7 +24,7 @@ export const mountsTable: Experiment = {
     for (const [at, server] of [one, many].entries()) {
       const name = names[at]!;
       const script = join(bench.files, `mounts-${at}.lua`);
-      await writeFile(script, scriptOf(await callStream(server.endpoint, uri, "direct")));
+      await writeFile(script, wrkScript(await recordStream(server.endpoint, uri)));
       scripts.set(name, script);
       served.push({ name, server, url: server.endpoint });
     }
@@ -62,14 +63,3 @@ export const mountsTable: Experiment = {
     };
   },
 };
-
-/** What wrk sends: the call as the official client made it. */
-function scriptOf({ headers, body }: StreamCall): string {
-  const lines = [...headers].map(([name, value]) => `wrk.headers[ ${lua(name)} ] = ${lua(value)}`);
-  return ['wrk.method = "POST"', `wrk.body = ${lua(body)}`, ...lines, ""].join("\n");
-}
-
-/** A text as Lua writes it. */
-function lua(text: string): string {
-  return `[==[${text}]==]`;
-}

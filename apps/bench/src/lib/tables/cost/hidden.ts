@@ -1,9 +1,9 @@
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Bench } from "../bench.ts";
-import { startSluiceServer, uriOf } from "../sluice.ts";
-import { quantile, summarise, type Summary } from "../statistics.ts";
-import type { Experiment, Table } from "../table.ts";
+import type { Bench } from "../../bench.ts";
+import { startSluiceServer, uriOf } from "../../sluice.ts";
+import { quantile, summarise, type Summary } from "../../statistics.ts";
+import type { Experiment, Table } from "../../table.ts";
 
 /** Times of a refusal: what access rules hide must not be told from what is missing. */
 export const hidden: Experiment = {

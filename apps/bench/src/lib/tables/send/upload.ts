@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import { GiB, MiB, type Bench } from "../bench.ts";
-import { runToEnd } from "../child.ts";
-import { interleave, type Subject } from "../interleave.ts";
-import { startNodeServer, type ServerProcess } from "../server-process.ts";
-import { across, ratio } from "../statistics.ts";
-import type { Experiment, Table } from "../table.ts";
+import { GiB, MiB, type Bench } from "../../bench.ts";
+import { runToEnd } from "../../child.ts";
+import { interleave, type Subject } from "../../interleave.ts";
+import { startNodeServer, type ServerProcess } from "../../server-process.ts";
+import { across, ratio } from "../../statistics.ts";
+import type { Experiment, Table } from "../../table.ts";
 
 /** Receiving one file to disk, raw and as a form, beside what servers use for it. */
 export const upload: Experiment = {

@@ -1,9 +1,9 @@
 import { fileURLToPath } from "node:url";
-import type { Bench } from "../bench.ts";
-import { runToEnd } from "../child.ts";
-import { interleave } from "../interleave.ts";
-import { across, summarise, type Sample, type Summary } from "../statistics.ts";
-import type { Experiment, Table } from "../table.ts";
+import type { Bench } from "../../bench.ts";
+import { runToEnd } from "../../child.ts";
+import { interleave } from "../../interleave.ts";
+import { across, summarise, type Sample, type Summary } from "../../statistics.ts";
+import type { Experiment, Table } from "../../table.ts";
 
 const nothing = "nothing";
 const sdkServer = "@modelcontextprotocol/server";

@@ -1,10 +1,10 @@
-import { KiB, MiB, type Bench } from "../bench.ts";
-import { observeClient } from "../client-process.ts";
-import { interleave, type Subject } from "../interleave.ts";
-import { startNodeServer, type ServerProcess } from "../server-process.ts";
-import { startSluiceServer, uriOf } from "../sluice.ts";
-import { across, ratio, type Sample } from "../statistics.ts";
-import type { Experiment, Reach, Row, Table } from "../table.ts";
+import { KiB, MiB, type Bench } from "../../bench.ts";
+import { observeClient } from "../../client-process.ts";
+import { interleave, type Subject } from "../../interleave.ts";
+import { startNodeServer, type ServerProcess } from "../../server-process.ts";
+import { startSluiceServer, uriOf } from "../../sluice.ts";
+import { across, ratio, type Sample } from "../../statistics.ts";
+import type { Experiment, Reach, Row, Table } from "../../table.ts";
 
 /** `resources/read` with base64 beside `resources/stream`, official client and server both times. */
 export const replaceBase64: Experiment = {
