@@ -71,7 +71,7 @@ export const imports: Experiment = {
   },
 };
 
-const app = fileURLToPath(new URL("../../../", import.meta.url));
+const app = fileURLToPath(new URL("../../../../", import.meta.url));
 
 /** One process that imports, from its start to its end. */
 async function start(names: readonly string[], signal: AbortSignal): Promise<Sample> {
