@@ -18,6 +18,7 @@ import { createApp } from "../../apps/demo-server/src/server.ts";
 import { askForeign } from "../../packages/transport-http/test/foreign-requests.ts";
 import { openHouse, token, verifier, type Parts } from "../bed/doors.ts";
 import { freePort, listen } from "../bed/listen.ts";
+import { createLinkingBridge } from "../examples/bridge-links.ts";
 import * as express from "../examples/express.ts";
 import * as hono from "../examples/hono.ts";
 import * as ownTransports from "../examples/own-transports.ts";
@@ -51,6 +52,13 @@ const clients: readonly string[] = [
 ];
 /** Examples that mount a handler, by their exported functions. */
 const mounts: Readonly<Record<string, Readonly<Record<string, Mount>>>> = {
+  "bridge-links.ts": {
+    createLinkingBridge: ({ origin }) => {
+      const bridge = createLinkingBridge(new URL("http://127.0.0.1:9/mcp"), `${origin}/mcp`);
+      onTestFinished(() => bridge.close());
+      return toNodeHandler(bridge.handler);
+    },
+  },
   "express.ts": {
     createGuarded: ({ handler }) => express.createGuarded(handler, verifier),
     createLeftOpen: ({ handler, base }) => express.createLeftOpen(handler, verifier, base),
