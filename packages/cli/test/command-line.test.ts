@@ -58,7 +58,7 @@ test("a place that is no origin is told how to be written, and nothing is sent",
     const { status, stderr } = await runHere([...args, "--trust", "cdn.example.com"]);
     expect(status).toBe(exitCodes.usage.status);
     expect(stderr).toMatch(
-      /^sluice: "cdn.example.com" is no origin .*; write it like --trust https:.*\n$/,
+      /^sluice: "cdn.example.com" is no origin.*; write it like --trust https:.*\n$/,
     );
   }
 });
