@@ -223,6 +223,33 @@ describe("the end of a session", () => {
     expect(hosting.closed).toHaveLength(2);
     expect((await postModern(hosting, tool("echo"))).status).toBe(503);
   });
+
+  test("leaves none behind whose first request was still coming", async () => {
+    const hosts = createHttpHosts({
+      open: () => {
+        throw new Error("opened after the end");
+      },
+    });
+    const body = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = body.writable.getWriter();
+    const accept = "application/json, text/event-stream";
+    const headers = { "content-type": "application/json", accept };
+    const init = { method: "POST", headers, body: body.readable, duplex: "half" };
+    const answered = hosts.fetch(new Request("http://localhost/mcp", init as RequestInit));
+    const params = {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "a", version: "1" },
+    };
+    const message = Buffer.from(
+      JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
+    );
+    await writer.write(message.subarray(0, 10));
+    await hosts.close();
+    await writer.write(message.subarray(10));
+    await writer.close();
+    expect((await answered).status).toBe(503);
+  });
 });
 
 describe("limits", () => {
