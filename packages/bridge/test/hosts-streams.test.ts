@@ -157,7 +157,7 @@ describe("events that a host does not read", () => {
   });
 });
 
-describe("calls of a session that were cancelled", () => {
+describe("calls of a session that were cancelled or refused", () => {
   const request = (id: string) => ({ jsonrpc: "2.0", id, method: "tools/call", params: {} });
   const cancel = (requestId: string) => notice("notifications/cancelled", { requestId });
   const answer = (id: string) => ({ jsonrpc: "2.0", id, result: {} }) as JSONRPCMessage;
@@ -182,6 +182,26 @@ describe("calls of a session that were cancelled", () => {
     await opened.text();
     return { host, post };
   }
+
+  test("a call that was refused carries no question of the server", async () => {
+    const { host, post } = await session();
+    const refused = await host.handle(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: { accept: "text/html", "mcp-session-id": "id" },
+      }),
+      request("refused"),
+      () => {},
+    );
+    expect(refused.status).toBe(406);
+    await host.send(question);
+    const response = await post(request("a"));
+    await host.send(answer("a"));
+    const messages = (await response.text()).match(/^data: .+$/gm);
+    expect(messages).toEqual(
+      [question, answer("a")].map((sent) => `data: ${JSON.stringify(sent)}`),
+    );
+  });
 
   test("are forgotten: their stream ends without a message", async () => {
     const { host, post } = await session();
