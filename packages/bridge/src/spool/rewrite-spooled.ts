@@ -93,7 +93,9 @@ function fileOf(value: unknown, words: SpoolWords): SpooledString | undefined {
 }
 
 function uriLine({ uri }: Record<string, unknown>): string {
-  return typeof uri === "string" ? `${uri.slice(0, longestUri)}\n` : "";
+  return typeof uri === "string" && oneLine.test(uri) ? `${uri.slice(0, longestUri)}\n` : "";
 }
 
 const longestUri = 256;
+/** No control or format character: a server makes no line of the bridge's words. */
+const oneLine = /^\P{C}+$/u;
