@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { RelayHooks } from "@sluice/bridge";
-import { expect, test } from "vitest";
+import type { BridgeCalls, RelayHooks } from "@sluice/bridge";
+import { expect, onTestFinished, test } from "vitest";
 import { bridged, rawHost } from "./bridged.ts";
 import { scripted } from "./scripted.ts";
 
@@ -71,4 +71,17 @@ test("a request and its cancellation that wait behind another message end the wo
   await expect.poll(() => ended).toEqual([[1, true]]);
   await host.send({ id: 2, method: "example/fast" });
   await expect.poll(() => host.got).toMatchObject([{ id: 2 }]);
+});
+
+test("many calls of the bridge at a time raise no warning of the platform", async () => {
+  let calls: BridgeCalls | undefined;
+  const warnings: string[] = [];
+  const onWarning = ({ name }: Error): void => void warnings.push(name);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  await begun({ start: (given) => void (calls = given) });
+  const asked = Array.from({ length: 20 }, async () => calls?.callServer("tools/list", {}));
+  expect(await Promise.all(asked)).toHaveLength(20);
+  await sleep(10);
+  expect(warnings).toEqual([]);
 });
