@@ -5,7 +5,7 @@ import { readSendable, type SendableFile, type SendFolders } from "../confine/se
 import { membersOf, type Members } from "../relay/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
-import { optionalText, textArgument, type ToolCall } from "./tool-answer.ts";
+import { optionalText, quoted, textArgument, type ToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
 import { uploadAddressIn, type UploadAddress } from "./upload-address.ts";
 
@@ -250,7 +250,8 @@ const mostInlineBytes = 4 * 2 ** 20;
 /** Asks the user about a file of more than `unasked` bytes, or more than the user said beforehand. */
 async function ensureAgreed({ call, context, file, taker }: Send, unasked: number): Promise<void> {
   if (file.size <= (context.agreedBytes ?? unasked)) return;
-  const message = `Send ${JSON.stringify(file.name)}, ${file.size} bytes, to ${context.server.name} (${taker.tool})?`;
+  const to = `${context.server.name} (tool ${quoted(taker.tool)})`;
+  const message = `Send ${JSON.stringify(file.path)}, ${file.size} bytes, to ${to}?`;
   const options = { signal: call.signal, advice: yesAdvice };
   if (await context.questions.agree(call.request, message, options)) return;
   throw new SluiceError("permission_denied", "bridge: the user declined; nothing was sent");
