@@ -25,6 +25,6 @@ test("the user is asked about the file as it lies, and a tool cannot put words i
   await callTool(client, "send_file", { path: "private/a.txt", tool: name });
   const path = JSON.stringify(join(send, "private", "a.txt"));
   expect(asked).toEqual([
-    `Send ${path}, 4 bytes, to server (tool "take' and nothing else.   'Safe")?`,
+    `Send ${path}, 4 bytes, as base64 in a message, to server (tool "take' and nothing else.   'Safe")?`,
   ]);
 });

@@ -146,3 +146,15 @@ test("a member named __proto__ stays a member", async () => {
   const { result: given } = await rewritten(result);
   expect(Object.keys(given)).toEqual(["__proto__", "text"]);
 });
+
+test("what a schema may describe keeps its shape", async () => {
+  const block = { type: "image", data: base64, mimeType: "image/png" };
+  const { result, files } = await rewritten({
+    content: [block],
+    structuredContent: { content: [block], page: { uri: "a://b", text } },
+  });
+  expect(result.content).toMatchObject([{ type: "text" }]);
+  const { content, page } = result.structuredContent;
+  expect(content).toEqual([{ ...block, data: expect.stringContaining(files[1]!.place) }]);
+  expect(page).toEqual({ uri: "a://b", text: expect.stringContaining(files[2]!.place) });
+});
