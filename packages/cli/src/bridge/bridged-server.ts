@@ -24,7 +24,7 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
   if (first === undefined)
     throw fault("invalid_argument", "there is no server", "pass its URL, or -- and a command");
   if (!/^https?:\/\//i.test(first))
-    return { kind: "process", name: basename(first), url: undefined, command: first, args };
+    return { kind: "process", name: nameOf(first, args), url: undefined, command: first, args };
   if (args.length > 0)
     throw fault("invalid_argument", `${args.length + 1} servers are given`, "pass one URL");
   if (!URL.canParse(first))
@@ -32,6 +32,18 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
   const url = new URL(first);
   return { kind: "http", name: url.origin, url };
 }
+
+/** A program that starts others is named with the one that it starts. Other arguments may be secrets. */
+function nameOf(command: string, args: readonly string[]): string {
+  const name = basename(command);
+  if (!launchers.has(name.replace(/\.(?:exe|cmd)$/i, ""))) return name;
+  const started = args.find((argument) => !argument.startsWith("-"));
+  return started === undefined ? name : `${name} ${basename(started)}`;
+}
+
+const launchers: ReadonlySet<string> = new Set(
+  "npx bunx pnpx uvx node bun deno python python3".split(" "),
+);
 
 /** What stands around the messages of a server. */
 export type AroundMessages = Pick<FileTools, "wrapFetch" | "wrapOutput">;
