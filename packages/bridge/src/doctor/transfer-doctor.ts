@@ -2,7 +2,7 @@ import { SluiceError, type FetchLike } from "@sluice/core";
 import { systemClock, within, type Clock } from "@sluice/core/async";
 import { codes, type Members } from "../relay/messages.ts";
 import { SendError } from "../upstream/send-fault.ts";
-import type { Diagnosis, DiagnoseOptions } from "./diagnose.ts";
+import { examine as examineServer, type Diagnosis, type DiagnoseOptions } from "./diagnose.ts";
 
 /** What failed. */
 export interface FailedTransfer {
@@ -44,7 +44,7 @@ export function createTransferDoctor(url: URL, options: TransferDoctorOptions): 
 
   async function examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
     // few bridges ever need it
-    const examine = options.examine ?? (await import("./diagnose.ts")).examine;
+    const { examine = examineServer } = options;
     const { direction, uri } = transfer;
     return examine(url, { headers, trustedOrigins, uri, direction, signal, watchMs, timeoutMs });
   }
