@@ -110,3 +110,19 @@ test("an error with a long text leaves its file for the host, and none of a save
   expect(said.isError).toBe(true);
   await expect.poll(() => filesIn(save)).toHaveLength(1);
 });
+
+test("long texts in answers to the bridge's own questions leave no files", async () => {
+  const { save } = makeFolders();
+  const url = await handWritten(({ method, params }) => {
+    if (method === "resources/read")
+      return { result: { contents: [{ uri: params["uri"], text: brief }] } };
+    if (method === "resources/list")
+      return { result: { resources: [{ uri: "a://b/other", name: "o", description: long }] } };
+    const tool = { name: "t", description: long, inputSchema: { type: "object" } };
+    return method === "tools/list" ? { result: { tools: [tool] } } : { result: { note: long } };
+  });
+  const client = await hostOf(url, { saveTo: save });
+  const said = await callTool(client, "save_resource", { uri: "a://b/c.txt" });
+  expect(said.isError).toBe(false);
+  await expect.poll(() => filesIn(save)).toEqual([]);
+});

@@ -18,6 +18,8 @@ interface GuardOptions {
   readonly grant?: (asked: string) => string;
   /** Scope that a call of a tool needs. Default: `write`. */
   readonly wanted?: () => string;
+  /** Status of an answer to a refresh in place of tokens; 0 for none at all. Default: tokens. */
+  readonly refreshStatus?: () => number | undefined;
   /** What stands behind the check of tokens. Default: a server of 2026-07-28. */
   readonly handle?: (...args: [...Parameters<RequestListener>, body?: unknown]) => void;
 }
@@ -49,6 +51,7 @@ export async function startGuarded({
   authorizePage,
   grant = (asked) => asked,
   wanted = () => "write",
+  refreshStatus = () => undefined,
   handle: behind,
 }: GuardOptions = {}): Promise<Guarded> {
   const valid = new Map<string, string>();
@@ -120,6 +123,9 @@ export async function startGuarded({
           return json({ error: "invalid_client" }, 401);
         if (form.get("grant_type") === "refresh_token") {
           seen.refreshes++;
+          const status = refreshStatus();
+          if (status === 0) return request.socket.destroy();
+          if (status !== undefined) return response.writeHead(status).end("busy");
           const given = form.get("refresh_token") ?? "";
           const scope = refresh.get(given);
           if (scope !== undefined && refresh.delete(given)) return json(issue(scope));

@@ -53,6 +53,21 @@ function opened(kind: "memory" | "storage", options: object = {}): ResultHold {
 const kinds = ["memory", "storage"] as const;
 
 for (const kind of kinds) {
+  test(`${kind}: a result that takes too long to come leaves its room to others`, async () => {
+    vi.useFakeTimers({ toFake: ["Date", "setInterval", "clearInterval", "performance"] });
+    const held = opened(kind, { maxBytes: 200_000 });
+    const stalled = await held.create();
+    await stalled.write(Buffer.alloc(150_000));
+    await expect(hold(held, Buffer.alloc(100_000))).rejects.toMatchObject({ code: "no_space" });
+    await vi.advanceTimersByTimeAsync(quarter + minute);
+    await hold(held, Buffer.alloc(100_000));
+    // what still comes of it is refused, and counts for nothing
+    await expect(stalled.write(Buffer.alloc(90_000))).rejects.toMatchObject({
+      code: "unavailable",
+    });
+    await hold(held, Buffer.alloc(50_000));
+  });
+
   test(`${kind}: what was written is read again, under an unguessable URI with its name`, async () => {
     const held = opened(kind);
     const content = randomBytes(3_000_000);

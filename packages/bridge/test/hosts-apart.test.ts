@@ -145,3 +145,50 @@ test("a session is not there for another caller", async () => {
   const taken = await post(twin, ping, { ...opened.headers, authorization: "Bearer b" });
   expect(taken.status).toBe(200);
 });
+
+test("a host that does not read its answer keeps no other one of the same client waiting", async () => {
+  const large = `(message) => {
+    if (message.method === "initialize") return start(message);
+    if (message.id === undefined) return;
+    if (message.method !== "tools/call") return say({ id: message.id, error: { code: -32601, message: "none" } });
+    if (message.params.name === "large") {
+      const { progressToken } = message.params._meta;
+      const text = "x".repeat(8 * 2 ** 20);
+      say({ method: "notifications/progress", params: { progressToken, progress: 1, message: text } });
+      setTimeout(() => answer(message.id, { content: [{ type: "text", text }] }), 50);
+    } else answer(message.id, { content: [] });
+  }`;
+  const hosting = await startHosts(() => ({ upstream: scripted(large) }));
+  const params = { name: "large", _meta: { progressToken: 1 } };
+  const unread = await postModern(hosting, { id: 1, method: "tools/call", params });
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const small = { id: 2, method: "tools/call", params: { name: "small" } };
+  const [answer] = await messagesOf(await postModern(hosting, small));
+  expect(answer).toMatchObject({ id: 2, result: { content: [] } });
+  expect(hosting.opened).toHaveLength(2);
+  expect((await messagesOf(unread)).at(-1)).toMatchObject({ id: 1 });
+});
+
+test("a notification without a session reaches no connection of another caller", async () => {
+  const telling = `(message) => {
+    if (message.method === "initialize") start(message);
+    else if (message.method === "example/note") globalThis.noted = true;
+    else if (message.method === "tools/call") answer(message.id, { noted: globalThis.noted === true });
+    else if (message.id !== undefined) say({ id: message.id, error: { code: -32601, message: "none" } });
+  }`;
+  const hosting = await startHosts(() => ({ upstream: scripted(telling) }));
+  const asked = { id: 1, method: "tools/call", params: { name: "t" } };
+  const note = { method: "example/note" };
+  const noted = async (authorization: string): Promise<unknown> => {
+    const [message] = await messagesOf(await postModern(hosting, asked, { authorization }));
+    return message?.["result"];
+  };
+  expect(await noted("Bearer a")).toMatchObject({ noted: false });
+  const sent = await postModern(hosting, { id: undefined, ...note }, { authorization: "Bearer b" });
+  expect(sent.status).toBe(202);
+  expect(await noted("Bearer a")).toMatchObject({ noted: false });
+  // the caller's own one does
+  await postModern(hosting, { id: undefined, ...note }, { authorization: "Bearer a" });
+  await expect.poll(() => noted("Bearer a")).toMatchObject({ noted: true });
+  expect(hosting.opened).toHaveLength(1);
+});

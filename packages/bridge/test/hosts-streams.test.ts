@@ -2,6 +2,7 @@ import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
 import { EarlyMessages } from "../src/hosts/early-messages.ts";
 import { pacedEvents } from "../src/hosts/paced-events.ts";
+import { SessionHost } from "../src/hosts/session-host.ts";
 import { relatedCall } from "../src/hosts/related-call.ts";
 import { forHost, namesOf, renamed } from "../src/hosts/request-ids.ts";
 
@@ -154,4 +155,74 @@ describe("events that a host does not read", () => {
     expect(pacedEvents(response, () => ended++).response).toBe(response);
     expect(ended).toBe(1);
   });
+});
+
+describe("calls of a session that were cancelled or refused", () => {
+  const request = (id: string) => ({ jsonrpc: "2.0", id, method: "tools/call", params: {} });
+  const cancel = (requestId: string) => notice("notifications/cancelled", { requestId });
+  const answer = (id: string) => ({ jsonrpc: "2.0", id, result: {} }) as JSONRPCMessage;
+
+  async function session() {
+    const host = new SessionHost("id");
+    await host.start();
+    const accept = "application/json, text/event-stream";
+    const post = async (body: unknown): Promise<Response> =>
+      host.handle(
+        new Request("http://localhost/mcp", {
+          method: "POST",
+          headers: { accept, "content-type": "application/json", "mcp-session-id": "id" },
+        }),
+        body,
+        () => {},
+      );
+    const clientInfo = { name: "host", version: "1" };
+    const params = { protocolVersion: "2025-03-26", capabilities: {}, clientInfo };
+    const opened = await post({ ...request("0"), method: "initialize", params });
+    await host.send(answer("0"));
+    await opened.text();
+    return { host, post };
+  }
+
+  test("a call that was refused carries no question of the server", async () => {
+    const { host, post } = await session();
+    const refused = await host.handle(
+      new Request("http://localhost/mcp", {
+        method: "POST",
+        headers: { accept: "text/html", "mcp-session-id": "id" },
+      }),
+      request("refused"),
+      () => {},
+    );
+    expect(refused.status).toBe(406);
+    await host.send(question);
+    const response = await post(request("a"));
+    await host.send(answer("a"));
+    const messages = (await response.text()).match(/^data: .+$/gm);
+    expect(messages).toEqual(
+      [question, answer("a")].map((sent) => `data: ${JSON.stringify(sent)}`),
+    );
+  });
+
+  test("are forgotten: their stream ends without a message", async () => {
+    const { host, post } = await session();
+    const response = await post(request("a"));
+    await post(cancel("a"));
+    expect(await response.text()).toBe("");
+    await expect(host.send(answer("a"))).rejects.toThrow("No connection");
+  });
+
+  test.each([
+    ["before", ["a", "b"]],
+    ["after", ["b", "a"]],
+  ])(
+    "do not keep the stream of their batch open: cancelled %s the answer",
+    async (_when, order) => {
+      const { host, post } = await session();
+      const response = await post([request("a"), request("b")]);
+      for (const id of order) await (id === "a" ? post(cancel("a")) : host.send(answer("b")));
+      const messages = (await response.text()).match(/^data: .+$/gm);
+      expect(messages).toEqual([`data: ${JSON.stringify(answer("b"))}`]);
+      await expect(host.send(answer("a"))).rejects.toThrow("No connection");
+    },
+  );
 });

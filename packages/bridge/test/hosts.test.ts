@@ -2,7 +2,7 @@ import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { createHttpUpstream } from "@sluice/bridge";
-import { createHttpHosts } from "@sluice/bridge/hosts";
+import { createHttpHosts, type OpenedServer } from "@sluice/bridge/hosts";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { createHost } from "./bridged.ts";
@@ -222,6 +222,57 @@ describe("the end of a session", () => {
     await hosting.close();
     expect(hosting.closed).toHaveLength(2);
     expect((await postModern(hosting, tool("echo"))).status).toBe(503);
+  });
+
+  test("while its server is being opened opens no connection to it", async () => {
+    let give!: (opened: OpenedServer) => void;
+    const given = new Promise<OpenedServer>((resolve) => (give = resolve));
+    const hosting = await startHosts(() => given);
+    const opening = openSession(hosting);
+    await expect.poll(() => hosting.opened).toHaveLength(1);
+    const closing = hosting.close();
+    let connections = 0;
+    give({
+      upstream: {
+        name: "late",
+        kind: "http",
+        open: () => {
+          connections++;
+          return Promise.reject(new Error("opened after the end"));
+        },
+      },
+    });
+    await closing;
+    await opening;
+    expect(hosting.closed).toHaveLength(1);
+    expect(connections).toBe(0);
+  });
+
+  test("leaves none behind whose first request was still coming", async () => {
+    const hosts = createHttpHosts({
+      open: () => {
+        throw new Error("opened after the end");
+      },
+    });
+    const body = new TransformStream<Uint8Array, Uint8Array>();
+    const writer = body.writable.getWriter();
+    const accept = "application/json, text/event-stream";
+    const headers = { "content-type": "application/json", accept };
+    const init = { method: "POST", headers, body: body.readable, duplex: "half" };
+    const answered = hosts.fetch(new Request("http://localhost/mcp", init as RequestInit));
+    const params = {
+      protocolVersion: "2025-11-25",
+      capabilities: {},
+      clientInfo: { name: "a", version: "1" },
+    };
+    const message = Buffer.from(
+      JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
+    );
+    await writer.write(message.subarray(0, 10));
+    await hosts.close();
+    await writer.write(message.subarray(10));
+    await writer.close();
+    expect((await answered).status).toBe(503);
   });
 });
 

@@ -137,6 +137,33 @@ for (const [way, uri] of [
     expect((await saveAs(client, url, "c.bin", uri)).isError).toBe(false);
   });
 
+test("saves that begin together do not share the room, in one bridge or in two", async () => {
+  const folders = makeFolders();
+  const url = await server();
+  const bridges = await Promise.all(
+    [1, 2].map(() => bridgeOf(url, folders, { maxTotalBytes: 2_500 })),
+  );
+  const saves = Array.from({ length: 12 }, (_, at) => saveAs(bridges[at % 2]!, url, `${at}.bin`));
+  const said = await Promise.all(saves);
+  const saved = readdirSync(folders.save).filter((name) => name.endsWith(".bin"));
+  expect(saved.length).toBeLessThanOrEqual(2);
+  expect(said.filter(({ isError }) => !isError)).toHaveLength(saved.length);
+});
+
+test("files that cannot be looked at for a while are listed again afterwards", async () => {
+  const folders = makeFolders();
+  const url = await server();
+  const client = await bridgeOf(url, folders);
+  await saveAs(client, url, "in/a.bin");
+  // a link to itself fails as a disk that is away does, but not with ENOENT
+  renameSync(join(folders.save, "in"), join(folders.outside, "in"));
+  symlinkSync("in", join(folders.save, "in"));
+  expect(await listed(client, folders)).toEqual([]);
+  unlinkSync(join(folders.save, "in"));
+  renameSync(join(folders.outside, "in"), join(folders.save, "in"));
+  expect(await listed(client, folders)).toEqual(["in/a.bin"]);
+});
+
 test("a body of unknown length stops where the sum has no room", async () => {
   const folders = makeFolders();
   const url = await server();

@@ -190,6 +190,28 @@ test.each([
   expect(got).toEqual(agree ? [content.toString("base64")] : []);
 });
 
+test.each([
+  ["says so in its description", "content", { description: "The file, Base64 encoded" }, true],
+  ["says so in its name", "file_b64", {}, true],
+  ["says nothing of base64", "content", { description: "The new text" }, false],
+])("a named argument that %s", async (_what, argument, schema, isTaken) => {
+  const { send } = makeFolders();
+  writeFileSync(join(send, "my.txt"), content);
+  const got: string[] = [];
+  const tool = {
+    name: "take",
+    inputSchema: { type: "object", properties: { [argument]: { type: "string", ...schema } } },
+  };
+  const { url } = await taking(tool, ({ params }) => {
+    got.push(params["arguments"][argument]);
+    return { result: { content: [] } };
+  });
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  const said = await callTool(client, "send_file", { path: "my.txt", tool: "take", argument });
+  expect(said.text).toMatch(isTaken ? /as base64, to take/ : /does not say that it takes base64/);
+  expect(got).toEqual(isTaken ? [content.toString("base64")] : []);
+});
+
 test("without a way to ask, a base64 argument needs the flag, and a small file", async () => {
   const { send } = makeFolders();
   writeFileSync(join(send, "my.txt"), content);

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { createHttpUpstream } from "@sluice/bridge";
 import { expect, test } from "vitest";
 import { bridged, createHost, rawHost } from "./bridged.ts";
+import { listening } from "./filing.ts";
 import { agree, connect, folderOf, startGuarded } from "./guarded.ts";
 
 test("a user signs in once; tokens are kept for their owner only and refreshed", async () => {
@@ -199,4 +200,37 @@ test("a token of its own that lacks a scope is an error that says so, and that n
     /wants scope "write": pass a token that has it\. It did not run/,
   );
   expect(seen).toMatchObject({ sheets: [], calls: 0 });
+});
+
+test.each([0, 429, 502, 503, 504])(
+  "a refresh that fails for a moment (%i) opens no page: the call tries again",
+  async (status) => {
+    const { url, seen, valid } = await startGuarded({
+      refreshStatus: () => (seen.refreshes === 1 ? status : undefined),
+    });
+    const client = await connect(url, { folder: folderOf(), openBrowser: agree });
+    valid.clear();
+    expect((await client.listTools()).tools).toEqual([]);
+    expect(seen).toMatchObject({ sheets: ["read"], refreshes: 2, exchanges: 1 });
+  },
+);
+
+test("an answer of an authorization server without an end is an error", async () => {
+  const url = await listening((request, response) => {
+    const isEndless = request.url !== "/mcp";
+    response.writeHead(isEndless ? 200 : 401, { "content-type": "application/json" });
+    const more = (): void => {
+      while (!response.destroyed && response.write(" ".repeat(65_536)));
+    };
+    response.on("drain", more);
+    if (isEndless) more();
+    else response.end();
+  });
+  const signIn = { folder: folderOf(), openBrowser: agree };
+  const upstream = createHttpUpstream({ url: new URL("/mcp", url), signIn });
+  const host = await rawHost(bridged({ upstream }).transport);
+  await host.send({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25" } });
+  await expect
+    .poll(() => host.got, { timeout: 5_000 })
+    .toMatchObject([{ id: 1, error: { message: expect.stringContaining("larger than 1 MiB") } }]);
 });

@@ -2,7 +2,7 @@ import { SluiceError, type FetchLike } from "@sluice/core";
 import { systemClock, within, type Clock } from "@sluice/core/async";
 import { codes, type Members } from "../relay/messages.ts";
 import { SendError } from "../upstream/send-fault.ts";
-import type { Diagnosis, DiagnoseOptions } from "./diagnose.ts";
+import { examine as examineServer, type Diagnosis, type DiagnoseOptions } from "./diagnose.ts";
 
 /** What failed. */
 export interface FailedTransfer {
@@ -38,13 +38,11 @@ export interface TransferDoctorOptions {
 
 /** Looks at the server at `url` after a transfer failed: one diagnosis at a time, and at most one a minute. */
 export function createTransferDoctor(url: URL, options: TransferDoctorOptions): TransferDoctor {
-  const { trustedOrigins, clock = systemClock } = options;
+  const { trustedOrigins, examine = examineServer, clock = systemClock } = options;
   let headers: Readonly<Record<string, string>> = {};
   let nextAt = -Infinity;
 
-  async function examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
-    // few bridges ever need it
-    const examine = options.examine ?? (await import("./diagnose.ts")).examine;
+  function examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
     const { direction, uri } = transfer;
     return examine(url, { headers, trustedOrigins, uri, direction, signal, watchMs, timeoutMs });
   }

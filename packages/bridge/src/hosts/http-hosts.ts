@@ -12,7 +12,7 @@ import type { BridgeLimits } from "../relay/limits.ts";
 import { refusalOf } from "./checked-request.ts";
 import type { HostFacts, HostParts, OpenServer } from "./host-session.ts";
 import { HostSessions } from "./host-sessions.ts";
-import { refuseRequest } from "./http-refusal.ts";
+import { bridgeEnds, refuseRequest } from "./http-refusal.ts";
 import { RequestBridges } from "./request-bridges.ts";
 import type { RunningBridge } from "./running-bridge.ts";
 
@@ -81,8 +81,10 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
       authInfo,
     };
     const isSession = request.method !== "POST" || (await isLegacyRequest(request, body));
+    const refusal = isSession ? undefined : await refusalOf(request, body);
+    // it may have ended meanwhile: what is opened now would never be closed
+    if (isClosed) return bridgeEnds();
     if (isSession) return sessions.serve(request, body, facts);
-    const refusal = await refusalOf(request, body);
     if (refusal) return refusal;
     // the check above took it for a request or a notification
     if (isRequest(body)) return requests.serve(request, body as JSONRPCRequest, facts);
@@ -93,7 +95,7 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
   return {
     maxRequestBodySize,
     async fetch(request, { authInfo, parsedBody } = {}) {
-      if (isClosed) return refuseRequest(503, -32_000, "The bridge ends");
+      if (isClosed) return bridgeEnds();
       if (!methods.has(request.method))
         return refuseRequest(405, -32_000, "Method not allowed.", {
           allow: [...methods].join(", "),

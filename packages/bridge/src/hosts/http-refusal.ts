@@ -24,6 +24,11 @@ export function sessionsFull(): Response {
   return refuseRequest(503, -32_000, "Too many sessions; try again later", { "retry-after": "10" });
 }
 
+/** The answer of a bridge that is closed. */
+export function bridgeEnds(): Response {
+  return refuseRequest(503, -32_000, "The bridge ends");
+}
+
 /** The answer where the server of a session could not be opened. What went wrong is for the operator. */
 export function serverNotOpened(error: unknown): Response {
   const message = SluiceError.is(error) ? error.message : "bridge: the server cannot be opened";

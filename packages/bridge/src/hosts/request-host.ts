@@ -112,17 +112,21 @@ export class RequestHost implements Transport {
     // what is late belongs to a call that is over
     const known = served && forHost(message, served.names);
     if (!known || served.isAnswered) return;
-    if (isAnswer(known)) this.#answer(served, known);
-    await served.transport.send(known, { relatedRequestId: served.names.hostId });
-    await served.events?.ready();
+    const end = isAnswer(known) ? this.#answer(served, known) : undefined;
+    try {
+      await served.transport.send(known, { relatedRequestId: served.names.hostId });
+      // a host that does not read holds its server back: the next call needs another one
+      await served.events?.ready();
+    } finally {
+      if (end) served.ended.resolve(end);
+    }
   }
 
-  #answer(served: ServedCall, answer: JSONRPCMessage): void {
+  #answer(served: ServedCall, answer: JSONRPCMessage): CallEnd {
     served.isAnswered = true;
     const isError = "error" in answer;
     if (isError) served.status = statuses.get(answer.error.code);
-    const result = "result" in answer ? membersOf(answer.result) : undefined;
-    served.ended.resolve({ result });
+    return { result: "result" in answer ? membersOf(answer.result) : undefined };
   }
 
   /** The fields in which the host repeats arguments of the call with this id: the server compares them. */

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/client";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { cancelledBy, isRequest, keyOf } from "@sluice/core";
-import { isAnswer } from "../relay/messages.ts";
+import { codes, isAnswer, refusal } from "../relay/messages.ts";
 import { EarlyMessages } from "./early-messages.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
 import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";
@@ -11,9 +11,16 @@ import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";
 /** A call in a session, and the answer to the POST that it came in. */
 interface SessionCall extends HostCall {
   readonly method: string;
+  readonly post: CallStream;
+}
+
+/** The answer to a POST, which carries its calls. */
+interface CallStream {
   events: PacedEvents | undefined;
-  /** The host has closed the stream: nothing more can go out on it. */
+  /** The host has closed it: nothing more can go out on it. */
   isCut: boolean;
+  /** Calls of it that were cancelled: it ends without them. */
+  readonly cancelled: RequestId[];
 }
 
 /** The host's end of a bridge for one session of 2025-11-25 or older. */
@@ -44,7 +51,8 @@ export class SessionHost implements Transport {
 
   /** Answers a request of the session. `onEnd` is called once, when its answer is over. */
   async handle(request: Request, body: unknown, onEnd: () => void): Promise<Response> {
-    const calls = this.#enter(body);
+    const post: CallStream = { events: undefined, isCut: false, cancelled: [] };
+    const calls = this.#enter(body, post);
     let response: Response;
     try {
       const given = body === undefined ? {} : { parsedBody: body };
@@ -57,14 +65,14 @@ export class SessionHost implements Transport {
     const events = pacedEvents(
       response,
       () => {
-        for (const call of calls) call.isCut = true;
+        post.isCut = true;
         // there is one at a time
         if (isListening) this.#stream = undefined;
         onEnd();
       },
       request.signal,
     );
-    for (const call of calls) call.events = events;
+    post.events = events;
     if (isListening) this.#stream = events;
     // what was refused here is no open call
     if (!response.ok) for (const { id } of calls) this.#calls.delete(keyOf(id));
@@ -73,37 +81,45 @@ export class SessionHost implements Transport {
     return events.response;
   }
 
-  #enter(body: unknown): SessionCall[] {
+  #enter(body: unknown, post: CallStream): SessionCall[] {
     const calls = (Array.isArray(body) ? (body as unknown[]) : [body])
       .filter(isRequest)
       .map(({ id, method, params }) => ({
         id,
         method,
         progressToken: progressTokenOf(params),
-        events: undefined,
-        isCut: false,
+        post,
       }));
     for (const call of calls) this.#calls.set(keyOf(call.id), call);
     return calls;
   }
 
-  /** A call that was cancelled gets no answer: its stream ends. */
+  /** A call that was cancelled gets no answer. */
   #cancel(id: RequestId): void {
-    const key = keyOf(id);
-    const call = this.#calls.get(key);
+    const call = this.#calls.get(keyOf(id));
     if (!call) return;
-    this.#calls.delete(key);
-    const isAlone = ![...this.#calls.values()].some(({ events }) => events === call.events);
-    if (isAlone) this.#inner.closeSSEStream(id);
+    this.#calls.delete(keyOf(id));
+    call.post.cancelled.push(id);
+    this.#endStream(call.post);
+  }
+
+  /** Ends a stream whose last calls were cancelled: nothing more comes on it. */
+  #endStream(post: CallStream): void {
+    const [first] = post.cancelled;
+    if (first === undefined || [...this.#calls.values()].some((call) => call.post === post)) return;
+    this.#inner.closeSSEStream(first);
+    // after its end an answer goes nowhere: the SDK forgets the call with it
+    for (const id of post.cancelled.splice(0))
+      void this.#inner.send(refusal(id, codes.noConnection, "cancelled")).catch(() => {});
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
     if (isAnswer(message)) return this.#answer(message);
-    const open = [...this.#calls.values()].filter(({ isCut }) => !isCut);
+    const open = [...this.#calls.values()].filter(({ post }) => !post.isCut);
     const call = relatedCall(message, open, this.#stream !== undefined);
     if (!call && !this.#stream) return this.#early.push(message);
     await this.#inner.send(message, call ? { relatedRequestId: call.id } : {});
-    await (call ? call.events : this.#stream)?.ready();
+    await (call ? call.post.events : this.#stream)?.ready();
   }
 
   async #answer(message: JSONRPCMessage & { readonly id?: RequestId | undefined }): Promise<void> {
@@ -113,7 +129,9 @@ export class SessionHost implements Transport {
     await this.#inner.send(message);
     // a session that the server refused is none
     if ("error" in message && call?.method === "initialize") return this.close();
-    await call?.events?.ready();
+    if (!call) return;
+    this.#endStream(call.post);
+    await call.post.events?.ready();
   }
 
   close(): Promise<void> {

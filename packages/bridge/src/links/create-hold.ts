@@ -29,9 +29,10 @@ export interface HoldParts {
 /** A result of this process. */
 interface HeldEntry {
   readonly part: SpoolPart;
-  /** When it came whole, and until when it is kept, in unix milliseconds; undefined while it comes. */
+  /** When it came whole, in unix milliseconds; undefined while it comes. */
   wholeAt?: number;
-  until?: number;
+  /** Until when it is kept, or may come. */
+  until: number;
 }
 
 /** How long a result may take to come. */
@@ -75,7 +76,7 @@ export function createHold(parts: HoldParts): ResultHold {
 
   async function dropOld(): Promise<void> {
     const now = Date.now();
-    const old = [...own.values()].filter(({ until }) => until !== undefined && until <= now);
+    const old = [...own.values()].filter(({ until }) => until <= now);
     await Promise.all(old.map(({ part }) => part.discard()));
   }
 
@@ -160,7 +161,7 @@ export function createHold(parts: HoldParts): ResultHold {
           ownBytes -= bytes;
         },
       });
-      const entry: HeldEntry = { part };
+      const entry: HeldEntry = { part, until: begunAt + longestComingMs };
       own.set(id, entry);
       return part;
     },

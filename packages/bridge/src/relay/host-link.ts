@@ -10,10 +10,22 @@ import { keyOf, SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import type { Flow } from "../upstream/upstream.ts";
 import { defer, type Deferred } from "./deferred.ts";
-import { answerOf, isAnswer, isCall, type Answer, type Members } from "./messages.ts";
+import { sizeOf } from "./message-size.ts";
+import {
+  answerOf,
+  codes,
+  isAnswer,
+  isCall,
+  refusal,
+  type Answer,
+  type Members,
+} from "./messages.ts";
 
-/** Messages that may wait for a slow host before the server is no longer read. */
+/** Messages, and their characters, that may wait for a slow host before the server is no longer read. */
 const maxWaiting = 64;
+const maxWaitingSize = 2 ** 20;
+/** Requests of the server that the host has not answered. */
+const maxServerRequests = 1_000;
 
 /** How long a question waits, and what ends the wait. */
 export interface AskOptions {
@@ -31,6 +43,7 @@ export class HostLink implements Flow {
   readonly #serverRequests = new Map<string, RequestId>();
   #count = 0;
   #waiting = 0;
+  #waitingSize = 0;
   #ready: Deferred<void> | undefined;
 
   constructor(transport: Transport) {
@@ -46,25 +59,49 @@ export class HostLink implements Flow {
     return this.#ready?.promise;
   }
 
-  /** Sends a message. A host that is gone gets nothing more, which is no fault. */
+  /**
+   * Sends a message. A host that is gone gets nothing more, which is no fault. What is nested too deep to be written is
+   * dropped; an answer becomes an error.
+   */
   send(message: JSONRPCMessage): void {
+    const size = sizeOf(message);
+    if (!Number.isNaN(size)) this.#send(message, size);
+    else if (isAnswer(message) && message.id !== undefined) {
+      const words = "The server's answer is nested too deep: it was dropped.";
+      this.send(refusal(message.id, codes.internal, words));
+    }
+  }
+
+  #send(message: JSONRPCMessage, size: number): void {
     this.#waiting++;
-    if (this.#waiting > maxWaiting) this.#ready ??= defer();
+    this.#waitingSize += size;
+    if (this.#isBehind(1)) this.#ready ??= defer();
     const settle = (): void => {
       this.#waiting--;
-      if (this.#waiting > maxWaiting / 2) return;
+      this.#waitingSize -= size;
+      if (this.#isBehind(0.5)) return;
       this.#ready?.resolve();
       this.#ready = undefined;
     };
     this.#transport.send(message).then(settle, settle);
   }
 
-  /** Passes a request of the server on. An id that is still in use with the host is replaced. */
-  sendServerRequest(request: JSONRPCRequest): void {
+  #isBehind(share: number): boolean {
+    return this.#waiting > maxWaiting * share || this.#waitingSize > maxWaitingSize * share;
+  }
+
+  /**
+   * Passes a request of the server on. An id that is still in use with the host is replaced. False when the host has too
+   * many to answer, or the request is nested too deep.
+   */
+  sendServerRequest(request: JSONRPCRequest): boolean {
+    const size = sizeOf(request);
+    if (Number.isNaN(size) || this.#serverRequests.size >= maxServerRequests) return false;
     const isFree = !this.#serverRequests.has(keyOf(request.id));
     const id = isFree ? request.id : this.newId();
     this.#serverRequests.set(keyOf(id), request.id);
-    this.send(isFree ? request : { ...request, id });
+    this.#send(isFree ? request : { ...request, id }, size);
+    return true;
   }
 
   /** The response as the server must get it; undefined when the server does not wait for it any more. */
@@ -74,6 +111,11 @@ export class HostLink implements Flow {
     this.#serverRequests.delete(key);
     if (id === undefined) return undefined;
     return id === response.id ? response : { ...response, id };
+  }
+
+  /** Forgets a request that the server takes back: its host need not answer. */
+  endServerRequest(id: RequestId): void {
+    this.#serverRequests.delete(keyOf(id));
   }
 
   /** Takes back what the server asked on a connection that is gone. */

@@ -58,8 +58,8 @@ class Relay {
   readonly #parts: SessionParts;
   readonly #ended = defer<void>();
   readonly #queue: JSONRPCMessage[] = [];
-  /** Requests of the host that are not answered yet, for the hooks. */
-  readonly #asked = new Map<string, { request: JSONRPCRequest; abort: AbortController }>();
+  /** Requests of the host that are not answered yet, nor cancelled. */
+  readonly #asked = new Map<string, AskedRequest>();
   #isPumping = false;
   #session: Session | undefined;
   #kind: RevisionKind | undefined;
@@ -109,11 +109,8 @@ class Relay {
 
   #fromHost(message: JSONRPCMessage): void {
     if (this.#host.takeAnswer(message)) return;
-    const cancelled = cancelledBy(message);
-    if (cancelled !== undefined) {
-      this.#asked.get(keyOf(cancelled))?.abort.abort(new Error("the host cancelled it"));
-      this.#asked.delete(keyOf(cancelled));
-    }
+    // it may wait long in the queue
+    this.#cancel(message);
     if (this.#queue.length >= maxQueued) {
       if (isCall(message))
         this.#host.send(refusal(message.id, codes.noConnection, "Too many messages wait."));
@@ -121,6 +118,14 @@ class Relay {
     }
     this.#queue.push(message);
     if (!this.#isPumping) void this.#pump();
+  }
+
+  /** Ends what a message of the host cancels, as far as it has begun. */
+  #cancel(message: JSONRPCMessage): void {
+    const cancelled = cancelledBy(message);
+    if (cancelled === undefined) return;
+    this.#asked.get(keyOf(cancelled))?.abort.abort(new Error("the host cancelled it"));
+    this.#asked.delete(keyOf(cancelled));
   }
 
   /** Messages of the host, one after the other: what has no answer is sent before the next one. */
@@ -135,64 +140,73 @@ class Relay {
 
   async #pass(message: JSONRPCMessage): Promise<void> {
     if (!isCall(message)) {
+      // its request may have waited in front of it
+      this.#cancel(message);
       // before its first request a host has nothing to say
       await this.#session?.fromHost(message);
       return;
     }
-    if (!this.#session && !(await this.#begin(message))) return;
-    const isWatched = this.#hooks.request ?? this.#hooks.answer;
-    if (isWatched) void this.#decide(message).catch((error: unknown) => this.#undelivered(error));
-    else await this.#session?.fromHost(message);
+    const asked = { request: message, abort: new AbortController() };
+    this.#asked.set(keyOf(message.id), asked);
+    if (!this.#session && !(await this.#begin(asked))) return;
+    if (asked.abort.signal.aborted) return;
+    if (!this.#hooks.request) await this.#session?.fromHost(message);
+    else void this.#decide(asked).catch((error: unknown) => this.#undelivered(error));
   }
 
   /** Finds out what the server speaks. False when that has answered the request. */
-  async #begin(first: JSONRPCRequest): Promise<boolean> {
-    this.#kind = hostRevision(first);
+  async #begin(asked: AskedRequest): Promise<boolean> {
+    const { request } = asked;
+    this.#kind = hostRevision(request);
     try {
-      const { session, answer } = await negotiate(this.#parts, first);
+      const { session, answer } = await negotiate(this.#parts, request);
       // a server that refuses may be asked again, by a better request
       if (!answer?.error) this.#session = session;
-      if (answer) await this.#answerHost(answerTo(first.id, answer), first);
+      if (answer) await this.#answerHost(answerTo(request.id, answer));
       return !answer;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const message = `The bridge cannot reach ${this.#link.name}: ${reason}`;
       this.#note(message);
-      this.#host.send(refusal(first.id, codes.noConnection, message, { retryable: true }));
+      this.#answerOnce(
+        asked,
+        refusal(request.id, codes.noConnection, message, { retryable: true }),
+      );
       return false;
     }
   }
 
-  async #decide(request: JSONRPCRequest): Promise<void> {
-    const key = keyOf(request.id);
-    const asked = { request, abort: new AbortController() };
-    this.#asked.set(key, asked);
+  async #decide(asked: AskedRequest): Promise<void> {
+    const { request, abort } = asked;
     try {
-      const decision = await this.#hooks.request?.(request, asked.abort.signal);
-      if (asked.abort.signal.aborted) return;
-      if (decision && "answer" in decision) {
-        this.#asked.delete(key);
-        this.#host.send(answerTo(request.id, decision.answer));
-      } else await this.#session?.fromHost(decision ?? request);
+      const decision = await this.#hooks.request?.(request, abort.signal);
+      if (abort.signal.aborted) return;
+      if (decision && "answer" in decision)
+        this.#answerOnce(asked, answerTo(request.id, decision.answer));
+      else await this.#session?.fromHost(decision ?? request);
     } catch (error) {
-      this.#asked.delete(key);
-      if (!asked.abort.signal.aborted)
-        this.#host.send(refusal(request.id, codes.internal, wordsOf(error)));
-    } finally {
-      if (asked.abort.signal.aborted) this.#asked.delete(key);
+      this.#answerOnce(asked, refusal(request.id, codes.internal, wordsOf(error)));
     }
   }
 
-  async #answerHost(response: JSONRPCResponse, first?: JSONRPCRequest): Promise<void> {
-    const key = keyOf(response.id);
-    const request = first ?? this.#asked.get(key)?.request;
-    this.#asked.delete(key);
-    if (!request || !this.#hooks.answer) return this.#host.send(response);
+  /** The server's answer. Without a request of the host that waits for it, it is dropped. */
+  async #answerHost(response: JSONRPCResponse): Promise<void> {
+    const asked = this.#asked.get(keyOf(response.id));
+    if (!asked) return;
+    if (!this.#hooks.answer) return this.#answerOnce(asked, response);
     try {
-      this.#host.send(await this.#hooks.answer(request, response));
+      this.#answerOnce(asked, await this.#hooks.answer(asked.request, response));
     } catch (error) {
-      this.#host.send(refusal(request.id, codes.internal, wordsOf(error)));
+      this.#answerOnce(asked, refusal(asked.request.id, codes.internal, wordsOf(error)));
     }
+  }
+
+  /** Answers a request that is neither answered nor cancelled. */
+  #answerOnce(asked: AskedRequest, response: JSONRPCResponse): void {
+    const key = keyOf(asked.request.id);
+    if (this.#asked.get(key) !== asked) return;
+    this.#asked.delete(key);
+    this.#host.send(response);
   }
 
   #fromServer(message: JSONRPCMessage): void {
@@ -241,6 +255,12 @@ class Relay {
       },
     };
   }
+}
+
+/** A request of the host, and what ends the work on it. */
+interface AskedRequest {
+  readonly request: JSONRPCRequest;
+  readonly abort: AbortController;
 }
 
 function wordsOf(error: unknown): string {

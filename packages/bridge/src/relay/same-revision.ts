@@ -11,9 +11,11 @@ import { LegacyState } from "./legacy-state.ts";
 import {
   answerOf,
   answerTo,
+  codes,
   isAnswer,
   isCall,
   membersOf,
+  refusal,
   type Answer,
   type Members,
 } from "./messages.ts";
@@ -80,13 +82,21 @@ export class SameRevisionSession implements Session {
       // what was cancelled, or was never asked for, is dropped
       if (this.#calls.take(message.id)) this.#parts.answerHost(message);
     } else if (isCall(message)) void this.#askedByServer(message);
-    else this.#parts.host.send(message);
+    else {
+      const withdrawn = cancelledBy(message);
+      if (withdrawn !== undefined) this.#parts.host.endServerRequest(withdrawn);
+      this.#parts.host.send(message);
+    }
   }
 
   async #askedByServer(request: JSONRPCRequest): Promise<void> {
+    const { host, link } = this.#parts;
     const answer = await this.#parts.answerServer(request);
-    if (answer) await this.#parts.link.send(answerTo(request.id, answer)).catch(() => {});
-    else this.#parts.host.sendServerRequest(request);
+    if (answer) await link.send(answerTo(request.id, answer)).catch(() => {});
+    else if (!host.sendServerRequest(request)) {
+      const words = "The client has too many questions to answer";
+      await link.send(refusal(request.id, codes.internal, words)).catch(() => {});
+    }
   }
 
   lost(reason: string): void {

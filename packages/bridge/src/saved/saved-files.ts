@@ -51,8 +51,11 @@ export function createSavedFiles(options: SavedFilesOptions): SavedFiles {
     const kept: KeptSave[] = [];
     for (const { name, record } of await records.list()) {
       const path = join(root, ...record.key.split("/"));
-      const info = await lstat(path).catch(() => undefined);
-      if (info?.isFile()) kept.push({ name, record, path, isChanged: !isSame(info, record) });
+      const info = await lstat(path).catch(faultCode);
+      if (typeof info === "string") {
+        // a disk that is away, or a folder that cannot be read, may come back
+        if (absent.has(info)) await records.remove(name);
+      } else if (info.isFile()) kept.push({ name, record, path, isChanged: !isSame(info, record) });
       else await records.remove(name);
     }
     return kept.toSorted((a, b) => (a.name < b.name ? 1 : -1));
@@ -68,14 +71,28 @@ export function createSavedFiles(options: SavedFilesOptions): SavedFiles {
     return maxBytes - (await bytes()) - (await otherBytes());
   }
 
+  async function reserve(wanted: number): Promise<() => Promise<void>> {
+    // counted first: saves of two bridges that begin together must not share the room
+    const release = await records.reserve(wanted);
+    try {
+      const free = await room();
+      if (free < 0) throw fullFault(wanted, free + wanted, maxBytes, await list());
+      return release;
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  let last: Promise<unknown> = Promise.resolve();
   return {
     list,
     bytes,
     room,
-    async reserve(wanted) {
-      const free = await room();
-      if (wanted > free) throw fullFault(wanted, free, maxBytes, await list());
-      return records.reserve(wanted);
+    reserve(wanted) {
+      const reserving = last.then(() => reserve(wanted));
+      last = reserving.catch(() => {});
+      return reserving;
     },
     note: (record) => records.add(record),
     async clean() {
@@ -87,6 +104,12 @@ export function createSavedFiles(options: SavedFilesOptions): SavedFiles {
         }
     },
   };
+}
+
+const absent: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR"]);
+
+function faultCode(error: NodeJS.ErrnoException): string {
+  return error.code ?? "";
 }
 
 function isSame(info: Stats, { size, modifiedMs }: SaveRecord): boolean {

@@ -21,7 +21,7 @@ export function factsOf(
   mediaType: string | undefined,
 ): string {
   const decoded = coding === "base64" ? ["decoded from base64"] : [];
-  const type = mediaType === undefined ? [] : [mediaType.slice(0, longestType)];
+  const type = mediaType !== undefined && oneLine.test(mediaType) ? [mediaType] : [];
   return [`${bytes} bytes`, ...type, ...decoded, `sha-256 ${sha256}`].join(", ");
 }
 
@@ -33,7 +33,8 @@ export function withPreview(words: string, file: SpooledString, previewBytes: nu
   return `${words}\nIt begins:\n${head}${isAll ? "" : " …"}`;
 }
 
-const longestType = 127;
+/** A media type as it may be; a server's line break in it would make a line of the bridge's words. */
+const oneLine = /^[\x20-\x7e]{1,127}$/;
 
 /** As many characters from the front as need at most `bytes` bytes in JSON. */
 function cutToFit(text: string, bytes: number): string {

@@ -51,5 +51,8 @@ function isProtocol(path: readonly string[]): boolean {
   if (path.length === 1) return true;
   if (path[0] === "error") return path.length === 2 && member === "message";
   if (member !== "uri" && member !== "name") return false;
-  return !path.slice(0, -1).some((outer) => outer === "structuredContent" || outer === "_meta");
+  return !path.slice(0, -1).some((outer) => dataMembers.has(outer));
 }
+
+/** What is in these members has the shape that its server chose, and a schema may describe. */
+export const dataMembers: ReadonlySet<string> = new Set(["structuredContent", "_meta"]);

@@ -1,13 +1,14 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { describeFile, pathSentence } from "./describe-file.ts";
-import { findPlaces, isObject, mediaTypeOf } from "./found-places.ts";
+import { dataMembers, findPlaces, isObject, mediaTypeOf } from "./found-places.ts";
 import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
 
 /**
  * Puts words for a model in the place of strings that went to files, and takes those out of `spooled`. Text of content
  * blocks and resources becomes path, size, media type, SHA-256 and the beginning; blobs, images, audio and embedded
- * resources become text that says the same; any other string becomes a sentence with the path. A message without such
- * strings is given back as it is.
+ * resources become text that says the same; any other string becomes a sentence with the path. What is in
+ * `structuredContent` and `_meta` keeps its shape, which a schema may describe. A message without such strings is given
+ * back as it is.
  */
 export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings): JSONRPCMessage {
   if (spooled.size === 0) return message;
@@ -43,14 +44,17 @@ export function rewriteWith(message: JSONRPCMessage, words: SpoolWords): JSONRPC
 const mostPreviewBytes = 1_024;
 const mostLevels = 130;
 
-function rewriteValue(value: unknown, words: SpoolWords, level = 0): unknown {
+function rewriteValue(value: unknown, words: SpoolWords, level = 0, isData = false): unknown {
   const file = fileOf(value, words);
   if (file) return words.sentence(file);
   if (!isObject(value) || level > mostLevels) return value;
-  const inside = (inner: unknown): unknown => rewriteValue(inner, words, level + 1);
-  if (Array.isArray(value)) return value.map(inside);
-  const block = rewriteBlock(value, words) ?? value;
-  const members = Object.entries(block).map(([name, inner]) => [name, inside(inner)]);
+  if (Array.isArray(value))
+    return value.map((inner) => rewriteValue(inner, words, level + 1, isData));
+  const block = (isData ? undefined : rewriteBlock(value, words)) ?? value;
+  const members = Object.entries(block).map(([name, inner]) => [
+    name,
+    rewriteValue(inner, words, level + 1, isData || dataMembers.has(name)),
+  ]);
   return Object.fromEntries(members);
 }
 
@@ -93,7 +97,9 @@ function fileOf(value: unknown, words: SpoolWords): SpooledString | undefined {
 }
 
 function uriLine({ uri }: Record<string, unknown>): string {
-  return typeof uri === "string" ? `${uri.slice(0, longestUri)}\n` : "";
+  return typeof uri === "string" && oneLine.test(uri) ? `${uri.slice(0, longestUri)}\n` : "";
 }
 
 const longestUri = 256;
+/** No control or format character: a server makes no line of the bridge's words. */
+const oneLine = /^\P{C}+$/u;

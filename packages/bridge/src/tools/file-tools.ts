@@ -146,7 +146,8 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     if (!sendSettings)
       throw new SluiceError("unsupported", "bridge: no folder to send from is named");
     const { result, ...sent } = await sendForHost(call, context, sendSettings);
-    const text = `Sent ${sent.name}, ${sent.size} bytes, to ${sent.tool}. It said:\n${textOf(result)}`;
+    const coding = sent.way === "base64" ? ", as base64" : "";
+    const text = `Sent ${sent.name}, ${sent.size} bytes${coding}, to ${sent.tool}. It said:\n${textOf(result)}`;
     const said = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
     return result["isError"] === true ? { ...said, isError: true } : said;
   }

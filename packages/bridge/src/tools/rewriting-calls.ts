@@ -2,13 +2,13 @@ import type { JSONRPCResponse } from "@modelcontextprotocol/client";
 import type { BridgeCalls } from "../relay/hooks.ts";
 import { answerOf, answerTo } from "../relay/messages.ts";
 import { findPlaces } from "../spool/found-places.ts";
-import { releaseSpooled, type RemoveString } from "../spool/release-spooled.ts";
+import type { RemoveString } from "../spool/release-spooled.ts";
 import { rewriteSpooled } from "../spool/rewrite-spooled.ts";
 import type { SpooledStrings } from "../spool/spooled-string.ts";
 
 /**
- * The bridge's own calls with words in place of strings that went to files, but for `resources/read`, which is saved. Files
- * of an error are removed: the host gets its message alone.
+ * The bridge's own calls with words in place of strings that went to files, but for `resources/read`, which is saved. The
+ * host hears of files of `tools/call` alone: those of other answers, and of errors, are removed.
  */
 export function rewritingCalls(
   calls: BridgeCalls,
@@ -24,13 +24,13 @@ export function rewritingCalls(
     },
     async callServer(method, params, signal) {
       const answer = await calls.callServer(method, params, signal);
-      if (answer.error) {
-        const places = findPlaces(answer, new Set(spooled.keys()));
-        const markers = new Set(places.map(({ marker }) => marker));
-        releaseSpooled(spooled, remove, ({ id }) => markers.has(id));
-      }
-      if (method === "resources/read" || answer.error) return answer;
-      return answerOf(rewriteSpooled(answerTo(0, answer), spooled) as JSONRPCResponse);
+      if (method === "resources/read" && !answer.error) return answer;
+      const places = findPlaces(answer, new Set(spooled.keys()));
+      const files = places.map(({ marker }) => spooled.get(marker));
+      const told = answerOf(rewriteSpooled(answerTo(0, answer), spooled) as JSONRPCResponse);
+      const isTold = method === "tools/call" && !answer.error;
+      for (const file of isTold ? [] : files) if (file) void remove(file).catch(() => {});
+      return told;
     },
     notifyHost: (method, params) => calls.notifyHost(method, params),
     askHost: (method, params, signal) => calls.askHost(method, params, signal),

@@ -5,7 +5,7 @@ import { readSendable, type SendableFile, type SendFolders } from "../confine/se
 import { membersOf, type Members } from "../relay/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
-import { optionalText, textArgument, type ToolCall } from "./tool-answer.ts";
+import { optionalText, quoted, textArgument, type ToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
 import { uploadAddressIn, type UploadAddress } from "./upload-address.ts";
 
@@ -104,19 +104,28 @@ function takerOf({ name, inputSchema }: Members, argument: string | undefined): 
     if (FILE_KEYWORD in schema) return { tool, kind: "uri", argument: property };
     if (FILE_KEYWORD in membersOf(schema["items"]))
       return { tool, kind: "uri", argument: property, isList: true };
-    if (isBase64(schema)) return { tool, kind: "base64", argument: property };
+    if (isBase64(schema) || (argument !== undefined && isCalledBase64(property, schema)))
+      return { tool, kind: "base64", argument: property };
   }
   if (argument === undefined) return { tool, kind: "asks" };
-  if (properties.some(([property]) => property === argument))
-    return { tool, kind: "base64", argument };
+  const isThere = properties.some(([property]) => property === argument);
   throw new SluiceError(
     "invalid_argument",
-    `bridge: ${tool} has no argument ${JSON.stringify(argument)}`,
+    isThere
+      ? `bridge: the argument ${JSON.stringify(argument)} of ${tool} does not say that it takes base64: the tool would take the text of that for the file. Pass the content of a text yourself`
+      : `bridge: ${tool} has no argument ${JSON.stringify(argument)}`,
   );
 }
 
 function isBase64({ contentEncoding, format }: Members): boolean {
   return contentEncoding === "base64" || format === "byte" || format === "base64";
+}
+
+/** Many servers say it in words only. */
+function isCalledBase64(property: string, { title, description }: Members): boolean {
+  return [property, title, description].some(
+    (words) => typeof words === "string" && /base-?64|b64/i.test(words),
+  );
 }
 
 /** SEP-2631: the server keeps the file under a URI, which the argument takes. */
@@ -250,7 +259,9 @@ const mostInlineBytes = 4 * 2 ** 20;
 /** Asks the user about a file of more than `unasked` bytes, or more than the user said beforehand. */
 async function ensureAgreed({ call, context, file, taker }: Send, unasked: number): Promise<void> {
   if (file.size <= (context.agreedBytes ?? unasked)) return;
-  const message = `Send ${JSON.stringify(file.name)}, ${file.size} bytes, to ${context.server.name} (${taker.tool})?`;
+  const to = `${context.server.name} (tool ${quoted(taker.tool)})`;
+  const coding = taker.kind === "base64" ? ", as base64 in a message" : "";
+  const message = `Send ${JSON.stringify(file.path)}, ${file.size} bytes${coding}, to ${to}?`;
   const options = { signal: call.signal, advice: yesAdvice };
   if (await context.questions.agree(call.request, message, options)) return;
   throw new SluiceError("permission_denied", "bridge: the user declined; nothing was sent");

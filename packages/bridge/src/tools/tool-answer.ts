@@ -82,3 +82,11 @@ function isForeign(error: unknown): boolean {
 const trustAdvice = "a user who trusts that origin starts the bridge with --trust and the origin.";
 
 const longestFault = 1_000;
+
+/** Words of another party in a question: what is seen, in quotes that it cannot end. */
+export function quoted(words: string): string {
+  const seen = words.replace(/[^\p{L}\p{N}\p{P}\p{S}\p{Zs}]/gu, " ").replaceAll('"', "'");
+  return `"${Array.from(seen).slice(0, longestQuoted).join("")}"`;
+}
+
+const longestQuoted = 300;

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type {
   JSONRPCMessage,
   JSONRPCRequest,
@@ -54,6 +55,8 @@ export class ServerLink {
   #isAway = false;
 
   constructor(upstream: Upstream, flow: Flow, limits: BridgeLimits, events: LinkEvents) {
+    // every call of the bridge listens
+    setMaxListeners(0, this.#end.signal);
     this.#upstream = upstream;
     this.#flow = flow;
     this.#limits = limits;

@@ -32,7 +32,7 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
       `write it like ${isLoopbackHost(hostIn(first)) ? "http" : "https"}://${first}`,
     );
   if (!/^https?:\/\//i.test(first))
-    return { kind: "process", name: basename(first), url: undefined, command: first, args };
+    return { kind: "process", name: nameOf(first, args), url: undefined, command: first, args };
   if (args.length > 0)
     throw fault("invalid_argument", `${args.length + 1} servers are given`, "pass one URL");
   if (!URL.canParse(first))
@@ -45,7 +45,7 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
 function isBareAddress(text: string): boolean {
   const [, host = "", port, path] =
     /^([a-z\d-]+(?:\.[a-z\d-]+)*|\[[\da-f:]+\])(:\d+)?(\/.*)?$/i.exec(text) ?? [];
-  if (host === "") return false;
+  if (host === "" || !URL.canParse(`http://${text}`)) return false;
   const isHost = host === "localhost" || host.includes(".") || host.startsWith("[");
   return port !== undefined || (isHost && path !== undefined);
 }
@@ -53,6 +53,18 @@ function isBareAddress(text: string): boolean {
 function hostIn(address: string): string {
   return new URL(`http://${address}`).hostname;
 }
+
+/** A program that starts others is named with the one that it starts. Other arguments may be secrets. */
+function nameOf(command: string, args: readonly string[]): string {
+  const name = basename(command);
+  if (!launchers.has(name.replace(/\.(?:exe|cmd)$/i, ""))) return name;
+  const started = args.find((argument) => !argument.startsWith("-"));
+  return started === undefined ? name : `${name} ${basename(started)}`;
+}
+
+const launchers: ReadonlySet<string> = new Set(
+  "npx bunx pnpx uvx node bun deno python python3".split(" "),
+);
 
 /** What stands around the messages of a server. */
 export type AroundMessages = Pick<FileTools, "wrapFetch" | "wrapOutput">;

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
+import { link, lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { isOrphanedPart } from "@sluice/client";
@@ -178,18 +178,34 @@ async function publish(folder: string, from: string, name: string): Promise<stri
     const unique = `${name.slice(0, dot)}-${randomBytes(4).toString("hex")}${name.slice(dot)}`;
     const path = join(folder, unique);
     try {
-      // the empty file takes the name: rename alone would replace what has it
-      await (await open(path, "wx", 0o600)).close();
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EEXIST") continue;
-      throw folderFault(error);
-    }
-    try {
-      await rename(from, path);
+      await link(from, path);
+      await unlink(from);
       return path;
     } catch (error) {
-      await unlink(path).catch(() => {});
-      throw folderFault(error);
+      const { code = "" } = error as NodeJS.ErrnoException;
+      if (code === "EEXIST") continue;
+      if (!linkless.has(code)) throw folderFault(error);
     }
+    if (await moveTo(path, from)) return path;
+  }
+}
+
+/** What file systems without hard links say. */
+const linkless: ReadonlySet<string> = new Set(["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"]);
+
+/** Without hard links an empty file takes the name: rename alone would replace what has it. False when it is taken. */
+async function moveTo(path: string, from: string): Promise<boolean> {
+  try {
+    await (await open(path, "wx", 0o600)).close();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw folderFault(error);
+  }
+  try {
+    await rename(from, path);
+    return true;
+  } catch (error) {
+    await unlink(path).catch(() => {});
+    throw folderFault(error);
   }
 }

@@ -25,7 +25,8 @@ type StringKind = "none" | "key" | "candidate" | "kept" | "long";
 
 /**
  * Makes a scanner that finds values of more than `inlineBytes` between their quotes. Names of members are never
- * found, nor anything below 128 levels, nor what is in a call of the server: only answers have long strings to find.
+ * found, nor anything below 128 levels, nor what is in a call of the server or in `inputRequests` of a result, which are
+ * calls, too: only answers have long strings to find.
  * It takes any text; text that is no JSON gives some steps, which the parser behind refuses.
  */
 export function createStringScanner(inlineBytes: number): StringScanner {
@@ -33,6 +34,8 @@ export function createStringScanner(inlineBytes: number): StringScanner {
   let levels: boolean[] = [];
   let isTooDeep = false;
   let isCall = false;
+  /** Level of the open `inputRequests` of a result (2026-07-28); 0 outside of one. */
+  let requestsLevel = 0;
   let isKeyNext = false;
   let member: string | undefined;
   let string: StringKind = "none";
@@ -73,7 +76,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
 
   function isKept(): boolean {
     if (isTooDeep || (member !== undefined && opaque.has(member))) return true;
-    return isCall && levels.length > 1;
+    return requestsLevel > 0 || (isCall && levels.length > 1);
   }
 
   function readMark(byte: number): void {
@@ -81,9 +84,11 @@ export function createStringScanner(inlineBytes: number): StringScanner {
       if (levels.length === mostLevels) isTooDeep = true;
       if (isTooDeep) return;
       levels.push(byte === openBrace);
+      if (member === "inputRequests" && isInResult(levels)) requestsLevel = levels.length;
       isKeyNext = byte === openBrace;
       if (byte === openBracket) member = undefined;
     } else if (byte === closeBrace || byte === closeBracket) {
+      if (levels.length === requestsLevel) requestsLevel = 0;
       levels.pop();
       isKeyNext = false;
     } else if (byte === comma) {
@@ -160,6 +165,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
       levels = [];
       isTooDeep = false;
       isCall = false;
+      requestsLevel = 0;
       isKeyNext = false;
       member = undefined;
       string = "none";
@@ -178,6 +184,12 @@ const opaque: ReadonlySet<string> = new Set(["cursor", "nextCursor", "requestSta
 
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
 const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+/** Around a member of a result: it, its message, and maybe a batch. */
+function isInResult(levels: readonly boolean[]): boolean {
+  const around = levels.slice(0, -1);
+  return around.at(-1) === true && around.filter(Boolean).length === 2;
+}
 
 function placeOf(byte: number, chunk: Uint8Array, from: number): number {
   const at = chunk.indexOf(byte, from);

@@ -5,7 +5,7 @@ import { formOf, valueIn, type HostQuestion } from "../../confine/consent.ts";
 import type { SendFolders } from "../../confine/send-folders.ts";
 import type { RequestDecision } from "../../relay/hooks.ts";
 import { codes, membersOf, type Answer, type Members } from "../../relay/messages.ts";
-import { faultWords, toolFault } from "../tool-answer.ts";
+import { faultWords, quoted, toolFault } from "../tool-answer.ts";
 import type { ToolContext } from "../tool-context.ts";
 import { asksForFiles, type FileAnswers } from "./file-answers.ts";
 
@@ -43,7 +43,7 @@ export function createPathQuestions(
 
   function questionFor(params: unknown, fault?: string): HostQuestion {
     const below = folders.roots.join(" or ");
-    const asked = `${server.name} asks for a file: "${wordsOf(params)}". Which one below ${below}?`;
+    const asked = `${server.name} asks for a file: ${wordsOf(params)}. Which one below ${below}?`;
     const message = fault === undefined ? asked : `${fault}. ${asked}`;
     return { message, field: "path", schema: { type: "string", title: "Path", maxLength: 1_000 } };
   }
@@ -157,7 +157,5 @@ function isForFiles(value: unknown): boolean {
 /** The server's words, in a line that cannot be taken for another. */
 function wordsOf(params: unknown): string {
   const { message } = membersOf(params);
-  return typeof message === "string"
-    ? message.replace(/[^\p{L}\p{N}\p{P}\p{Zs}]/gu, " ").slice(0, 300)
-    : "";
+  return quoted(typeof message === "string" ? message : "");
 }

@@ -12,13 +12,9 @@ import {
 } from "@modelcontextprotocol/client";
 import { definedMembers, SluiceError, type FetchLike } from "@sluice/core";
 import { openCallbackServer, type CallbackServer } from "./callback-server.ts";
-import {
-  readSignIn,
-  tokenFilePath,
-  whileLocked,
-  writeSignIn,
-  type StoredSignIn,
-} from "./token-file.ts";
+import { readSignIn, tokenFilePath, writeSignIn, type StoredSignIn } from "./token-file.ts";
+import { whileLocked } from "./token-lock.ts";
+import { signInFetch } from "./sign-in-fetch.ts";
 
 /** How a user signs in. */
 export interface SignInOptions {
@@ -94,10 +90,17 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
     const callback = await openCallbackServer(state, stored.port);
     try {
       const { scope, resourceMetadataUrl, isWider } = challenge;
-      const provider = new FileProvider(path, stored, callback, { ...options, state, scope });
+      const calls = signInFetch(fetch, signal);
+      const openBrowser = (page: URL): void | Promise<void> => {
+        // the SDK would have the user sign in for a fault that passes
+        calls.ensureRefreshed();
+        return options.openBrowser(page);
+      };
+      const given = { ...options, openBrowser, state, scope };
+      const provider = new FileProvider(path, stored, callback, given);
       const known = {
         serverUrl: url,
-        fetchFn: platformFetch(fetch),
+        fetchFn: calls.fetch,
         ...definedMembers({ scope, resourceMetadataUrl }),
       };
       // a refresh cannot give more than there was (RFC 6749 §6)
@@ -144,17 +147,6 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
 interface Challenge extends ScopeChallenge {
   /** The token is good and allows too little. */
   readonly isWider: boolean;
-}
-
-/** The SDK reads the errors of an authorization server from responses of the platform's own class only. */
-function platformFetch(fetch: FetchLike): FetchLike {
-  return async (input, init) => {
-    const response = await fetch(input, init);
-    const { status, statusText, headers, body } = response;
-    return response instanceof Response
-      ? response
-      : new Response(body, { status, statusText, headers: [...headers] });
-  };
 }
 
 /** What the user has agreed to before is asked for again. A 403 that names no scope wants those of the server's metadata. */
