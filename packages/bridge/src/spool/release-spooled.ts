@@ -8,11 +8,7 @@ export type RemoveString = (string: SpooledString) => Promise<void>;
  * Takes the strings of the answer with this id out of `spooled` and has them removed: no message names them any more. True
  * where there were any.
  */
-export function releaseAnswer(
-  spooled: SpooledStrings,
-  remove: RemoveString,
-  id: unknown,
-): boolean {
+export function releaseAnswer(spooled: SpooledStrings, remove: RemoveString, id: unknown): boolean {
   const key = keyOf(id);
   const released = [...spooled.values()].filter(({ answerId }) => keyOf(answerId) === key);
   for (const string of released) {
