@@ -126,7 +126,7 @@ test.skipIf(!hasNginx)("a limit of nginx for requests is why a file does not arr
   const site = await startSite({
     files,
     author: (mcp) =>
-      mcp.registerTool("keep", { inputSchema: z.object({ file: z.string() }) }, () => ({
+      mcp.registerTool("keep", { inputSchema: z.object({ file: z.base64() }) }, () => ({
         content: [],
       })),
     front: (target) =>

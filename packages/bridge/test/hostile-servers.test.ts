@@ -126,7 +126,7 @@ const servers: Record<string, HostileServer> = {
   "a redirect to an inner address": {
     web: redirectTo("http://169.254.169.254/latest/meta-data"),
     calls: {},
-    error: /the address that the server gave is not/,
+    error: /the address is not/,
   },
   "redirects without end": { web: redirectTo("/d"), calls: {}, error: /redirect/ },
   "a body without end": {

@@ -164,10 +164,26 @@ test("a link of another origin is refused before it is asked for, also when redi
   for (const link of [inner.href, new URL("/d/1", url).href]) {
     const said = await callTool(client, "save_resource", { uri: link, path: "x" });
     expect(said.isError).toBe(true);
-    expect(said.text).toMatch(/trust/);
+    expect(said.text).toMatch(/leads to \S+, which is not .*; .* starts the bridge with --trust/);
+    expect(said.text).not.toContain("the server gave");
   }
   expect(asked).toBe(0);
   expect(existsSync(join(save, "x"))).toBe(false);
+});
+
+test("a server without resources is said to have none, and a URI without a path gives the name", async () => {
+  const { save } = makeFolders();
+  const none = await hostOf(await handWritten(() => undefined), { saveTo: save });
+  const said = await callTool(none, "save_resource", { uri: "acme://big.bin" });
+  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("has no resources") });
+  const url = await handWritten(({ method, params }) =>
+    method === "resources/read"
+      ? { result: { contents: [{ uri: (params as { uri: string }).uri, text: "it" }] } }
+      : undefined,
+  );
+  const client = await hostOf(url, { saveTo: save });
+  const saved = await callTool(client, "save_resource", { uri: "acme://big.bin" });
+  expect(saved.facts).toMatchObject({ path: join(save, "big.bin") });
 });
 
 test("an origin that the user named is asked", async () => {

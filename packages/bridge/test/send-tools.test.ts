@@ -153,7 +153,7 @@ test("nothing goes to a URL of another origin unless the user named it", async (
   const { url } = await taking({}, () => textResult({ upload_url: `${other.href}put` }));
   const client = await hostOf(url, { sendFrom: [send] }, plainHost());
   const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
-  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("trust") });
+  expect(said).toMatchObject({ isError: true, text: expect.stringContaining("--trust") });
   expect(stolen).toEqual([]);
   const trusting = await hostOf(
     url,

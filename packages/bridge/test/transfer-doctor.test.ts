@@ -13,7 +13,11 @@ const save = { direction: "download", uri: "files://a/b" } as const;
 const broken = new SluiceError("interrupted", "client: it broke");
 const { signal } = new AbortController();
 const message = "A proxy drops Range: have it pass on Range.";
-const range: Diagnosis = { server: {} as never, findings: [{ cause: "range", message }] };
+const range: Diagnosis = {
+  server: {} as never,
+  findings: [{ cause: "range", message }],
+  isComplete: true,
+};
 
 interface Patient {
   readonly doctor: TransferDoctor;
@@ -127,9 +131,9 @@ test("a call that the host cancels ends with its reason", async () => {
 
 test("nothing is said where a server that answers only took too long, and where a diagnosis fails", async () => {
   const slow = { cause: "connection", message: "a.example is not done within 4 s: …" } as const;
-  const found = patient(async () => ({ server: {} as never, findings: [slow] }));
+  const found = patient(async () => ({ server: {} as never, findings: [slow], isComplete: false }));
   expect(await found.doctor.causeOf(broken, save, signal)).toBeUndefined();
-  const unreached = patient(async () => ({ findings: [slow] }));
+  const unreached = patient(async () => ({ findings: [slow], isComplete: false }));
   expect(await unreached.doctor.causeOf(broken, save, signal)).toBe(slow.message);
   const failing = patient(async () => Promise.reject(new Error("a fault")));
   expect(await failing.doctor.causeOf(broken, save, signal)).toBeUndefined();

@@ -141,7 +141,9 @@ test("--no-spool leaves large results as they are, and --results-to holds them i
 
 test("a server that is away is named to the host", async () => {
   const local = await startListening(["bridge", "--http", "--port", "0", "http://127.0.0.1:9/mcp"]);
-  await expect(connect(local.url, "legacy")).rejects.toThrow(/cannot reach http:\/\/127.0.0.1:9/);
+  await expect(connect(local.url, "legacy")).rejects.toThrow(
+    /cannot reach http:\/\/127.0.0.1:9: .*bad port/,
+  );
   await local.end();
 });
 
@@ -158,7 +160,20 @@ test.each([
   expect(status).toBe(2);
 });
 
+test.each(["localhost:3000/mcp", "mcp.acme.com/mcp", "acme:3000", "[::1]:3000"])(
+  "sluice bridge %s is told how to write the address",
+  async (address) => {
+    const { status, stderr } = await runHere(["bridge", address]);
+    expect(stderr).toMatch(/is neither the address of a server nor a program; write it like http/);
+    expect(stderr).toContain(`://${address}`);
+    expect(status).toBe(2);
+  },
+);
+
 test.each([
+  [["--save-to", "/proc/nope"], /--save-to \/proc\/nope is not there and cannot be made/],
+  [["--save-to", "/dev/null"], /--save-to \/dev\/null is no folder; name another one/],
+  [["--send-from", "/proc/nope"], /--send-from \/proc\/nope is no folder; name one that exists/],
   [["--port", "1"], /--port has no effect without --http/],
   [["--token", "a", "--server-token", "b"], /are one thing without --http/],
 ])("sluice bridge %j is refused", async (args, words) => {

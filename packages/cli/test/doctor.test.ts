@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,7 +36,7 @@ test("a finding is a line, and the exit code is 1", async () => {
   const run = await doctor(served.url);
   expect(run.stdout).toMatch(/^sign-in: The server wants a token \(401\): .*\.\n$/);
   expect(run.stderr).toBe(
-    "sluice: one thing stands in the way; change it and run the same command again\n",
+    "sluice: one thing stands in the way; change it and look again: what comes behind it was not looked at\n",
   );
   expect(run.status).toBe(exitCodes.failed.status);
 });
@@ -44,6 +46,7 @@ test("--json prints one object, and --header is sent", async () => {
   const { stdout, status } = await doctor(served.url, ...args);
   expect(JSON.parse(stdout)).toEqual({
     findings: [{ cause: "sign-in", message: expect.stringContaining("get a new one") }],
+    isComplete: false,
   });
   expect(status).toBe(exitCodes.failed.status);
 });
@@ -51,6 +54,18 @@ test("--json prints one object, and --header is sent", async () => {
 test("a port that nothing listens on is named", async () => {
   const { stdout } = await doctor(`http://127.0.0.1:${await freePort()}/mcp`);
   expect(stdout).toMatch(/^connection: Nothing listens at 127\.0\.0\.1:\d+: /);
+});
+
+test("a server of web pages, which knows no POST, is no endpoint", async () => {
+  const pages = createServer((_request, response) =>
+    response.writeHead(501, { "content-type": "text/html" }).end("<p>Unsupported method</p>"),
+  );
+  pages.listen(0, "127.0.0.1");
+  await once(pages, "listening");
+  const { port } = Object(pages.address());
+  const { stdout } = await doctor(`http://127.0.0.1:${port}/mcp`);
+  pages.close();
+  expect(stdout).toMatch(/^endpoint: \/mcp takes no POST \(501\), /);
 });
 
 test.each([

@@ -78,9 +78,13 @@ test("a file that this machine refuses is the target's fault, not a denial by th
   const cause = Object.assign(new Error("EACCES"), { code: "EACCES", syscall: "open" });
   const { outcome, line } = describeFailure(
     new SluiceError("permission_denied", "client: save x", { cause }),
+    true,
   );
   expect(outcome).toBe("target");
   expect(line).toContain("-o");
+  // the other commands have no such option
+  const other = new SluiceError("permission_denied", "client: save x", { cause });
+  expect(describeFailure(other).line).toMatch(/or name another place$/);
 });
 
 test("signals exit as shells expect", () => {

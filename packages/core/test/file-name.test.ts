@@ -183,5 +183,10 @@ test.each([
   ["https://a.example/", undefined],
   ["https://a.example", undefined],
   ["https://a.example?x", undefined],
+  ["WSS://a.example/", undefined],
+  ["acme://big.bin", "big.bin"],
+  ["acme://big%20one.bin/?x=/y#/z", "big one.bin"],
+  ["acme://", undefined],
+  ["acme://host/sub/", undefined],
   ["", undefined],
 ])("the last segment of %s is %s", (uri, name) => expect(fileNameFromUri(uri)).toBe(name));

@@ -118,7 +118,13 @@ describe.each(forms)("a link with a %s token", (form) => {
     expect(browser.text).toContain("Ask for a new one.");
     expect(headerOf(browser, "content-length")).toBe(String(browser.text!.length));
     expect(seen(browser)).toBe(seen(await open("A".repeat(32), "text/html")));
-    expect(headerOf(await open(revoked, "*/*"), "content-type")).toBe("application/problem+json");
+    const other = await open(revoked, "*/*");
+    expect(headerOf(other, "content-type")).toBe("application/problem+json");
+    expect(JSON.parse(other.text!)).toMatchObject({
+      status: 404,
+      detail: expect.stringContaining("ask for a new one"),
+    });
+    expect(seen(other)).toBe(seen(await open("A".repeat(32), "*/*")));
   });
 
   test("gives its bytes to one of many that use it once at the same moment", async () => {

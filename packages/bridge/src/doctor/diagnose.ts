@@ -69,6 +69,8 @@ export interface Diagnosis {
   readonly server?: SeenServer | undefined;
   /** What stands in the way, and none that another one explains. */
   readonly findings: readonly Finding[];
+  /** False where a finding, or the time, left something that was not looked at. */
+  readonly isComplete: boolean;
 }
 
 /** A probe, and the checks of what it saw: the first that finds something explains the others. */
@@ -175,8 +177,9 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     signal: end,
   };
   const findings: Finding[] = [];
+  let isComplete = false;
   try {
-    await runStages(visit, findings);
+    isComplete = await runStages(visit, findings);
   } catch (error) {
     signal?.throwIfAborted();
     if (!deadline.aborted) throw error;
@@ -186,7 +189,7 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     ending.abort(new Error("done"));
     await dispatcher.destroy();
   }
-  return { server: evidence.server, findings };
+  return { server: evidence.server, findings, isComplete };
 }
 
 /**
@@ -199,7 +202,8 @@ export async function diagnose(url: URL, options: DiagnoseOptions = {}): Promise
   return [...findings];
 }
 
-async function runStages(visit: Visit, findings: Finding[]): Promise<void> {
+/** False where a finding ended it before the last stage. */
+async function runStages(visit: Visit, findings: Finding[]): Promise<boolean> {
   const { evidence, direction } = visit;
   for (const stage of stages) {
     if (direction && stage.direction && stage.direction !== direction) continue;
@@ -208,8 +212,9 @@ async function runStages(visit: Visit, findings: Finding[]): Promise<void> {
     const finding = firstOf(checks, evidence);
     if (!finding) continue;
     if (!findings.some(({ cause }) => cause === finding.cause)) findings.push(finding);
-    if (!goesOn) return;
+    if (!goesOn) return false;
   }
+  return true;
 }
 
 function firstOf(checks: readonly Check[], evidence: Evidence): Finding | undefined {

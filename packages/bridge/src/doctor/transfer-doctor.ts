@@ -38,13 +38,11 @@ export interface TransferDoctorOptions {
 
 /** Looks at the server at `url` after a transfer failed: one diagnosis at a time, and at most one a minute. */
 export function createTransferDoctor(url: URL, options: TransferDoctorOptions): TransferDoctor {
-  const { trustedOrigins, clock = systemClock } = options;
+  const { trustedOrigins, examine = examineServer, clock = systemClock } = options;
   let headers: Readonly<Record<string, string>> = {};
   let nextAt = -Infinity;
 
-  async function examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
-    // few bridges ever need it
-    const { examine = examineServer } = options;
+  function examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
     const { direction, uri } = transfer;
     return examine(url, { headers, trustedOrigins, uri, direction, signal, watchMs, timeoutMs });
   }

@@ -21,6 +21,7 @@ import {
   type SaveSettings,
 } from "./save-call.ts";
 import { callServer } from "./server-client.ts";
+import type { ToolContext } from "./tool-context.ts";
 
 /** Bytes of a resource that came in one message: in memory, or in a file that the spool wrote. */
 interface ReadBytes {
@@ -34,7 +35,11 @@ interface ReadBytes {
 export async function saveContent(save: Save): Promise<SavedResource> {
   const { uri, call, context, settings } = save;
   const { signal } = call;
-  const result = await callServer(context.calls(), "resources/read", { uri }, signal);
+  const result = await callServer(context.calls(), "resources/read", { uri }, signal).catch(
+    (error: unknown) => {
+      throw isUnknownMethod(error) ? noResources(context) : error;
+    },
+  );
   const files = await claimFiles(result, settings);
   try {
     return await saveRead(result, files, save);
@@ -42,6 +47,19 @@ export async function saveContent(save: Save): Promise<SavedResource> {
     for (const { place, bytes } of files.values())
       await settings.spoolFolder?.remove({ path: place, bytes });
   }
+}
+
+function isUnknownMethod(error: unknown): boolean {
+  return (error as { readonly code?: unknown }).code === methodNotFound;
+}
+
+const methodNotFound = -32_601;
+
+function noResources({ server }: ToolContext): SluiceError {
+  return new SluiceError(
+    "unsupported",
+    `bridge: ${server.name} has no resources; save a link that its tools give, or call its tools`,
+  );
 }
 
 async function saveRead(

@@ -64,8 +64,22 @@ export function toolFault(error: unknown, cause?: string): Members {
 /** What went wrong, in words for a model or its user. */
 export function faultWords(error: unknown): string {
   const words = error instanceof Error ? error.message : String(error);
+  // the client's advice is for programmers; the reader of this has started a command
+  if (isForeign(error))
+    return `${words.slice(words.indexOf(" ") + 1, words.lastIndexOf(";"))}; ${trustAdvice}`;
   return words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault);
 }
+
+/** Origin of the client's error about an address of an origin that is not trusted. */
+const foreignAddress = "foreign address";
+
+/** True for the client's refusal of such an address. */
+function isForeign(error: unknown): boolean {
+  return SluiceError.is(error) && error.origin === foreignAddress;
+}
+
+/** What to do about such an address. */
+const trustAdvice = "a user who trusts that origin starts the bridge with --trust and the origin.";
 
 const longestFault = 1_000;
 

@@ -40,6 +40,12 @@ const unreachedCodes: ReadonlySet<unknown> = new Set([
   "UND_ERR_CONNECT_TIMEOUT",
 ]);
 
+/** What people can do about the most frequent of them. */
+const unreachedWords: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "nothing listens there (ECONNREFUSED); start the server, or check host and port",
+  ENOTFOUND: "the name has no address (ENOTFOUND); check its spelling, or the DNS",
+};
+
 /** Reads what a transport rejected with. `hasSession`: the message was sent in a session of 2025-11-25 or older. */
 export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
   const data = isMembers(thrown) ? thrown["data"] : undefined;
@@ -51,13 +57,23 @@ export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
   if (SluiceError.is(thrown) && thrown.code === "unavailable")
     return { kind: "unreached", reason: thrown.message };
   const code = innermostCode(thrown);
-  if (unreachedCodes.has(code)) return { kind: "unreached", reason: String(code) };
-  const reason = thrown instanceof Error ? thrown.message : String(thrown);
+  if (unreachedCodes.has(code))
+    return { kind: "unreached", reason: unreachedWords[String(code)] ?? String(code) };
+  const reason = reasonOf(thrown);
   const name = thrown instanceof Error ? thrown.name : "";
   // faults of signing in and of the transport's own checks come before or instead of an answer
   if (name === "UnauthorizedError" || name === "SluiceError" || name.startsWith("OAuth"))
     return { kind: "refused", reason };
   return { kind: "lost", reason };
+}
+
+/** `fetch` itself says only that it failed; its cause says why. */
+function reasonOf(thrown: unknown): string {
+  if (!(thrown instanceof Error)) return String(thrown);
+  const { message, cause } = thrown;
+  return thrown instanceof TypeError && cause instanceof Error && cause.message !== ""
+    ? `${message} (${cause.message})`
+    : message;
 }
 
 function answeredFault(status: number, text: string, hasSession: boolean): SendFault {

@@ -1,4 +1,3 @@
-import { mkdir } from "node:fs/promises";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import {
@@ -9,6 +8,7 @@ import {
   type FileTools,
 } from "@sluice/bridge";
 import { headersFrom } from "../commands/header-lines.ts";
+import { ensureFolder, prepareFolder } from "../serve/prepare-folder.ts";
 import { ensureTrust } from "../server-calls/connect.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
@@ -57,12 +57,14 @@ async function toolsFor(
   const { trust, yesBelow } = options;
   if (saveTo === undefined && sendFrom === undefined) return undefined;
   const folder = saveTo === undefined ? undefined : fromHome(saveTo);
-  if (folder !== undefined) await mkdir(folder, { recursive: true }).catch(() => {});
+  const sources = sendFrom?.map(fromHome);
+  for (const source of sources ?? []) await ensureFolder(source, "--send-from");
+  if (folder !== undefined) await prepareFolder(folder, 0o777, "--save-to");
   const { kind, name, url } = server;
   return openFileTools({
     server: { kind, name, url },
     saveTo: folder,
-    sendFrom: sendFrom?.map(fromHome),
+    sendFrom: sources,
     spool,
     inlineBytes: inline,
     maxSaveBytes: maxSave,

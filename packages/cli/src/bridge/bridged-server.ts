@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { basename } from "node:path";
 import {
   createHttpUpstream,
@@ -7,6 +8,7 @@ import {
   type Upstream,
 } from "@sluice/bridge";
 import { fault } from "../outcome/failure.ts";
+import { isLoopbackHost } from "../serve/loopback.ts";
 
 /** The server behind a bridge: a URL, or a program. */
 export type ServerBehind =
@@ -23,6 +25,12 @@ export type ServerBehind =
 export function serverBehind([first, ...args]: readonly string[]): ServerBehind {
   if (first === undefined)
     throw fault("invalid_argument", "there is no server", "pass its URL, or -- and a command");
+  if (isBareAddress(first) && !existsSync(first))
+    throw fault(
+      "invalid_argument",
+      `${first} is neither the address of a server nor a program`,
+      `write it like ${isLoopbackHost(hostIn(first)) ? "http" : "https"}://${first}`,
+    );
   if (!/^https?:\/\//i.test(first))
     return { kind: "process", name: nameOf(first, args), url: undefined, command: first, args };
   if (args.length > 0)
@@ -31,6 +39,19 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
     throw fault("invalid_argument", "that is no URL", "pass the address of an MCP endpoint");
   const url = new URL(first);
   return { kind: "http", name: url.origin, url };
+}
+
+/** True for a host with a port or a path: no program is called so. */
+function isBareAddress(text: string): boolean {
+  const [, host = "", port, path] =
+    /^([a-z\d-]+(?:\.[a-z\d-]+)*|\[[\da-f:]+\])(:\d+)?(\/.*)?$/i.exec(text) ?? [];
+  if (host === "" || !URL.canParse(`http://${text}`)) return false;
+  const isHost = host === "localhost" || host.includes(".") || host.startsWith("[");
+  return port !== undefined || (isHost && path !== undefined);
+}
+
+function hostIn(address: string): string {
+  return new URL(`http://${address}`).hostname;
 }
 
 /** A program that starts others is named with the one that it starts. Other arguments may be secrets. */

@@ -36,7 +36,7 @@ export async function doctorCommand(server: string, options: DoctorOptions): Pro
     watchMs: watch === undefined ? undefined : watch * 1_000,
     signal,
   });
-  const { findings } = diagnosis;
+  const { findings, isComplete } = diagnosis;
   if (json) await print(printableJson(diagnosis));
   else for (const line of linesOf(diagnosis)) await print(printable(line));
   if (findings.length > 0)
@@ -45,7 +45,9 @@ export async function doctorCommand(server: string, options: DoctorOptions): Pro
       findings.length === 1
         ? "one thing stands in the way"
         : `${findings.length} things stand in the way`,
-      "change it and run the same command again",
+      isComplete
+        ? "change it and run the same command again"
+        : "change it and look again: what comes behind it was not looked at",
     );
 }
 

@@ -1,12 +1,12 @@
-import { Command, InvalidArgumentError, Option } from "commander";
+import { Command, Option } from "commander";
 import { formatExitCodes } from "../outcome/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
+import { collect, parseSize, tokenOption, wholeNumber } from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
-import { parseBytes } from "../terminal/quantity.ts";
 import type { ServeOptions } from "../serve/serve-options.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
 import { readToken } from "./token.ts";
@@ -96,17 +96,28 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--allow-anonymous", "with --http: let other machines in without a token")
     .option(
       "--results-to <place>",
-      "with --http: hold large results in a folder, s3:, azblob: or graph:; default: memory",
+      "with --http: hold large results in a folder, s3:, azblob: or graph:, until the bridge ends; default: memory",
     )
     .option(
       "--max-held <size>",
       "with --http: most bytes of all that are held; default: 256M in memory, 10G elsewhere",
       parseSize,
     )
-    .option("--header <line>", "header of every request to the server, as 'Name: value'", collect)
+    .option(
+      "--header <line>",
+      "header of every request to the server, as 'Name: value'; may be repeated",
+      collect,
+    )
     .option("--no-browser", "do not sign in where the server asks for it")
-    .option("--save-to <folder>", "let models save files and large results into this folder")
-    .option("--send-from <folder>", "let models send files from this folder", collect)
+    .option(
+      "--save-to <folder>",
+      "let models save files and large results into this folder; made where it is missing",
+    )
+    .option(
+      "--send-from <folder>",
+      "let models send files from this folder, which must exist; may be repeated",
+      collect,
+    )
     .option(
       "--inline <size>",
       "longest text or blob that is no file or link; default: 64K",
@@ -122,10 +133,14 @@ export function createProgram(signal: AbortSignal): Command {
     )
     .option(
       "--trust <origin>",
-      "origin that bytes may come from and go to besides the server's own",
+      "origin that bytes may come from and go to besides the server's own; may be repeated",
       collect,
     )
-    .option("--yes-below <size>", "do not ask about files up to this size; default: 1G", parseSize)
+    .option(
+      "--yes-below <size>",
+      "do not ask about files up to this size; default: 1G, and always for one that goes in a message",
+      parseSize,
+    )
     .addOption(
       new Option("--server-token <token>", "token to show to the server").env(
         "SLUICE_SERVER_TOKEN",
@@ -142,8 +157,16 @@ export function createProgram(signal: AbortSignal): Command {
     .command("doctor")
     .description("say what stands between this machine and the bytes of a server")
     .argument("<server>", "URL of its MCP endpoint")
-    .option("--header <line>", "header of every request, as 'Name: value'", collect)
-    .option("--trust <origin>", "origin that bytes may come from besides the server's own", collect)
+    .option(
+      "--header <line>",
+      "header of every request, as 'Name: value'; may be repeated",
+      collect,
+    )
+    .option(
+      "--trust <origin>",
+      "origin that bytes may come from besides the server's own; may be repeated",
+      collect,
+    )
     .option(
       "--watch <seconds>",
       "how long to keep a stream open, to see whether it is cut",
@@ -185,7 +208,7 @@ export function createProgram(signal: AbortSignal): Command {
     )
     .option(
       "--trust <origin>",
-      "origin that the bytes may come from besides the server's own",
+      "origin that the bytes may come from besides the server's own; may be repeated",
       collect,
     )
     .option("--json", "print the result as one JSON object")
@@ -201,7 +224,11 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<server>", "URL of its MCP endpoint")
     .argument("[files...]", "files to send; without any, the tool may ask for them")
     .option("--tool <name>", "tool that gets them; by default the only one that takes files")
-    .option("--trust <origin>", "origin that files may go to besides the server's own", collect)
+    .option(
+      "--trust <origin>",
+      "origin that files may go to besides the server's own; may be repeated",
+      collect,
+    )
     .option("--json", "print the results as JSON objects, one a line")
     .addOption(tokenOption("token to show to the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
@@ -257,26 +284,3 @@ const examples = `Examples:
   sluice ls http://127.0.0.1:2532/mcp
   sluice get http://127.0.0.1:2532/mcp files://local/big.iso -o downloads/
   sluice put http://127.0.0.1:2532/mcp report.pdf`;
-
-/** Other users of the machine see command lines, not the environment: hence the variable. */
-function tokenOption(description: string): Option {
-  return new Option("--token <token>", description).env("SLUICE_TOKEN");
-}
-
-function wholeNumber(least: number, most: number): (text: string) => number {
-  return (text) => {
-    const number = Number(text);
-    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
-    throw new InvalidArgumentError(`Use a number from ${least} to ${most}.`);
-  };
-}
-
-function parseSize(text: string): number {
-  const bytes = parseBytes(text);
-  if (bytes === undefined) throw new InvalidArgumentError("Use a size such as 500M or 20G.");
-  return bytes;
-}
-
-function collect(origin: string, before: readonly string[] = []): string[] {
-  return [...before, origin];
-}

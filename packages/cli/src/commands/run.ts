@@ -25,7 +25,7 @@ export async function execute(args: readonly string[], signal: AbortSignal): Pro
     await program.parseAsync(args, { from: "user" });
     return exitCodes.ok.status;
   } catch (error) {
-    return statusAfter(error);
+    return statusAfter(error, args[0] === "get");
   }
 }
 
@@ -55,10 +55,10 @@ function prepare(command: Command): void {
   });
 }
 
-function statusAfter(error: unknown): number {
+function statusAfter(error: unknown, takesOutput: boolean): number {
   if (error instanceof CommanderError)
     return error.exitCode === 0 ? exitCodes.ok.status : exitCodes.usage.status;
-  const { outcome, line } = describeFailure(error);
+  const { outcome, line } = describeFailure(error, takesOutput);
   note(`sluice: ${line}`);
   return exitStatus(outcome);
 }

@@ -35,8 +35,8 @@ export async function serveCommand(source: string, options: ServeOptions): Promi
   const folder = folderOf(source);
   if (folder !== undefined) await ensureFolder(folder);
   const isPrinting = options.printConfig === true;
-  for (const [target, mode] of targetFolders(options))
-    await (isPrinting ? ensureNoFile(target) : prepareFolder(target, mode));
+  for (const [option, target, mode] of targetFolders(options))
+    await (isPrinting ? ensureNoFile(target, option) : prepareFolder(target, mode, option));
   if (isPrinting) return print(formatHostConfig(source, options, await runningFile()));
   const backend = await openStorage(source, process.env).catch(refuseStorage);
   const storage = protect(tellListFaults(backend, note));
@@ -54,10 +54,10 @@ export async function serveCommand(source: string, options: ServeOptions): Promi
   }
 }
 
-/** Folders that files come into, with the mode of one that has to be made: what users send is not for others. */
-function* targetFolders({ uploads, saveTo }: ServeOptions): Generator<[string, number]> {
-  if (uploads !== undefined) yield [uploads, 0o700];
-  if (saveTo !== undefined) yield [saveTo, 0o777];
+/** Options and folders that files come into, with the mode of one that has to be made: what users send is not for others. */
+function* targetFolders({ uploads, saveTo }: ServeOptions): Generator<[string, string, number]> {
+  if (uploads !== undefined) yield ["--uploads", uploads, 0o700];
+  if (saveTo !== undefined) yield ["--save-to", saveTo, 0o777];
 }
 
 interface Serving {

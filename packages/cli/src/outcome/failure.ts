@@ -68,15 +68,15 @@ export function fault(code: SluiceErrorCode, message: string, advice: string): A
   return new Advice(new SluiceError(code, message), advice);
 }
 
-/** Describes whatever a command threw. */
-export function describeFailure(thrown: unknown): Failure {
+/** Describes whatever a command threw. `takesOutput`: the command has the option `-o`. */
+export function describeFailure(thrown: unknown, takesOutput = false): Failure {
   const { cause: error, advice } =
     thrown instanceof Advice ? thrown : { cause: thrown, advice: undefined };
   if (error instanceof Stopped)
     return { outcome: error.outcome, line: join(error.message, advice) };
   if (SluiceError.is(error)) {
     const outcome = localErrno(error) === undefined ? outcomes[error.code] : "target";
-    return { outcome, line: join(error.message, advice ?? hintFor(error)) };
+    return { outcome, line: join(error.message, advice ?? hintFor(error, takesOutput)) };
   }
   const message = error instanceof Error ? error.message : String(error);
   return { outcome: "failed", line: join(message, advice) };
@@ -111,14 +111,15 @@ export function exitStatus(outcome: Outcome): number {
 /** Origin of an error that a server answered with. */
 export const answerOrigin = "server";
 
-function hintFor(error: SluiceError): string | undefined {
+function hintFor(error: SluiceError, takesOutput: boolean): string | undefined {
   // its message ends with what to do, unless the server denied something
   if (error.origin === answerOrigin && outcomes[error.code] !== "denied") return undefined;
   if (isCertificateFault(error)) return certificateHint;
   // what it says ends with what to do
   if (error.code === "protocol" && isTlsFault(error)) return undefined;
   const errno = localErrno(error);
-  return errno === undefined ? hints[error.code] : (localHints[errno] ?? hints[error.code]);
+  if (errno === undefined) return hints[error.code];
+  return localHints[takesOutput ? "get" : "other"][errno] ?? hints[error.code];
 }
 
 /** True for a server whose certificate is not trusted: no option of ours makes it so. */
@@ -131,28 +132,34 @@ export function isCertificateFault(error: unknown): boolean {
 const certificateHint =
   "have its operator renew it, or name the authority that you trust in NODE_EXTRA_CA_CERTS";
 
-const anotherFolder = "check the folder and its permissions, or pass -o for another place";
-const anotherName = "pass -o with another name";
 const fewerFiles = "close other programs, or raise the limit (ulimit -n), and run it again";
 
 /** What to do next, by what a file call on this machine said. */
-const localHints: Readonly<Record<string, string>> = {
-  EACCES: anotherFolder,
-  EPERM: anotherFolder,
-  ENOENT: anotherFolder,
-  ENOTDIR: anotherFolder,
-  ELOOP: anotherFolder,
-  EROFS: "the file system is read-only: pass -o for another place",
-  EISDIR: anotherName,
-  ENAMETOOLONG: anotherName,
-  EINVAL: anotherName,
-  EILSEQ: anotherName,
-  EDQUOT: "delete files of yours and run the same command again",
-  EFBIG: "pass -o for another file system, or raise the limit (ulimit -f)",
-  EMFILE: fewerFiles,
-  ENFILE: fewerFiles,
-  EIO: "check the disk, or pass -o for another one",
-};
+function localHintsFor(takesOutput: boolean): Readonly<Record<string, string>> {
+  const another = (what: string): string =>
+    takesOutput ? `pass -o for another ${what}` : `name another ${what}`;
+  const anotherFolder = `check the folder and its permissions, or ${another("place")}`;
+  const anotherName = takesOutput ? "pass -o with another name" : "use another name";
+  return {
+    EACCES: anotherFolder,
+    EPERM: anotherFolder,
+    ENOENT: anotherFolder,
+    ENOTDIR: anotherFolder,
+    ELOOP: anotherFolder,
+    EROFS: `the file system is read-only: ${another("place")}`,
+    EISDIR: anotherName,
+    ENAMETOOLONG: anotherName,
+    EINVAL: anotherName,
+    EILSEQ: anotherName,
+    EDQUOT: "delete files of yours and run the same command again",
+    EFBIG: `${another("file system")}, or raise the limit (ulimit -f)`,
+    EMFILE: fewerFiles,
+    ENFILE: fewerFiles,
+    EIO: `check the disk, or ${another("one")}`,
+  };
+}
+
+const localHints = { get: localHintsFor(true), other: localHintsFor(false) };
 
 /** Message and advice. The libraries' messages end with advice of their own, for programmers: it gives way. */
 function join(message: string, hint: string | undefined): string {
@@ -165,7 +172,11 @@ function join(message: string, hint: string | undefined): string {
   return `${end < 0 ? text : text.slice(0, end)}; ${hint}`;
 }
 
-const localErrnos: ReadonlySet<string> = new Set([...Object.keys(localHints), "ENOSPC", "EEXIST"]);
+const localErrnos: ReadonlySet<string> = new Set([
+  ...Object.keys(localHints.get),
+  "ENOSPC",
+  "EEXIST",
+]);
 
 /** What a file call on this machine failed with, when that failed and not the server. */
 function localErrno(error: SluiceError): string | undefined {

@@ -4,21 +4,27 @@ import { errnoOf, fault } from "../outcome/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 
-/** Throws for a folder that is not there. */
-export async function ensureFolder(folder: string): Promise<void> {
+/** Throws for a folder that is not there. `option` is what named it. */
+export async function ensureFolder(folder: string, option?: string): Promise<void> {
   if ((await kindOf(folder)) !== "folder")
-    throw fault("invalid_argument", `${folder} is no folder`, "name one that exists");
+    throw fault(
+      "invalid_argument",
+      `${named(folder, option)} is no folder`,
+      "name one that exists",
+    );
 }
 
-/** Throws for what is there and is no folder. */
-export async function ensureNoFile(folder: string): Promise<void> {
+/** Throws for what is there and is no folder. `option` is what named it. */
+export async function ensureNoFile(folder: string, option?: string): Promise<void> {
   if ((await kindOf(folder)) === "other")
-    throw fault("invalid_argument", `${folder} is no folder`, "name another one");
+    throw fault("invalid_argument", `${named(folder, option)} is no folder`, "name another one");
 }
 
-/** Makes a folder that is not there, but none above it, and says so. `mode` is that of a new one. */
-export async function prepareFolder(folder: string, mode: number): Promise<void> {
-  await ensureNoFile(folder);
+/**
+ * Makes a folder that is not there, but none above it, and says so. `mode` is that of a new one, `option` is what named it.
+ */
+export async function prepareFolder(folder: string, mode: number, option?: string): Promise<void> {
+  await ensureNoFile(folder, option);
   try {
     await mkdir(folder, { mode });
   } catch (error) {
@@ -26,11 +32,15 @@ export async function prepareFolder(folder: string, mode: number): Promise<void>
     if (errno === "EEXIST") return;
     throw fault(
       "invalid_argument",
-      `${folder} is not there and cannot be made (${errno})`,
+      `${named(folder, option)} is not there and cannot be made (${errno})`,
       "make it, or name one that exists",
     );
   }
   note(`Made ${printable(resolve(folder))}`);
+}
+
+function named(folder: string, option: string | undefined): string {
+  return option === undefined ? folder : `${option} ${folder}`;
 }
 
 async function kindOf(path: string): Promise<"folder" | "other" | undefined> {

@@ -14,7 +14,7 @@ export async function openResultStorage(
   signal: AbortSignal,
 ): Promise<StorageBackend> {
   const place = placeOf(source);
-  if (place.kind === "file") await prepareFolder(place.root, 0o700);
+  if (place.kind === "file") await prepareFolder(place.root, 0o700, "--results-to");
   const backend = await openStorage(source, process.env, { writable: true }).catch(refuseStorage);
   try {
     await lookAtStorage({ source, backend, signal });

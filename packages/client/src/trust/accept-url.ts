@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 
 /** What decides whether a URL that the server named may be fetched. */
 export interface UrlPolicy {
@@ -51,6 +51,7 @@ export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): Accepte
     return { url, standing: "public" };
   throw refusal(
     `leads to ${url.origin}, which is not the MCP server's origin; if you trust it, add it to trustedOrigins`,
+    "foreign address",
   );
 }
 
@@ -109,6 +110,7 @@ function parseTrusted(text: string): { readonly origin?: string; readonly suffix
   );
 }
 
-function refusal(why: string): SluiceError {
-  return new SluiceError("untrusted", `client: the address that the server gave ${why}`);
+function refusal(why: string, origin?: string): SluiceError {
+  const message = `client: the address ${why}`;
+  return new SluiceError("untrusted", message, definedMembers({ origin }));
 }

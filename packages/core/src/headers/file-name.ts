@@ -50,10 +50,15 @@ export function isPlainPath(path: string): boolean {
   return !path.includes("\\") && path.split("/").every((name) => localFileName(name) === name);
 }
 
-/** The last path segment of a URI, percent-decoded where it can be; `undefined` when there is none. */
+/**
+ * The last path segment of a URI, percent-decoded where it can be. Without a path it is the authority, as in
+ * `acme://report.pdf`, where the scheme is not of the web: there it names a host. `undefined` when there is none.
+ */
 export function fileNameFromUri(uri: string): string | undefined {
-  const path = uri.replace(/[?#].*$/s, "").replace(/^[a-z][a-z0-9+.-]*:(?:\/\/[^/]*)?/i, "");
-  const segment = path.slice(path.lastIndexOf("/") + 1);
+  const [, scheme = "", authority = "", path = ""] =
+    /^(?:([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?)?([^?#]*)/i.exec(uri) ?? [];
+  const isNamed = (path === "" || path === "/") && !hostSchemes.has(scheme.toLowerCase());
+  const segment = isNamed ? authority : path.slice(path.lastIndexOf("/") + 1);
   if (segment === "") return undefined;
   try {
     return decodeURIComponent(segment);
@@ -61,6 +66,8 @@ export function fileNameFromUri(uri: string): string | undefined {
     return segment;
   }
 }
+
+const hostSchemes: ReadonlySet<string> = new Set(["http", "https", "ws", "wss", "ftp", "file"]);
 
 /** What file systems take. */
 const maxBytes = 255;

@@ -122,7 +122,8 @@ export const checkServer: Check = (evidence) => {
       cause: "server",
       message: `A proxy answers and the server behind it does not (${status}): have the operator start it, or correct the address that the proxy sends to.`,
     };
-  if (status >= 500)
+  // servers of web pages know no POST
+  if (status >= 500 && status !== 501)
     return {
       cause: "server",
       message: `The server fails (${status}): its log says why.`,
@@ -137,8 +138,10 @@ export const checkEndpoint: Check = (evidence) => {
   const { pathname } = evidence.endpoint;
   if (answer?.fault !== undefined) return cutAnswer();
   if (answer?.status === 404) return noMcp(`There is no MCP endpoint at ${pathname} (404)`);
-  if (answer?.status === 405)
-    return noMcp(`${pathname} takes no POST (405), so it is no endpoint of Streamable HTTP`);
+  if (answer?.status === 405 || answer?.status === 501)
+    return noMcp(
+      `${pathname} takes no POST (${answer.status}), so it is no endpoint of Streamable HTTP`,
+    );
   if (/^text\/html\b/i.test(answer?.headers.get("content-type") ?? ""))
     return noMcp(`A web page answers at ${pathname}, not MCP`);
   const { name, code } = evidence.sessionFault as { name?: unknown; code?: unknown };

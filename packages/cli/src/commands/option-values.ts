@@ -1,0 +1,28 @@
+import { InvalidArgumentError, Option } from "commander";
+import { parseBytes } from "../terminal/quantity.ts";
+
+/** The option `--token`. Other users of the machine see command lines, not the environment: hence the variable. */
+export function tokenOption(description: string): Option {
+  return new Option("--token <token>", description).env("SLUICE_TOKEN");
+}
+
+/** Reads a whole number within bounds. */
+export function wholeNumber(least: number, most: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^\d+$/.test(text) && number >= least && number <= most) return number;
+    throw new InvalidArgumentError(`Use a number from ${least} to ${most}.`);
+  };
+}
+
+/** Reads a number of bytes. */
+export function parseSize(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes === undefined) throw new InvalidArgumentError("Use a size such as 500M or 20G.");
+  return bytes;
+}
+
+/** Values of an option that may be repeated. */
+export function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}
