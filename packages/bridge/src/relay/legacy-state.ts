@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, JSONRPCRequest } from "@modelcontextprotocol/client";
-import type { Connection } from "../upstream/server-link.ts";
+import type { OpenConnection } from "../upstream/server-link.ts";
 import { isCall, membersOf } from "./messages.ts";
 
 /** Subscriptions that are made again; more than these are forgotten with their session. */
@@ -35,7 +35,7 @@ export class LegacyState {
   }
 
   /** Says all of it again. Throws when the server does not take the first message of it. */
-  async replay(connection: Connection): Promise<void> {
+  async replay(connection: OpenConnection): Promise<void> {
     if (!this.#initialize || !this.#isInitialized) return;
     const response = await this.#ask(connection, "initialize", this.#initialize.params);
     if ("error" in response)
@@ -47,10 +47,10 @@ export class LegacyState {
   }
 
   #ask(
-    connection: Connection,
+    connection: OpenConnection,
     method: string,
     params: JSONRPCRequest["params"],
-  ): ReturnType<Connection["exchange"]> {
+  ): ReturnType<OpenConnection["exchange"]> {
     const request = { jsonrpc: "2.0" as const, id: this.#newId(), method };
     return connection.exchange(params ? { ...request, params } : request, this.#timeoutMs);
   }

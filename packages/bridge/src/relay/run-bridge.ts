@@ -46,11 +46,11 @@ const orderMs = 5_000;
  * connection or process. Rejects when the server cannot be reached at all, or not any more.
  */
 export async function runBridge(options: BridgeOptions): Promise<void> {
-  const relay = new Relay(options);
+  const relay = new BridgeRelay(options);
   await relay.run();
 }
 
-class Relay {
+class BridgeRelay {
   readonly #options: BridgeOptions;
   readonly #hooks: RelayHooks;
   readonly #host: HostLink;

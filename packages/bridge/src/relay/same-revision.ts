@@ -6,7 +6,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import { cancelledBy } from "@sluice/core";
 import type { RevisionKind } from "@sluice/core/wire";
-import type { Connection } from "../upstream/server-link.ts";
+import type { OpenConnection } from "../upstream/server-link.ts";
 import { LegacyState } from "./legacy-state.ts";
 import {
   answerOf,
@@ -105,7 +105,7 @@ export class SameRevisionSession implements Session {
     this.#parts.host.cancelServerRequests(reason);
   }
 
-  async restore(connection: Connection): Promise<void> {
+  async restore(connection: OpenConnection): Promise<void> {
     await this.#legacy?.replay(connection);
   }
 

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import type { Connection, ServerLink } from "../upstream/server-link.ts";
+import type { OpenConnection, ServerLink } from "../upstream/server-link.ts";
 import type { HostLink } from "./host-link.ts";
 import type { BridgeLimits } from "./limits.ts";
 import type { Answer, Members } from "./messages.ts";
@@ -23,7 +23,7 @@ export interface Session {
   /** The connection is gone. */
   lost(reason: string): void;
   /** Brings a new connection to the state of the old one. */
-  restore(connection: Connection): Promise<void>;
+  restore(connection: OpenConnection): Promise<void>;
   /** Calls the server in the name of the bridge. */
   call(method: string, params: Members, signal?: AbortSignal): Promise<Answer>;
   /** What the host said that it can do. */

@@ -18,7 +18,7 @@ export function savedResult({
 }
 
 /** A file as `list_saved` tells it. */
-interface ListedFile {
+interface ListedSave {
   readonly path: string;
   readonly size: number;
   readonly kind: "saved" | "result";
@@ -53,14 +53,14 @@ export async function listResult(
 async function listedFiles(
   saved: SavedFiles,
   spoolFolder: SpoolFolder | undefined,
-): Promise<ListedFile[]> {
+): Promise<ListedSave[]> {
   const results = (await spoolFolder?.list()) ?? [];
   return [
-    ...(await saved.list()).map(({ path, record, isChanged }): ListedFile => {
+    ...(await saved.list()).map(({ path, record, isChanged }): ListedSave => {
       const file = { path, size: record.size, kind: "saved" as const, at: timeOf(record.savedMs) };
       return isChanged ? { ...file, uri: record.uri, changed: true } : { ...file, uri: record.uri };
     }),
-    ...results.map(({ path, bytes, modifiedMs }): ListedFile => {
+    ...results.map(({ path, bytes, modifiedMs }): ListedSave => {
       return { path, size: bytes, kind: "result", at: timeOf(modifiedMs) };
     }),
   ];
@@ -71,11 +71,11 @@ function timeOf(ms: number): string {
 }
 
 /** Sorts files by time; no two have the same. */
-function placeOf({ at, path }: ListedFile): string {
+function placeOf({ at, path }: ListedSave): string {
   return `${at} ${path}`;
 }
 
-function encodeCursor(file: ListedFile): string {
+function encodeCursor(file: ListedSave): string {
   return Buffer.from(placeOf(file)).toString("base64url");
 }
 

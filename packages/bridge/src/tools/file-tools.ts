@@ -27,8 +27,8 @@ import type { SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
 import { rewritingCalls } from "./rewriting-calls.ts";
 import { listResult, savedResult } from "../saved/saved-list.ts";
-import { sendForHost, textOf, type SendSettings } from "./send-file.ts";
-import { toolCallOf, toolFault, toolResult, type ToolCall } from "./tool-answer.ts";
+import { sendForHost, textOf, type ToolSendSettings } from "./send-file.ts";
+import { toolCallOf, toolFault, toolResult, type OwnToolCall } from "./tool-answer.ts";
 import type { FileServer, ToolContext } from "./tool-context.ts";
 import type { ToolName } from "./tool-shapes.ts";
 
@@ -133,10 +133,10 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   };
   const saveSettings: SaveSettings | undefined = folder &&
     opened && { folder, spooled, maxBytes: maxSaveBytes, ...opened };
-  const sendSettings: SendSettings | undefined = sendFolders &&
+  const sendSettings: ToolSendSettings | undefined = sendFolders &&
     answers && { folders: sendFolders, answers, whileGiving: giving.whileGiving };
 
-  async function run(tool: ToolName, call: ToolCall): Promise<Members> {
+  async function run(tool: ToolName, call: OwnToolCall): Promise<Members> {
     if (tool === "save_resource" && saveSettings) {
       await saveSettings.saved.clean();
       return savedResult(await saveForHost(call, context, saveSettings));

@@ -3,7 +3,7 @@ import type { SaveFolder, SavePlace } from "../confine/save-folder.ts";
 import type { SavedFiles } from "../saved/saved-files.ts";
 import type { SpoolFolder } from "../spool/files/spool-folder.ts";
 import type { SpooledStrings } from "../spool/spooled-string.ts";
-import type { ToolCall } from "./tool-answer.ts";
+import type { OwnToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
 
 /** A file that `save_resource` made. */
@@ -33,7 +33,7 @@ export interface SaveSettings {
 export interface Save {
   readonly uri: string;
   readonly path: string | undefined;
-  readonly call: ToolCall;
+  readonly call: OwnToolCall;
   readonly context: ToolContext;
   readonly settings: SaveSettings;
 }

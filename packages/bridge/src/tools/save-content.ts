@@ -24,7 +24,7 @@ import { callServer } from "./server-client.ts";
 import type { ToolContext } from "./tool-context.ts";
 
 /** Bytes of a resource that came in one message: in memory, or in a file that the spool wrote. */
-interface ReadBytes {
+interface ContentBytes {
   readonly size: number;
   readonly sha256: string;
   /** Writes them to a new file. */
@@ -117,7 +117,7 @@ function readBytes(
   { blob, text }: Members,
   files: ReadonlyMap<string, SpooledString>,
   uri: string,
-): ReadBytes {
+): ContentBytes {
   const given = blob ?? text;
   if (typeof given !== "string") throw malformed(uri);
   const file = files.get(given);
@@ -139,7 +139,7 @@ function readBytes(
 /** Throws `corrupt` where the bytes are not those that the server declares. */
 function verifiedBy(
   declared: DeclaredFacts,
-  found: Pick<ReadBytes, "size" | "sha256">,
+  found: Pick<ContentBytes, "size" | "sha256">,
   uri: string,
 ): SavedResource["verified"] {
   const { size, sha256 } = declared;

@@ -18,7 +18,7 @@ import {
 } from "./save-call.ts";
 import { saveContent } from "./save-content.ts";
 import { createServerClient } from "./server-client.ts";
-import { optionalText, textArgument, type ToolCall } from "./tool-answer.ts";
+import { optionalText, textArgument, type OwnToolCall } from "./tool-answer.ts";
 import { yesAdvice, type ToolContext } from "./tool-context.ts";
 
 /**
@@ -26,7 +26,7 @@ import { yesAdvice, type ToolContext } from "./tool-context.ts";
  * `resources/read`. Each file appears whole or not at all.
  */
 export async function saveForHost(
-  call: ToolCall,
+  call: OwnToolCall,
   context: ToolContext,
   settings: SaveSettings,
 ): Promise<SavedResource> {

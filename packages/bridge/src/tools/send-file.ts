@@ -5,7 +5,7 @@ import { readSendable, type SendableFile, type SendFolders } from "../confine/se
 import { membersOf, type Members } from "../relay/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
-import { optionalText, quoted, textArgument, type ToolCall } from "./tool-answer.ts";
+import { optionalText, quoted, textArgument, type OwnToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
 import { uploadAddressIn, type UploadAddress } from "./upload-address.ts";
 
@@ -13,7 +13,7 @@ import { uploadAddressIn, type UploadAddress } from "./upload-address.ts";
 type SendWay = "uri" | "asked" | "url" | "base64";
 
 /** A file that a tool of the server got. */
-export interface SentFile {
+export interface SentToTool {
   readonly name: string;
   readonly size: number;
   readonly tool: string;
@@ -23,7 +23,7 @@ export interface SentFile {
 }
 
 /** What sending needs. */
-export interface SendSettings {
+export interface ToolSendSettings {
   readonly folders: SendFolders;
   readonly answers: FileAnswers;
   /** Runs `work` while requests of the server for files are answered with `file`. Tells how many were. */
@@ -39,10 +39,10 @@ export const GIVES_FILE_META = "dev.sluice/gives-file";
 
 /** Sends the file that a call names, in the way that the tool of the server has. */
 export async function sendForHost(
-  call: ToolCall,
+  call: OwnToolCall,
   context: ToolContext,
-  settings: SendSettings,
-): Promise<SentFile> {
+  settings: ToolSendSettings,
+): Promise<SentToTool> {
   const { args, signal } = call;
   const file = await settings.folders.find(textArgument(args, "path"));
   const tools = await listTools(context.calls(), signal);
@@ -55,9 +55,9 @@ export async function sendForHost(
 }
 
 interface Send {
-  readonly call: ToolCall;
+  readonly call: OwnToolCall;
   readonly context: ToolContext;
-  readonly settings: SendSettings;
+  readonly settings: ToolSendSettings;
   readonly file: SendableFile;
   readonly taker: Taker;
   readonly others: Members;
@@ -129,7 +129,7 @@ function isCalledBase64(property: string, { title, description }: Members): bool
 }
 
 /** SEP-2631: the server keeps the file under a URI, which the argument takes. */
-async function sendByUri(send: Send): Promise<SentFile> {
+async function sendByUri(send: Send): Promise<SentToTool> {
   const { call, context, settings, file, taker, others } = send;
   const { signal } = call;
   const authorized = askedOnce(createServerClient(context.calls(), "http"));
@@ -165,7 +165,7 @@ function isUntrusted(error: unknown): boolean {
 }
 
 /** The tool asks the client for the file, or answers with an address for it. */
-async function sendWhenAsked(send: Send): Promise<SentFile> {
+async function sendWhenAsked(send: Send): Promise<SentToTool> {
   const { settings, file, others, taker } = send;
   const { value, given } = await settings.whileGiving(file, send.call.signal, () =>
     callAsking(send, others),
@@ -232,7 +232,7 @@ async function sendTo(address: UploadAddress, send: Send): Promise<void> {
 }
 
 /** The file in the message itself: small ones, and never without the user's yes. */
-async function sendInArgument(send: Send): Promise<SentFile> {
+async function sendInArgument(send: Send): Promise<SentToTool> {
   const { file, others, taker } = send;
   if (file.size > mostInlineBytes)
     throw new SluiceError(
@@ -276,7 +276,7 @@ function progressOf({ call }: Send): (count: { sentBytes: number; totalBytes: nu
   return ({ sentBytes, totalBytes }) => call.progress(sentBytes, totalBytes);
 }
 
-function sentAs({ file, taker }: Send, way: SendWay, result: Members): SentFile {
+function sentAs({ file, taker }: Send, way: SendWay, result: Members): SentToTool {
   return { name: file.name, size: file.size, tool: taker.tool, way, result };
 }
 

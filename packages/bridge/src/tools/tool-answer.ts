@@ -4,7 +4,7 @@ import type { BridgeCalls } from "../relay/hooks.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
 
 /** A call of one of the bridge's tools. */
-export interface ToolCall {
+export interface OwnToolCall {
   readonly request: JSONRPCRequest;
   readonly args: Members;
   readonly signal: AbortSignal;
@@ -17,7 +17,7 @@ export function toolCallOf(
   request: JSONRPCRequest,
   calls: BridgeCalls,
   signal: AbortSignal,
-): ToolCall {
+): OwnToolCall {
   const params = membersOf(request.params);
   const { progressToken } = membersOf(params["_meta"]);
   let notedAt = -Infinity;

@@ -35,9 +35,9 @@ function isSmall(headers: Headers, maxBytes: number): boolean {
 /** Up to this length, a body is no reason to hold the server back. */
 const knownBytes = 2 ** 16;
 
-type Check = (chunk: Uint8Array) => void;
+type BodyCheck = (chunk: Uint8Array) => void;
 
-function bodyCheck(maxBytes: number): Check {
+function bodyCheck(maxBytes: number): BodyCheck {
   let length = 0;
   return (chunk) => {
     length += chunk.length;
@@ -49,7 +49,7 @@ const lf = 0x0a;
 const cr = 0x0d;
 
 /** Counts since the last blank line, which ends an event. */
-function eventCheck(maxBytes: number): Check {
+function eventCheck(maxBytes: number): BodyCheck {
   let length = 0;
   let isLineEmpty = true;
   return (chunk) => {

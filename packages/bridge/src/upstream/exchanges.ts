@@ -5,7 +5,7 @@ import { defer, type Deferred } from "../relay/deferred.ts";
 import { SendError } from "./send-fault.ts";
 
 /** How a message is sent. */
-export interface SendOptions {
+export interface MessageOptions {
   /** Ends the request, over HTTP by closing its stream. */
   readonly signal?: AbortSignal | undefined;
   /** The stream of this request has ended, after an answer or without one. */
@@ -24,7 +24,7 @@ export class Exchanges {
     { id }: JSONRPCRequest,
     deadline: Deadline,
     signal: AbortSignal | undefined,
-    send: (options: SendOptions) => Promise<void>,
+    send: (options: MessageOptions) => Promise<void>,
   ): Promise<JSONRPCResponse> {
     const key = keyOf(id);
     const waiting = defer<JSONRPCResponse>();

@@ -7,19 +7,19 @@ import type { LongLine } from "./lines.ts";
 const maxWaitingBytes = 64 * 2 ** 20;
 
 /** What came as one line: a message, an error answer in place of one that was too long, or a fault. */
-export type ReadLine =
+export type ParsedLine =
   | { readonly message: JSONRPCMessage; readonly fault?: never }
   | { readonly fault: string; readonly message?: never };
 
 /** Reads a line as a JSON-RPC message. `maxBytes` is for the words of the fault. */
-export function readLine(line: string | LongLine, maxBytes: number): ReadLine {
+export function readLine(line: string | LongLine, maxBytes: number): ParsedLine {
   if (typeof line !== "string") return readLongLine(line, maxBytes);
   const { message, fault } = readRpc(line.endsWith("\r") ? line.slice(0, -1) : line);
   return fault ? { fault: fault.message } : { message: message as JSONRPCMessage };
 }
 
 /** An answer that is too long becomes an error for its call, where the id stands at one of its ends. */
-function readLongLine(line: LongLine, maxBytes: number): ReadLine {
+function readLongLine(line: LongLine, maxBytes: number): ParsedLine {
   const fault = `a message is larger than ${maxBytes / 2 ** 20} MiB`;
   const id = line.tail === undefined ? idAtStart(line.head) : idAtEnd(line.tail);
   if (id === undefined) return { fault };

@@ -9,7 +9,7 @@ import { SluiceError } from "@sluice/core";
 import { isInTime, sleep } from "@sluice/core/async";
 import type { BridgeLimits } from "../relay/limits.ts";
 import { isAnswer } from "../relay/messages.ts";
-import { Exchanges, type SendOptions } from "./exchanges.ts";
+import { Exchanges, type MessageOptions } from "./exchanges.ts";
 import { SendError, sendFaultOf } from "./send-fault.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
@@ -22,7 +22,7 @@ export interface LinkEvents {
   /** The connection is gone: nothing that was sent on it is answered any more. */
   readonly onlost: (reason: string) => void;
   /** Brings a new connection to the state of the old one, before anything else is sent on it. */
-  readonly restore: (connection: Connection) => Promise<void>;
+  readonly restore: (connection: OpenConnection) => Promise<void>;
   /** The server could not be reached again. */
   readonly onfailed: (error: Error) => void;
   /** A line for people. */
@@ -30,7 +30,7 @@ export interface LinkEvents {
 }
 
 /** A connection while it is being restored. */
-export interface Connection {
+export interface OpenConnection {
   send(message: JSONRPCMessage): Promise<void>;
   exchange(request: JSONRPCRequest, timeoutMs: number): Promise<JSONRPCResponse>;
 }
@@ -77,7 +77,7 @@ export class ServerLink {
    * Sends a message. While the server is away, it tries again for as long as the limits say. Throws
    * {@link SendError}, or the reason of an abort.
    */
-  async send(message: JSONRPCMessage, { signal, onEnd }: SendOptions = {}): Promise<void> {
+  async send(message: JSONRPCMessage, { signal, onEnd }: MessageOptions = {}): Promise<void> {
     const deadline = Date.now() + this.#limits.reconnectMs;
     for (let attempt = 0; ; attempt++) {
       signal?.throwIfAborted();
@@ -116,7 +116,7 @@ export class ServerLink {
     request: JSONRPCRequest,
     timeoutMs: number,
     signal: AbortSignal | undefined,
-    send: (options: SendOptions) => Promise<void>,
+    send: (options: MessageOptions) => Promise<void>,
   ): Promise<JSONRPCResponse> {
     const expired = (): SluiceError =>
       new SluiceError("timeout", `bridge: ${this.name} did not answer ${request.method} in time`);
@@ -178,7 +178,7 @@ export class ServerLink {
     return transport;
   }
 
-  #connectionOf(transport: Transport): Connection {
+  #connectionOf(transport: Transport): OpenConnection {
     return {
       send: (message) => transport.send(message),
       exchange: (request, timeoutMs) =>

@@ -49,15 +49,15 @@ export async function lookAtStorage({
   }
 }
 
-function adviceFor(kind: Kind, code: SluiceErrorCode): string {
+function adviceFor(kind: EntryKind, code: SluiceErrorCode): string {
   if (code === "unauthenticated") return credentialSources[kind] ?? names[kind];
   const isName = code === "not_found" || code === "permission_denied";
   return isName ? names[kind] : addresses[kind];
 }
 
-type Kind = StorageUrl["kind"];
+type EntryKind = StorageUrl["kind"];
 
-const names: Readonly<Record<Kind, string>> = {
+const names: Readonly<Record<EntryKind, string>> = {
   file: "check the path",
   s3: "check the name of the bucket, and region= and endpoint= in the URL",
   azblob: "check the name of the container, and that it is in this account",
@@ -65,7 +65,7 @@ const names: Readonly<Record<Kind, string>> = {
 };
 
 /** For a service that cannot be reached, and for answers that are not its own. */
-const addresses: Readonly<Record<Kind, string>> = {
+const addresses: Readonly<Record<EntryKind, string>> = {
   file: "check the path",
   s3: "check the network, and region= and endpoint= in the URL; without region= AWS_REGION counts",
   azblob: "check the network, and the account in AZURE_STORAGE_ACCOUNT or the connection string",

@@ -4,13 +4,13 @@ export type Shape<T> = (value: unknown) => value is T;
 /** The type that a shape tells. */
 export type ShapeOf<S> = S extends Shape<infer T> ? T : never;
 
-type Members = Readonly<Record<string, Shape<unknown>>>;
-type OptionalNames<M extends Members> = {
+type MemberShapes = Readonly<Record<string, Shape<unknown>>>;
+type OptionalNames<M extends MemberShapes> = {
   [K in keyof M]: undefined extends ShapeOf<M[K]> ? K : never;
 }[keyof M];
 
 /** An object with these members, and any others; one that may be undefined may be missing. */
-export type ObjectOf<M extends Members> = {
+export type ObjectOf<M extends MemberShapes> = {
   readonly [K in Exclude<keyof M, OptionalNames<M>>]: ShapeOf<M[K]>;
 } & { readonly [K in OptionalNames<M>]?: ShapeOf<M[K]> };
 
@@ -61,7 +61,7 @@ export function isRecordOf<T>(
 }
 
 /** An object with these members, and any others. */
-export function isShaped<M extends Members>(members: M): Shape<ObjectOf<M>> {
+export function isShaped<M extends MemberShapes>(members: M): Shape<ObjectOf<M>> {
   return (value): value is ObjectOf<M> =>
     isObject(value) && Object.entries(members).every(([name, is]) => is(value[name]));
 }

@@ -35,7 +35,7 @@ const repeatPauseMs = 250;
 const maxQuestions = 100;
 
 /** A call of the host across its repetitions at the server. */
-interface Exchange {
+interface LegacyExchange {
   /** Newest repetition. */
   call: OpenCall;
   rounds: number;
@@ -47,7 +47,7 @@ export class LegacyHostSession implements Session {
   readonly #parts: SessionParts;
   readonly #calls: OpenCalls;
   readonly #listen: ListenStream;
-  readonly #exchanges = new Map<unknown, Exchange>();
+  readonly #exchanges = new Map<unknown, LegacyExchange>();
   readonly #wrappedTools = new Set<string>();
   #envelope: Members;
 
@@ -142,7 +142,7 @@ export class LegacyHostSession implements Session {
   }
 
   /** Asks the host what the server asks for, and calls the server again with the answers. */
-  async #repeat(exchange: Exchange, result: Members): Promise<void> {
+  async #repeat(exchange: LegacyExchange, result: Members): Promise<void> {
     const { request, abort } = exchange.call;
     if (++exchange.rounds > this.#parts.limits.maxRounds)
       throw new SluiceError("protocol", `it asked ${exchange.rounds} times`);

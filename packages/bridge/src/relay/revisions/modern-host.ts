@@ -6,7 +6,7 @@ import type {
 } from "@modelcontextprotocol/client";
 import { cancelledBy } from "@sluice/core";
 import { FIRST_MODERN_VERSION, LISTEN_METHOD } from "@sluice/core/wire";
-import type { Connection } from "../../upstream/server-link.ts";
+import type { OpenConnection } from "../../upstream/server-link.ts";
 import { LegacyState } from "../legacy-state.ts";
 import {
   answerOf,
@@ -212,7 +212,7 @@ export class ModernHostSession implements Session {
     this.#waiting.clear();
   }
 
-  restore(connection: Connection): Promise<void> {
+  restore(connection: OpenConnection): Promise<void> {
     return this.#legacy.replay(connection);
   }
 

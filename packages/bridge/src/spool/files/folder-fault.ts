@@ -8,12 +8,15 @@ export function folderFault(error: unknown): unknown {
   return new SluiceError(ours, `bridge: spool: ${hint}`, { cause: error });
 }
 
-type Row = readonly [SluiceErrorCode, string];
+type FolderFault = readonly [SluiceErrorCode, string];
 
-const denied: Row = ["permission_denied", "writing is not permitted there; name another folder"];
-const full: Row = ["no_space", "the disk is full; make room or name another folder"];
+const denied: FolderFault = [
+  "permission_denied",
+  "writing is not permitted there; name another folder",
+];
+const full: FolderFault = ["no_space", "the disk is full; make room or name another folder"];
 
-const rows: Readonly<Record<string, Row>> = {
+const rows: Readonly<Record<string, FolderFault>> = {
   ENOENT: ["not_found", "there is no such folder; create it first"],
   ENOTDIR: ["invalid_argument", "a part of the path is a file; name a folder"],
   EACCES: denied,

@@ -2,10 +2,10 @@ import { SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
 import type { SendableFile } from "../../confine/send-folders.ts";
 import { defer } from "../../relay/deferred.ts";
-import type { SendSettings } from "../send-file.ts";
+import type { ToolSendSettings } from "../send-file.ts";
 
 /** The file of the `send_file` that is running. */
-export interface Giving extends Pick<SendSettings, "whileGiving"> {
+export interface Giving extends Pick<ToolSendSettings, "whileGiving"> {
   /** Counts as given. Undefined when none is running. */
   current(): SendableFile | undefined;
   /** Aborts with the call. */

@@ -3,7 +3,7 @@ import { fairMsOf, withDeadline } from "../../net/timeouts.ts";
 import type { FileSource, OpenFile } from "../source/file-source.ts";
 import { startDigest, type RunningDigest } from "../source/running-digest.ts";
 import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
-import { sendResumable, type BegunUpload } from "./send-resumable.ts";
+import { sendResumable, type StartedUpload } from "./send-resumable.ts";
 import type { OutgoingFile, SendSettings, SentFile } from "./outgoing-file.ts";
 import type { UploadTarget } from "../upload-target.ts";
 
@@ -15,7 +15,7 @@ export interface Shipment {
   /** Told how many bytes of all files went out. */
   readonly onSent: (bytes: number, current: FileSource) => void;
   /** Where the only file of the shipment is to be taken up again. */
-  readonly begun?: BegunUpload | undefined;
+  readonly begun?: StartedUpload | undefined;
 }
 
 /**

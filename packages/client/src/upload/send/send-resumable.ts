@@ -16,7 +16,7 @@ import { sendRequest, type TargetRequest } from "./send-request.ts";
 import { acceptLocation } from "../upload-target.ts";
 
 /** An upload that an earlier run began. */
-export interface BegunUpload {
+export interface StartedUpload {
   /** Where its rest goes, as the server named it. */
   readonly location?: string;
   /** Told where the rest goes, for a later run. */
@@ -33,7 +33,7 @@ export interface BegunUpload {
  */
 export async function sendResumable(
   transfer: OutgoingFile,
-  begun: BegunUpload = {},
+  begun: StartedUpload = {},
 ): Promise<void> {
   const upload = createUpload(transfer, begun);
   try {
@@ -47,7 +47,7 @@ export async function sendResumable(
 /** How long a server may take to forget an upload that was given up. */
 const cancelMs = 5_000;
 
-function createUpload(transfer: OutgoingFile, begun: BegunUpload) {
+function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
   const { source, file, digest, target, settings, signal } = transfer;
   const { sender, trust, timeouts } = settings;
   const { size } = file;
