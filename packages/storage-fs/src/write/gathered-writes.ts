@@ -2,15 +2,24 @@ import type { FileHandle } from "node:fs/promises";
 import { createFlushBehind } from "./flush-behind.ts";
 
 /** Chunks are gathered to this much, or this many, before they are written together. */
-const gatherBytes = 256 * 1024;
+const gatherBytes = 1024 * 1024;
 const gatherChunks = 512;
+/** Bytes that all files of this process gather together, but for 64 KiB of each. */
+const gatherBytesOfAll = 8 * 1024 * 1024;
+const leastGatherBytes = 64 * 1024;
+/** Files that have bytes waiting. */
+let busyFiles = 0;
 
-/** Writes chunks to a file one after the other, while the next are gathered: up to 512 KiB wait in memory. */
+/**
+ * Writes chunks to a file one after the other, while the next are gathered: up to 2 MiB wait in memory, and
+ * less of each where many files are written. */
 export interface GatheredWrites {
   /** Takes a chunk. It waits while two gatherings are on their way. Rejects with what went wrong before. */
   append(chunk: Uint8Array): Promise<void>;
   /** Waits until all is written, and what is being flushed is on the disk. Gives where the file ends then. */
   settle(): Promise<number>;
+  /** Waits for what is under way and forgets the rest. Never rejects. */
+  end(): Promise<void>;
 }
 
 /** How a gathering is written. */
@@ -32,6 +41,11 @@ export function createGatheredWrites(
   let writing = Promise.resolve();
   const flush = createFlushBehind(file);
 
+  let isBusy = false;
+  const setBusy = (busy: boolean): void => {
+    if (busy !== isBusy) busyFiles += busy ? 1 : -1;
+    isBusy = busy;
+  };
   const startWriting = (): void => {
     if (gathered.length === 0) return;
     const chunks = gathered;
@@ -51,9 +65,11 @@ export function createGatheredWrites(
 
   return {
     async append(chunk) {
+      setBusy(true);
       gathered.push(chunk);
       gatheredBytes += chunk.byteLength;
-      if (gatheredBytes < gatherBytes && gathered.length < gatherChunks) return;
+      const most = Math.max(leastGatherBytes, Math.min(gatherBytes, gatherBytesOfAll / busyFiles));
+      if (gatheredBytes < most && gathered.length < gatherChunks) return;
       await writing;
       startWriting();
     },
@@ -62,6 +78,12 @@ export function createGatheredWrites(
       await writing;
       await flush.settle();
       return position;
+    },
+    async end() {
+      gathered = [];
+      await writing.catch(() => {});
+      await flush.settle().catch(() => {});
+      setBusy(false);
     },
   };
 }

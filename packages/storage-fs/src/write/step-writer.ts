@@ -22,7 +22,7 @@ const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 /**
  * Opens a writer of one step: the bytes go to a file beside the target, each where it belongs, and `commit` gives the
  * file its name. Before each write, and before it gets its name, the file must still have its first name and be as
- * long as this writer made it: another writer that went on with it shows there. Up to 512 KiB wait in memory.
+ * long as this writer made it: another writer that went on with it shows there. Up to 2 MiB wait in memory.
  */
 export async function createFsStepWriter(
   root: FsRoot,
@@ -77,7 +77,7 @@ export async function createFsStepWriter(
       await removeSteps(root, key, id);
     },
     async release() {
-      await writes.settle().catch(() => {});
+      await writes.end();
       await file.close();
       await directory.close();
     },

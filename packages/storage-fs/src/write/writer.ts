@@ -20,7 +20,7 @@ const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 
 /**
  * Opens a writer: the bytes go to a temporary file beside the target, which `commit` flushes to
- * disk and gives its name in one step. Up to 512 KiB wait in memory.
+ * disk and gives its name in one step. Up to 2 MiB wait in memory.
  */
 export async function createFsWriter(
   root: FsRoot,
@@ -61,7 +61,7 @@ export async function createFsWriter(
     // #endregion
     // #region abort
     async release() {
-      await writes.settle().catch(() => {});
+      await writes.end();
       await file.close();
       await rm(temporary, { force: true });
       await directory.close();

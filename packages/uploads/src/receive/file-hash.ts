@@ -38,31 +38,39 @@ export function createThreadHash(): FileHash | undefined {
   return thread && createSharedHash(thread);
 }
 
+/** Blocks that go to the thread in one message: a message costs both threads a wake-up. */
+const blocksOfMessage = 8;
+
 /**
  * Hashes over blocks of memory that both sides see. The blocks are the thread's, a few for all files together: this
- * file has one while it fills it, and gives a block that is not full when another file finds none.
+ * file has some while it fills them, and gives them as they are when another file finds none.
  */
 function createSharedHash(thread: HashThread): FileHash {
   const job = thread.open();
-  let block: Uint8Array | undefined;
+  let blocks: Uint8Array[] = [];
+  /** Bytes in the last block. */
   let filled = 0;
   const end = { isStopped: false };
 
   function send(): void {
-    if (!block) return;
-    job.send(block, filled);
-    block = undefined;
+    if (blocks.length > 0) job.send(blocks, filled, send);
+    blocks = [];
     filled = 0;
   }
 
   /** Puts what fits into a block; gives the rest, which is all where there is no block. */
   function put(chunk: Uint8Array): Uint8Array {
-    block ??= thread.takeBlock(send);
-    if (!block) return chunk;
+    let block = blocks.at(-1);
+    if (!block || filled === block.length) {
+      block = thread.takeBlock(send);
+      if (!block) return chunk;
+      blocks.push(block);
+      filled = 0;
+    }
     const piece = chunk.subarray(0, block.length - filled);
     block.set(piece, filled);
     filled += piece.length;
-    if (filled === block.length) send();
+    if (blocks.length === blocksOfMessage && filled === block.length) send();
     return chunk.subarray(piece.length);
   }
 

@@ -6,8 +6,8 @@ export interface HashThread {
   /** Begins a hash. */
   open(): HashJob;
   /**
-   * Takes a block of memory, until {@link HashJob.send} gives it away. Where none is free the file that has had one
-   * longest is asked for it by `giveUp`, which must send it as it is.
+   * Takes a block of memory, until {@link HashJob.send} gives it away. Where none is free the file that has had some
+   * longest is asked for them by `giveUp`, which must send them as they are.
    */
   takeBlock(giveUp: () => void): Uint8Array | undefined;
   /** Resolves when a block was given back. */
@@ -16,8 +16,8 @@ export interface HashThread {
 
 /** One file in the thread. */
 interface HashJob {
-  /** Hashes the first bytes of a block, which is free after that. */
-  send(block: Uint8Array, filled: number): void;
+  /** Hashes blocks, of the last one its first bytes, and frees them. `giveUp` is the one that they were taken with. */
+  send(blocks: readonly Uint8Array[], filled: number, giveUp: () => void): void;
   /** Lets the process end until the next block is sent. */
   pause(): void;
   /** Throws why the thread ended. */
@@ -28,10 +28,10 @@ interface HashJob {
   stop(): void;
 }
 
-/** Bytes of a block: fewer messages to the thread than chunks of a connection. */
-const blockBytes = 256 * 1024;
-/** Blocks of all files together: what lies between this thread and a hash that is faster than a disk. */
-const blockCount = 16;
+/** Bytes of a block. */
+const blockBytes = 128 * 1024;
+/** Blocks of all files together: 8 MiB, however many files come. */
+const blockCount = 64;
 
 /** What is used of `node:worker_threads`. */
 interface Threads {
@@ -46,10 +46,10 @@ interface NodeWorker {
   unref(): void;
 }
 
-/** What the thread says: a block is hashed, or the digest of a file. */
+/** What the thread says: blocks are hashed, or the digest of a file. */
 interface ThreadAnswer {
   readonly id: number;
-  readonly block?: number;
+  readonly blocks?: readonly number[];
   readonly digest?: string;
 }
 
@@ -80,8 +80,8 @@ function startThread(): HashThread | undefined {
     { length: blockCount },
     (_, n) => new Uint8Array(memory, n * blockBytes, blockBytes),
   );
-  /** Files that are filling a block, the longest first. */
-  const holders = new Map<Uint8Array, () => void>();
+  /** Files that are filling blocks, the longest first. */
+  const holders = new Set<() => void>();
   const open = new Set<number>();
   /** Files whose bytes are coming: an idle thread keeps no process alive. */
   const busy = new Set<number>();
@@ -108,11 +108,9 @@ function startThread(): HashThread | undefined {
     news.notify();
   };
   worker.unref();
-  worker.on("message", ({ id, block, digest }) => {
-    if (block !== undefined) {
-      free.push(new Uint8Array(memory, block * blockBytes, blockBytes));
-      news.notify();
-    }
+  worker.on("message", ({ id, blocks = [], digest }) => {
+    for (const block of blocks) free.push(new Uint8Array(memory, block * blockBytes, blockBytes));
+    if (blocks.length > 0) news.notify();
     if (digest !== undefined) waiting.get(id)?.settle(digest);
   });
   worker.on("error", fail);
@@ -121,8 +119,8 @@ function startThread(): HashThread | undefined {
   return {
     takeBlock(giveUp) {
       const block = free.pop();
-      const [oldest] = holders.values();
-      if (block) holders.set(block, giveUp);
+      const [oldest] = holders;
+      if (block) holders.add(giveUp);
       else oldest?.();
       return block;
     },
@@ -132,10 +130,10 @@ function startThread(): HashThread | undefined {
       open.add(id);
       post({ id, isFirst: true });
       return {
-        send(block, filled) {
-          holders.delete(block);
+        send(blocks, filled, giveUp) {
+          holders.delete(giveUp);
           setBusy(id);
-          post({ id, block: block.byteOffset / blockBytes, filled });
+          post({ id, blocks: blocks.map(({ byteOffset }) => byteOffset / blockBytes), filled });
         },
         pause: () => setIdle(id),
         ensureRunning() {
@@ -170,11 +168,15 @@ const { parentPort, workerData } = require("node:worker_threads");
 const { createHash } = require("node:crypto");
 const { memory, blockBytes } = workerData;
 const hashes = new Map();
-parentPort.on("message", ({ id, block, filled, isFirst, isLast }) => {
+parentPort.on("message", ({ id, blocks, filled, isFirst, isLast }) => {
   if (isFirst) return void hashes.set(id, createHash("sha256"));
   if (!isLast) {
-    hashes.get(id)?.update(new Uint8Array(memory, block * blockBytes, filled));
-    return parentPort.postMessage({ id, block });
+    const hash = hashes.get(id);
+    blocks.forEach((block, n) => {
+      const length = n === blocks.length - 1 ? filled : blockBytes;
+      hash?.update(new Uint8Array(memory, block * blockBytes, length));
+    });
+    return parentPort.postMessage({ id, blocks });
   }
   const digest = hashes.get(id)?.digest("hex");
   hashes.delete(id);
