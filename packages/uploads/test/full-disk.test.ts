@@ -130,6 +130,9 @@ describe("a storage without room is answered with 507 and a time to come back", 
       const last = await append(location, offset, noise(200_000 - offset), true);
       expect(last.status).toBe(201);
       expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 200_000 }]);
+      // the operator hears of the full disk, and of nothing that came of it
+      const codes = server.errors.map((error) => (error as { code?: string }).code);
+      expect(new Set(codes)).toEqual(new Set(["no_space"]));
       // bytes and record: no temporary file, no part
       expect(await server.files()).toHaveLength(2);
     },

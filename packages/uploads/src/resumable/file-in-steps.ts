@@ -163,6 +163,9 @@ function createFileInSteps(
       checks = undefined;
       const target = await currentWriter();
       lease.ensureOurs();
+      // whatever comes of it, this writer has nothing more to keep
+      writer = undefined;
+      newBytes = 0;
       const { size } = await target.commit();
       if (size !== undefined && size !== offset)
         throw uploadError("unavailable", "storage has another number of bytes than came");
