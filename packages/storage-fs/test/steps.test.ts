@@ -1,5 +1,6 @@
 import { lstat, readdir, truncate, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { expect, onTestFinished, test } from "vitest";
 import { createTemporaryTree, racyMs } from "./temporary-tree.ts";
@@ -8,7 +9,11 @@ async function createFolder() {
   const tree = await createTemporaryTree();
   onTestFinished(() => tree[Symbol.asyncDispose]());
   const { root } = tree;
-  const open = () => createFsBackend({ root, racyMs, writable: true }).writeInSteps!;
+  // each as another process would have it
+  const open = (): NonNullable<StorageBackend["writeInSteps"]> => {
+    const backend = createFsBackend({ root, racyMs, writable: true });
+    return (key, options) => backend.writeInSteps!(key, options);
+  };
   const files = async (): Promise<string[]> => {
     const entries = await readdir(root, { recursive: true, withFileTypes: true });
     return entries

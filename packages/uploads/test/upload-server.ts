@@ -136,7 +136,7 @@ export function png(size: number): Buffer<ArrayBuffer> {
 }
 
 /** A backend that writes nothing in steps. */
-export function withoutSteps(backend: StorageBackend): StorageBackend {
+function withoutSteps(backend: StorageBackend): StorageBackend {
   const less = { ...backend };
   delete less.writeInSteps;
   return less;
