@@ -3,7 +3,7 @@ import type { ObjectInfo, StepOptions, StepWriter } from "../contract/backend.ts
 import { createStepWriter, type StepDriver } from "../plugin/step-writer.ts";
 
 /** An object that is written in steps, in memory. */
-interface Unfinished {
+interface KeptSteps {
   readonly key: string;
   readonly contentType: string | undefined;
   /** Each writer takes the place of the one before. */
@@ -24,7 +24,7 @@ export function createMemorySteps(): (
   step: { readonly operation: string; readonly options: StepOptions },
   publish: PublishChunks,
 ) => StepWriter {
-  const unfinished = new Map<string, Unfinished>();
+  const unfinished = new Map<string, KeptSteps>();
 
   return (key, { operation, options }, publish) => {
     const id = options.id ?? crypto.randomUUID();

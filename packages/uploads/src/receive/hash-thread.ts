@@ -54,7 +54,7 @@ interface ThreadAnswer {
 }
 
 /** What waits for the digest of a file. */
-interface Waiting {
+interface DigestWaiter {
   settle(digest: string): void;
   fail(failure: unknown): void;
 }
@@ -85,7 +85,7 @@ function startThread(): HashThread | undefined {
   const open = new Set<number>();
   /** Files whose bytes are coming: an idle thread keeps no process alive. */
   const busy = new Set<number>();
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, DigestWaiter>();
   const news = new Notifier();
   let failure: Error | undefined;
   let lastId = 0;

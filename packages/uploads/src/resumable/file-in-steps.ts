@@ -19,7 +19,7 @@ const keepEveryMs = 60_000;
 const keepEveryBytes = 256 * 1024 * 1024;
 
 /** What files in steps share. */
-interface StepParts {
+interface StepsHome {
   readonly storage: StepStorage;
   readonly memory: ChecksMemory;
   readonly onError: (error: unknown) => void;
@@ -27,7 +27,7 @@ interface StepParts {
 
 /** Begins a file: storage knows it from then on, and no listing shows it before its plan is there. */
 export async function beginFileInSteps(
-  parts: StepParts,
+  parts: StepsHome,
   address: FileAddress,
   plan: FilePlan,
 ): Promise<PartialFile> {
@@ -42,7 +42,7 @@ export async function beginFileInSteps(
  * Goes on with a file. Gives `undefined` when storage has nothing of it to go on with: it is an object already, or lost.
  */
 export async function openFileInSteps(
-  parts: StepParts,
+  parts: StepsHome,
   address: FileAddress,
   plan: FilePlan & { readonly steps: string },
 ): Promise<PartialFile | undefined> {
@@ -68,7 +68,7 @@ export async function openFileInSteps(
 }
 
 function createFileInSteps(
-  { storage, memory }: Omit<StepParts, "onError">,
+  { storage, memory }: Omit<StepsHome, "onError">,
   { slot, fileId, lease }: FileAddress,
   opened: {
     readonly writer: StepWriter;

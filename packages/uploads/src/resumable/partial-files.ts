@@ -43,7 +43,7 @@ export interface UploadListing {
 }
 
 /** A file that a slot has: one to go on with, or a whole one. A listing that was needed to tell is given, too. */
-type FoundFile =
+type FileInSlot =
   | { readonly file: PartialFile; readonly listing?: UploadListing }
   | { readonly record: FileRecord; readonly listing: UploadListing };
 
@@ -57,7 +57,7 @@ export interface PartialFiles {
    * Opens a file. Rejects with `not_found`. It lists the upload where the parts of the file are objects, and where the
    * file is whole.
    */
-  open(address: FileAddress, signal: AbortSignal): Promise<FoundFile>;
+  open(address: FileAddress, signal: AbortSignal): Promise<FileInSlot>;
   /** Lists an upload. */
   list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing>;
   /**
@@ -121,7 +121,7 @@ export function createPartialFiles({
     address: FileAddress,
     plan: FilePlan | undefined,
     signal: AbortSignal,
-  ): Promise<FoundFile> {
+  ): Promise<FileInSlot> {
     const { slot, fileId } = address;
     const listing = await list(slot, signal);
     const record = await findRecord(address, listing, signal);
