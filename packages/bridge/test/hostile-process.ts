@@ -86,16 +86,15 @@ function compare(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
-/** Texts of all files, by path with `/`. */
+/** Texts of all files, by path with `/`. Links are not followed, as Node 24 does where it lists by itself. */
 function filesBelow(folder: string): Map<string, string> {
   const files = new Map<string, string>();
-  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isFile()) continue;
-    const path = join(entry.parentPath, entry.name);
-    files.set(
-      path.slice(folder.length + 1),
-      readFileSync(path).subarray(0, 1_000).toString("latin1"),
-    );
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory())
+      for (const [below, text] of filesBelow(path)) files.set(`${entry.name}/${below}`, text);
+    else if (entry.isFile())
+      files.set(entry.name, readFileSync(path).subarray(0, 1_000).toString("latin1"));
   }
   return files;
 }

@@ -62,9 +62,10 @@ export function createSavedFiles(options: SavedFilesOptions): SavedFiles {
   }
 
   async function bytes(): Promise<number> {
+    // first: what a save has reserved becomes a record before it is given up, and none is missed in between
+    const reserved = await records.reservedBytes();
     const unchanged = (await list()).filter(({ isChanged }) => !isChanged);
-    const saved = unchanged.reduce((sum, { record }) => sum + record.size, 0);
-    return saved + (await records.reservedBytes());
+    return unchanged.reduce((sum, { record }) => sum + record.size, reserved);
   }
 
   async function room(): Promise<number> {

@@ -16,7 +16,7 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
 }
 
 /** Reads a number of bytes. */
-export function parseSize(text: string): number {
+export function sizeInBytes(text: string): number {
   const bytes = parseBytes(text);
   if (bytes === undefined) throw new InvalidArgumentError("Use a size such as 500M or 20G.");
   return bytes;

@@ -5,7 +5,7 @@ import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
-import { collect, parseSize, tokenOption, wholeNumber } from "./option-values.ts";
+import { collect, sizeInBytes, tokenOption, wholeNumber } from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
 import type { ServeOptions } from "../serve/serve-options.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
@@ -70,7 +70,7 @@ export function createProgram(signal: AbortSignal): Command {
       "--uploads <folder>",
       "let clients put files into this folder; made where it is missing",
     )
-    .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", parseSize)
+    .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", sizeInBytes)
     .option("--print-config", "print what to write into the settings of MCP hosts, and end")
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (source: string, options: Omit<ServeOptions, "signal">) => {
@@ -101,7 +101,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option(
       "--max-held <size>",
       "with --http: most bytes of all that are held; default: 256M in memory, 10G elsewhere",
-      parseSize,
+      sizeInBytes,
     )
     .option(
       "--header <line>",
@@ -121,11 +121,11 @@ export function createProgram(signal: AbortSignal): Command {
     .option(
       "--inline <size>",
       "longest text or blob that is no file or link; default: 64K",
-      parseSize,
+      sizeInBytes,
     )
     .option("--no-spool", "leave large results as they are")
-    .option("--max-save <size>", "largest file to save: 500M, 20G, …; default: 10G", parseSize)
-    .option("--max-total <size>", "most bytes of all files saved there; default: 100G", parseSize)
+    .option("--max-save <size>", "largest file to save: 500M, 20G, …; default: 10G", sizeInBytes)
+    .option("--max-total <size>", "most bytes of all files saved there; default: 100G", sizeInBytes)
     .option(
       "--forget-saved <days>",
       "remove saved files that nothing changed since, after so many days; default: never",
@@ -139,7 +139,7 @@ export function createProgram(signal: AbortSignal): Command {
     .option(
       "--yes-below <size>",
       "do not ask about files up to this size; default: 1G, and always for one that goes in a message",
-      parseSize,
+      sizeInBytes,
     )
     .addOption(
       new Option("--server-token <token>", "token to show to the server").env(
@@ -198,7 +198,7 @@ export function createProgram(signal: AbortSignal): Command {
     .argument("<uris...>", "URIs of resources, as `sluice ls` prints them")
     .option("-o, --output <path>", "file, or folder to put it into", ".")
     .option("-f, --force", "replace a file that is there")
-    .option("--max-size <size>", "largest download to accept: 500M, 20G, …", parseSize)
+    .option("--max-size <size>", "largest download to accept: 500M, 20G, …", sizeInBytes)
     .option("-y, --yes", "do not ask before a download of more than 1 GiB")
     .option(
       "--connections <number>",
