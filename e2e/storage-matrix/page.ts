@@ -20,6 +20,7 @@ const operations = [
   "presign",
   "watch",
   "write",
+  "writeInSteps",
   "remove",
   "close",
 ] as const;

@@ -78,6 +78,14 @@ export function clientFor(containerUrl: string): ContainerClient {
   return new ContainerClient(containerUrl, new StorageSharedKeyCredential(account, key));
 }
 
+/** Blobs of which there are blocks and no list of them. */
+export async function countUncommitted(container: ContainerClient): Promise<number> {
+  let count = 0;
+  for await (const _ of container.listBlobsFlat({ includeUncommitedBlobs: true })) count += 1;
+  for await (const _ of container.listBlobsFlat()) count -= 1;
+  return count;
+}
+
 /** A handle that keeps no process alive; the streams of a child process are sockets, whatever their type says. */
 function unref(handle: object): void {
   (handle as { unref?(): void }).unref?.();

@@ -2,7 +2,7 @@ import type { ContainerClient } from "@azure/storage-blob";
 import type { StorageBackend } from "@sluice/storage";
 import type { Fixture } from "@sluice/storage/conformance";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
-import { clientFor, key as accountKey, sharedAzurite } from "./azurite.ts";
+import { clientFor, countUncommitted, key as accountKey, sharedAzurite } from "./azurite.ts";
 import { blobEvent, createMemoryQueue } from "./event-queue.ts";
 import { startFaultProxy } from "./fault-proxy.ts";
 
@@ -113,12 +113,7 @@ export async function createFixture(): Promise<Fixture> {
     countHandles: () => proxy.countOpen(),
     countRequests: () => proxy.requests.length,
     countBytes: () => proxy.countBytes(),
-    async countLeftovers() {
-      let uncommitted = 0;
-      for await (const { properties } of container.listBlobsFlat({ includeUncommitedBlobs: true }))
-        if (properties.etag === undefined) uncommitted++;
-      return uncommitted;
-    },
+    countLeftovers: () => countUncommitted(container),
     secrets: [accountKey, new URL(proxy.url).host, containerName],
     async dispose() {
       await backend.close?.();

@@ -80,7 +80,7 @@ export async function createFixture(): Promise<Fixture> {
       };
     },
     async reopen() {
-      const another = createFsBackend({ root, racyMs });
+      const another = createFsBackend({ root, racyMs, writable: true });
       backends.push(another);
       return another;
     },

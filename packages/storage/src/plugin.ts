@@ -27,5 +27,13 @@ export { beginOperation, type OperationOptions } from "./plugin/operation.ts";
 export { type FoundPage, listPage, type PageOptions, type ListRequest } from "./plugin/page.ts";
 export { createPartDriver, type PartOptions, type PartSteps } from "./plugin/parts.ts";
 export { resolveRange } from "./plugin/range.ts";
+export {
+  createStepPartDriver,
+  type StepPartOptions,
+  type StepParts,
+  toPartGrid,
+  type PartGrid,
+} from "./plugin/step-parts.ts";
+export { createStepWriter, type StepDriver, type StepWriterOptions } from "./plugin/step-writer.ts";
 export { createPause, createWatches, type Pause, type Watches } from "./plugin/watches.ts";
 export { createWriter, type WriteDriver, type WriterOptions } from "./plugin/writer.ts";

@@ -60,6 +60,7 @@ describe("every wrapper", () => {
         "remove",
         "watch",
         "write",
+        "writeInSteps",
       ];
       const { backend } = createReferenceService();
       expect(Object.keys(wrapper(backend)).toSorted()).toEqual(operations);

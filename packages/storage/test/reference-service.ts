@@ -26,6 +26,8 @@ interface ServiceState {
   requests: number;
   bytes: number;
   leftovers: number;
+  /** Ids of objects in steps. */
+  unfinished: Set<string>;
   passedMs: number;
   throttle?: string | undefined;
   expired: number;
@@ -53,6 +55,7 @@ export function createReferenceService(): Service {
     requests: 0,
     bytes: 0,
     leftovers: 0,
+    unfinished: new Set(),
     passedMs: 0,
     expired: 0,
     fails: false,
@@ -108,7 +111,7 @@ export function createReferenceService(): Service {
     countHandles: () => state.handles,
     countRequests: () => state.requests,
     countBytes: () => state.bytes,
-    countLeftovers: () => state.leftovers,
+    countLeftovers: () => state.leftovers + state.unfinished.size,
     secrets: [secret, host],
     fetch: async (url, init) => answer(store, state, new URL(url), init),
     passTime: async (ms) => void (state.passedMs += ms),
@@ -169,6 +172,31 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
         commit: () => writer.commit().finally(finish),
         abort: (reason) => writer.abort(reason).finally(finish),
         [Symbol.asyncDispose]: () => writer.abort().finally(finish),
+      };
+    },
+    writeInSteps: (writeInSteps) => async (key, options) => {
+      const writer = await writeInSteps(begin("write in steps", key, options?.signal), options);
+      const { id, offset } = writer;
+      state.unfinished.add(id);
+      let isSuspended = false;
+      return {
+        id,
+        offset,
+        write: (chunk) => writer.write(chunk),
+        async suspend() {
+          const end = await writer.suspend();
+          isSuspended = true;
+          return end;
+        },
+        async commit() {
+          const info = await writer.commit();
+          state.unfinished.delete(id);
+          return info;
+        },
+        async abort() {
+          await writer.abort();
+          if (!isSuspended) state.unfinished.delete(id);
+        },
       };
     },
   });

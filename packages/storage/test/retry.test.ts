@@ -133,3 +133,22 @@ test("a removal is repeated: what the first try removed is no error to the next"
   expect(removals).toBe(2);
   await expect(store.describe("a")).rejects.toMatchObject({ code: "not_found" });
 });
+
+test("going on with an object in steps is repeated, and beginning one is not", async () => {
+  const clock = createManualClock();
+  const asked: (string | undefined)[] = [];
+  const { backend, store } = createScripted(() => ({
+    writeInSteps: () => async (_key, options) => {
+      asked.push(options?.id);
+      throw failure("unavailable");
+    },
+  }));
+  const { id } = await store.writeInSteps("a");
+  const patient = retry(backend, { clock, random: () => 0, attempts: 2 });
+  await expect(patient.writeInSteps!("a")).rejects.toMatchObject({ code: "unavailable" });
+  const goingOn = patient.writeInSteps!("a", { id });
+  goingOn.catch(() => {});
+  await clock.advance(100_000);
+  await expect(goingOn).rejects.toMatchObject({ code: "unavailable" });
+  expect(asked).toEqual([undefined, id, id]);
+});

@@ -115,3 +115,24 @@ test("a removal waits for the pause as well, and makes one when it is throttled"
   await waiting;
   expect(removals).toBe(2);
 });
+
+test("a step that is throttled on its way pauses the backend as well", async () => {
+  for (const call of ["write", "suspend", "commit"] as const) {
+    const clock = createManualClock();
+    const { backend, calls } = createScripted(() => ({
+      writeInSteps: (writeInSteps) => async (key, options) => ({
+        ...(await writeInSteps(key, options)),
+        [call]: () => Promise.reject(failure("throttled", 5000)),
+      }),
+    }));
+    const throttled = throttle(backend, { clock });
+    const writer = await throttled.writeInSteps!("b");
+    const writing = call === "write" ? writer.write(new Uint8Array(1)) : writer[call]();
+    await expect(writing).rejects.toMatchObject({ code: "throttled" });
+    const waiting = throttled.list();
+    await clock.advance(4999);
+    expect(calls).toEqual([]);
+    await clock.advance(1);
+    await waiting;
+  }
+});

@@ -6,7 +6,15 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { faultFor } from "../src/files-sep-2631/file-fault.ts";
-import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+import {
+  alice,
+  bearer,
+  noise,
+  startUploadServer,
+  storageKinds,
+  type StorageKind,
+  type UploadServer,
+} from "./upload-server.ts";
 
 /** A backend that has no room for objects of some keys, while a test says so. */
 function limited(code: SluiceErrorCode = "no_space") {
@@ -16,6 +24,13 @@ function limited(code: SluiceErrorCode = "no_space") {
   };
   const wrapBackend = (backend: StorageBackend): StorageBackend =>
     wrap(backend, {
+      writeInSteps: (writeInSteps) => async (key, options) => {
+        const writer = await writeInSteps(key, options);
+        return {
+          ...writer,
+          write: async (chunk) => (refuse(key), writer.write(chunk)),
+        };
+      },
       write: (write) => async (key, options) => {
         const writer = await write(key, options);
         return {
@@ -89,22 +104,35 @@ describe("a storage without room is answered with 507 and a time to come back", 
     expect((await put((await server.slot()).url, noise(700_000))).status).toBe(201);
   });
 
-  test.each(["part-", "bytes-", "file-"])(
-    "a file in steps goes on where it was once there is room again, whether a %s object did not fit or another",
-    async (kind) => {
+  const [inSteps, , inParts] = storageKinds as [StorageKind, StorageKind, StorageKind];
+  test.each([
+    { ...inSteps, kept: 200_000, object: "step-" },
+    { ...inSteps, kept: 100_000, object: "bytes-" },
+    { ...inSteps, kept: 200_000, object: "file-" },
+    { ...inParts, kept: 100_000, object: "part-" },
+    { ...inParts, kept: 200_000, object: "bytes-" },
+    { ...inParts, kept: 200_000, object: "file-" },
+  ])(
+    "a file goes on where it was once there is room again, whether a $object object did not fit or another, over $kind",
+    async ({ start, object, kept }) => {
       const { state, wrapBackend } = limited();
-      const server = await startUploadServer({ wrap: wrapBackend });
+      const server = await start({ wrap: wrapBackend });
       const { url, uploadId } = await server.slot();
       const location = (await begin(url)).headers.get("location")!;
       expect((await append(location, 0, noise(100_000))).status).toBe(204);
-      state.isFull = (key) => key.includes(`/${kind}`);
-      await expectNoRoom(await append(location, 100_000, noise(100_000), true), server);
+      state.isFull = (key) => key.includes(`/${object}`);
+      // only a step that is not the last one says how far it is
+      const isLast = object !== "step-";
+      await expectNoRoom(await append(location, 100_000, noise(100_000), isLast), server);
       const offset = await offsetOf(location);
-      expect(offset).toBe(kind === "part-" ? 100_000 : 200_000);
+      expect(offset).toBe(kept);
       state.isFull = () => false;
       const last = await append(location, offset, noise(200_000 - offset), true);
       expect(last.status).toBe(201);
       expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 200_000 }]);
+      // the operator hears of the full disk, and of nothing that came of it
+      const codes = server.errors.map((error) => (error as { code?: string }).code);
+      expect(new Set(codes)).toEqual(new Set(["no_space"]));
       // bytes and record: no temporary file, no part
       expect(await server.files()).toHaveLength(2);
     },
@@ -140,37 +168,41 @@ test("the quota of a user is another reason, with no time to come back", async (
   expect(await answer.json()).toMatchObject({ reason: "quota" });
 });
 
-test("on a disk of 8 MiB that is full nothing is left of a file sent at once, and one in steps goes on", async (context) => {
-  const root = await mkdtemp(join(tmpdir(), "sluice-full-"));
-  onTestFinished(() => rm(root, { recursive: true }));
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", root], { stdio: "ignore" });
-  } catch {
-    context.skip("this process may not mount a small file system");
-    return;
-  }
-  onTestFinished(() => void execFileSync("umount", ["-l", root], { stdio: "ignore" }));
-  const server = await startUploadServer({ root });
-  await expectNoRoom(await put((await server.slot()).url, noise(9_000_000)), server);
-  expect(await server.files()).toEqual([]);
+test.for(storageKinds.filter(({ kind }) => kind !== "a service that takes parts"))(
+  "on a disk of 8 MiB that is full nothing is left of a file sent at once, and one in steps goes on, over $kind",
+  async ({ isInSteps, start }, context) => {
+    const root = await mkdtemp(join(tmpdir(), "sluice-full-"));
+    onTestFinished(() => rm(root, { recursive: true }));
+    try {
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=8m", "tmpfs", root], { stdio: "ignore" });
+    } catch {
+      context.skip("this process may not mount a small file system");
+      return;
+    }
+    onTestFinished(() => void execFileSync("umount", ["-l", root], { stdio: "ignore" }));
+    const server = await start({ root });
+    await expectNoRoom(await put((await server.slot()).url, noise(9_000_000)), server);
+    expect(await server.files()).toEqual([]);
 
-  const bytes = noise(2_000_000);
-  const { url, uploadId } = await server.slot();
-  const location = (await begin(url)).headers.get("location")!;
-  expect((await append(location, 0, bytes.subarray(0, 1_000_000))).status).toBe(204);
-  const ballast = join(root, "ballast");
-  await writeFile(ballast, noise(5_500_000));
-  const room = await append(location, 1_000_000, bytes.subarray(1_000_000), true);
-  await expectNoRoom(room, server);
-  const offset = await offsetOf(location);
-  await rm(ballast);
-  expect((await append(location, offset, bytes.subarray(offset), true)).status).toBe(201);
-  const [file] = await server.uploads.confirm(alice, uploadId, [
-    { name: "n", size: bytes.length, mimeType: "application/octet-stream" },
-  ]);
-  const { body } = await file!.open();
-  expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
-});
+    const bytes = noise(2_000_000);
+    const { url, uploadId } = await server.slot();
+    const location = (await begin(url)).headers.get("location")!;
+    expect((await append(location, 0, bytes.subarray(0, 1_000_000))).status).toBe(204);
+    const ballast = join(root, "ballast");
+    // parts are put together beside themselves
+    await writeFile(ballast, noise(isInSteps ? 6_800_000 : 5_500_000));
+    const room = await append(location, 1_000_000, bytes.subarray(1_000_000), true);
+    await expectNoRoom(room, server);
+    const offset = await offsetOf(location);
+    await rm(ballast);
+    expect((await append(location, offset, bytes.subarray(offset), true)).status).toBe(201);
+    const [file] = await server.uploads.confirm(alice, uploadId, [
+      { name: "n", size: bytes.length, mimeType: "application/octet-stream" },
+    ]);
+    const { body } = await file!.open();
+    expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
+  },
+);
 
 test("a file inside a message, for which there is no room, is refused in words, and the operator hears of it", () => {
   const errors: unknown[] = [];

@@ -61,13 +61,13 @@ async function filesOf(url: string): Promise<FileFacts[]> {
   return overview.files.map(({ size, sha256: digest }) => ({ size, sha256: digest }));
 }
 
-test(
-  "a server killed at any moment of an upload goes on with it or has nothing of it, never a part",
+test.for(["steps", "parts"])(
+  "a server killed at any moment of an upload goes on with it or has nothing of it, never a part (%s)",
   { timeout: 1_200_000 },
-  async () => {
+  async (kind) => {
     const root = await mkdtemp(join(tmpdir(), "sluice-kill-"));
     const key = formatKey(generateKey());
-    let served = await serveInProcess(root, key);
+    let served = await serveInProcess(root, key, kind);
     onTestFinished(async () => {
       await served.kill();
       await rm(root, { recursive: true, force: true });
@@ -86,7 +86,7 @@ test(
       await wait((round * 37) % 230);
       await served.kill();
       const [one, steps] = await sent;
-      served = await serveInProcess(root, key);
+      served = await serveInProcess(root, key, kind);
 
       const whole = { size: bytes.length, sha256: sha256(bytes) };
       // an answer of success was the truth, and without one it is all or nothing
@@ -107,7 +107,7 @@ test(
     }
     await removeAbandonedWrites({ root, olderThanMs: 0 });
     const left = (await readdir(root, { recursive: true })).filter((name) =>
-      name.includes("part-"),
+      /part-|step-|plan-|[.]steps$/.test(name),
     );
     expect(left).toEqual([]);
   },

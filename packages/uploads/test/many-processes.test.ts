@@ -7,7 +7,13 @@ import { formatKey, generateKey } from "@sluice/core";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { wrap } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+import {
+  bearer,
+  noise,
+  startUploadServer,
+  storageKinds,
+  type UploadServer,
+} from "./upload-server.ts";
 
 /** Two servers over one folder, with the same keys and one address. */
 async function startTwo(
@@ -113,32 +119,42 @@ test("a file that is given up in one process is no longer written in another", a
   expect(await two.servers[0].files()).toEqual([]);
 });
 
-test("a process that slept through its time while it assembled a file makes nothing of it, and another one does", async () => {
-  let isSlow = true;
-  const store = createMemoryUploadStore();
-  const server = await startUploadServer({
-    uploads: { store: { ...store, renew: () => new Promise(() => {}) } },
-    wrap: (backend) =>
-      wrap(backend, {
-        write: (write) => (key, options) => {
-          if (isSlow && key.includes("/bytes-"))
-            vi.spyOn(Date, "now").mockReturnValue(Date.now() + 10_000);
-          return write(key, options);
-        },
-      }),
-  });
-  onTestFinished(() => void vi.restoreAllMocks());
-  const { url } = await server.slot();
-  const headers = { ...bearer("alice"), "upload-complete": "?0" };
-  const begun = await fetch(url, { method: "POST", headers, body: noise(100) });
-  const location = begun.headers.get("location")!;
-  const end = (): Promise<Response> =>
-    fetch(location, { method: "PATCH", headers: step(100, true), body: "" });
-  expect((await end()).status).toBe(400);
-  expect((await server.files()).filter((path) => path.includes("bytes-"))).toEqual([]);
-  isSlow = false;
-  expect((await end()).status).toBe(201);
-});
+test.each(storageKinds)(
+  "a process that slept through its time while it assembled a file makes nothing of it, and another one does, over $kind",
+  async ({ adapt }) => {
+    let isSlow = true;
+    const sleepAt = (key: string): void => {
+      if (isSlow && key.includes("/bytes-"))
+        vi.spyOn(Date, "now").mockReturnValue(Date.now() + 10_000);
+    };
+    const store = createMemoryUploadStore();
+    const server = await startUploadServer({
+      uploads: { store: { ...store, renew: () => new Promise(() => {}) } },
+      wrap: (backend) =>
+        wrap(adapt(backend), {
+          write: (write) => (key, options) => {
+            sleepAt(key);
+            return write(key, options);
+          },
+          writeInSteps: (writeInSteps) => (key, options) => {
+            if (options?.id !== undefined) sleepAt(key);
+            return writeInSteps(key, options);
+          },
+        }),
+    });
+    onTestFinished(() => void vi.restoreAllMocks());
+    const { url } = await server.slot();
+    const headers = { ...bearer("alice"), "upload-complete": "?0" };
+    const begun = await fetch(url, { method: "POST", headers, body: noise(100) });
+    const location = begun.headers.get("location")!;
+    const end = (): Promise<Response> =>
+      fetch(location, { method: "PATCH", headers: step(100, true), body: "" });
+    expect((await end()).status).toBe(400);
+    expect((await server.files()).filter((path) => path.includes("bytes-"))).toEqual([]);
+    isSlow = false;
+    expect((await end()).status).toBe(201);
+  },
+);
 
 test("what one user may have counts for all processes together", async () => {
   for (const [stores, status] of [

@@ -45,6 +45,8 @@ test("the twin: a backend that is not told so lets them read it", async (context
     wrap: (backend) =>
       wrap(backend, {
         write: (write) => (key, options) => write(key, { ...options, private: false }),
+        writeInSteps: (writeInSteps) => (key, options) =>
+          writeInSteps(key, { ...options, private: false }),
       }),
   });
   await sendThree(server);

@@ -1,4 +1,4 @@
-// Serves uploads into a folder until it is killed: node serving-process.mjs <folder> <key>
+// Serves uploads into a folder until it is killed: node serving-process.mjs <folder> <key> <steps or parts>
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createSluice } from "@sluice/server";
@@ -8,7 +8,9 @@ import { withSluice } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads } from "@sluice/uploads";
 
-const [root = "", keys = ""] = process.argv.slice(2);
+const [root = "", keys = "", kind] = process.argv.slice(2);
+const folder = { ...createFsBackend({ root, writable: true }) };
+if (kind === "parts") delete folder.writeInSteps;
 const sluice = createSluice({
   storage: createMemoryBackend(),
   baseUri: "files://demo/",
@@ -19,7 +21,7 @@ const sluice = createSluice({
   onError: () => {},
 });
 const uploads = createUploads(sluice, {
-  storage: createFsBackend({ root, writable: true }),
+  storage: folder,
   unscanned: "allow",
   maxBytes: 2 * 2 ** 30,
   quota: { concurrent: 100, bytes: 200 * 2 ** 30 },

@@ -1,9 +1,9 @@
 import { utimes } from "node:fs/promises";
 import { wrap, type ObjectInfo } from "@sluice/storage";
-import { expect, test, vi } from "vitest";
-import { folderOf, partKey, planKey, readObject, recordKey } from "../src/store/layout.ts";
+import { describe, expect, test, vi } from "vitest";
+import { folderOf, partKey, planKey, readObject, recordKey, stepKey } from "../src/store/layout.ts";
 import { stateOf } from "../src/store/upload-state.ts";
-import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+import { alice, bearer, noise, storageKinds, type UploadServer } from "./upload-server.ts";
 
 const claim = { name: "n", size: 100, mimeType: "application/octet-stream" };
 const minute = 60_000;
@@ -23,171 +23,178 @@ async function sweepAt(server: UploadServer, afterMs: number): Promise<void> {
   await server.uploads.sweep().finally(() => vi.restoreAllMocks());
 }
 
-test("what was not confirmed goes five minutes after the end of its slot, and not before", async () => {
-  const server = await startUploadServer();
-  await sent(server, 2 * minute);
-  const before = await server.files();
-  expect(before).toHaveLength(4);
-  await sweepAt(server, 6.5 * minute);
-  expect(await server.files()).toEqual(before);
-  await sweepAt(server, 7.5 * minute);
-  expect(await server.files()).toEqual([]);
-});
+describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
+  // a file with its record, and one that was begun
+  const all = 2 + begunObjects;
 
-test("confirmed files stay for as long as they are wanted, and what was beside them goes", async () => {
-  const server = await startUploadServer();
-  const uploadId = await sent(server, 2 * minute);
-  const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
-  await sweepAt(server, 8 * minute);
-  // bytes, record and marker
-  expect(await server.files()).toHaveLength(3);
-  expect((await file!.open()).info.size).toBe(100);
-  await file!.remove();
-  await sweepAt(server, 8 * minute);
-  expect(await server.files()).toEqual([]);
-});
+  test("what was not confirmed goes five minutes after the end of its slot, and not before", async () => {
+    const server = await start();
+    await sent(server, 2 * minute);
+    const before = await server.files();
+    expect(before).toHaveLength(all);
+    await sweepAt(server, 6.5 * minute);
+    expect(await server.files()).toEqual(before);
+    await sweepAt(server, 7.5 * minute);
+    expect(await server.files()).toEqual([]);
+  });
 
-test("an upload that was confirmed too late is refused", async () => {
-  const server = await startUploadServer();
-  const uploadId = await sent(server, 2 * minute);
-  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
-  const late = server.uploads.confirm(alice, uploadId, [claim]).finally(() => vi.restoreAllMocks());
-  await expect(late).rejects.toMatchObject({ code: "expired" });
-});
+  test("confirmed files stay for as long as they are wanted, and what was beside them goes", async () => {
+    const server = await start();
+    const uploadId = await sent(server, 2 * minute);
+    const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
+    await sweepAt(server, 8 * minute);
+    // bytes, record and marker
+    expect(await server.files()).toHaveLength(3);
+    expect((await file!.open()).info.size).toBe(100);
+    await file!.remove();
+    await sweepAt(server, 8 * minute);
+    expect(await server.files()).toEqual([]);
+  });
 
-test("a transfer that began in time and ended late is kept, and can be confirmed for as long as others", async () => {
-  const server = await startUploadServer();
-  const [early, late] = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
-  const lastByteAt = new Date(Date.now() + 10 * minute);
-  for (const path of await server.files())
-    if (path.includes(late)) await utimes(path, lastByteAt, lastByteAt);
-  await sweepAt(server, 14 * minute);
-  const left = await server.files();
-  expect(left.filter((path) => path.includes(early))).toEqual([]);
-  expect(left).toHaveLength(4);
-  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 14 * minute);
-  const confirming = server.uploads.confirm(alice, late, [claim]);
-  expect(await confirming.finally(() => vi.restoreAllMocks())).toMatchObject([{ size: 100 }]);
-  const other = await sent(server, 2 * minute);
-  for (const path of await server.files())
-    if (path.includes(other)) await utimes(path, lastByteAt, lastByteAt);
-  await sweepAt(server, 16 * minute);
-  expect((await server.files()).filter((path) => path.includes(other))).toEqual([]);
-});
+  test("an upload that was confirmed too late is refused", async () => {
+    const server = await start();
+    const uploadId = await sent(server, 2 * minute);
+    vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
+    const late = server.uploads
+      .confirm(alice, uploadId, [claim])
+      .finally(() => vi.restoreAllMocks());
+    await expect(late).rejects.toMatchObject({ code: "expired" });
+  });
 
-test("what is removed before it was confirmed leaves a record, however that came about", async () => {
-  const server = await startUploadServer();
-  const discards = (): unknown[] =>
-    server.records
-      .filter(({ step }) => step === "discard")
-      .map(({ outcome, grant, principal, reason }) => [outcome, grant, principal, reason]);
-  const uploadId = await sent(server, 2 * minute);
-  const { principal } = server.records.find(({ step }) => step === "receive")!;
-  await server.uploads.discard(uploadId);
-  await server.uploads.discard(uploadId);
-  await server.uploads.discard("x".repeat(32));
-  expect(discards()).toEqual([["complete", uploadId, principal, undefined]]);
-  const swept = await sent(server, 2 * minute);
-  await sweepAt(server, 8 * minute);
-  expect(discards().at(-1)).toEqual(["complete", swept, principal, undefined]);
+  test("a transfer that began in time and ended late is kept, and can be confirmed for as long as others", async () => {
+    const server = await start();
+    const [early, late] = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
+    const lastByteAt = new Date(Date.now() + 10 * minute);
+    for (const path of await server.files())
+      if (path.includes(late)) await utimes(path, lastByteAt, lastByteAt);
+    await sweepAt(server, 14 * minute);
+    const left = await server.files();
+    expect(left.filter((path) => path.includes(early))).toEqual([]);
+    expect(left).toHaveLength(all);
+    vi.spyOn(Date, "now").mockReturnValue(Date.now() + 14 * minute);
+    const confirming = server.uploads.confirm(alice, late, [claim]);
+    expect(await confirming.finally(() => vi.restoreAllMocks())).toMatchObject([{ size: 100 }]);
+    const other = await sent(server, 2 * minute);
+    for (const path of await server.files())
+      if (path.includes(other)) await utimes(path, lastByteAt, lastByteAt);
+    await sweepAt(server, 16 * minute);
+    expect((await server.files()).filter((path) => path.includes(other))).toEqual([]);
+  });
 
-  const slot = await server.slot();
-  const headers = { ...bearer("alice"), "upload-complete": "?0" };
-  const begun = await fetch(slot.url, { method: "POST", headers });
-  const location = begun.headers.get("location")!;
-  for (const user of ["bob", "alice"])
-    await fetch(location, { method: "DELETE", headers: bearer(user) });
-  expect(discards().slice(-2)).toEqual([
-    // the owner did not ask for it
-    ["denied", slot.uploadId, undefined, "not_found"],
-    ["complete", slot.uploadId, principal, undefined],
-  ]);
-});
+  test("what is removed before it was confirmed leaves a record, however that came about", async () => {
+    const server = await start();
+    const discards = (): unknown[] =>
+      server.records
+        .filter(({ step }) => step === "discard")
+        .map(({ outcome, grant, principal, reason }) => [outcome, grant, principal, reason]);
+    const uploadId = await sent(server, 2 * minute);
+    const { principal } = server.records.find(({ step }) => step === "receive")!;
+    await server.uploads.discard(uploadId);
+    await server.uploads.discard(uploadId);
+    await server.uploads.discard("x".repeat(32));
+    expect(discards()).toEqual([["complete", uploadId, principal, undefined]]);
+    const swept = await sent(server, 2 * minute);
+    await sweepAt(server, 8 * minute);
+    expect(discards().at(-1)).toEqual(["complete", swept, principal, undefined]);
 
-test("an upload whose time ends while it is looked into is swept, and never half confirmed", async () => {
-  let isLate = false;
-  const server = await startUploadServer({
-    uploads: {
-      async onScan() {
-        if (!isLate) return "defer";
-        vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
-        return "clean";
+    const slot = await server.slot();
+    const headers = { ...bearer("alice"), "upload-complete": "?0" };
+    const begun = await fetch(slot.url, { method: "POST", headers });
+    const location = begun.headers.get("location")!;
+    for (const user of ["bob", "alice"])
+      await fetch(location, { method: "DELETE", headers: bearer(user) });
+    expect(discards().slice(-2)).toEqual([
+      // the owner did not ask for it
+      ["denied", slot.uploadId, undefined, "not_found"],
+      ["complete", slot.uploadId, principal, undefined],
+    ]);
+  });
+
+  test("an upload whose time ends while it is looked into is swept, and never half confirmed", async () => {
+    let isLate = false;
+    const server = await start({
+      uploads: {
+        async onScan() {
+          if (!isLate) return "defer";
+          vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
+          return "clean";
+        },
       },
-    },
+    });
+    const uploadId = await sent(server, 2 * minute);
+    isLate = true;
+    const confirming = server.uploads.confirm(alice, uploadId, [claim]);
+    await expect(confirming).rejects.toMatchObject({ code: "expired" });
+    await server.uploads.sweep().finally(() => vi.restoreAllMocks());
+    expect(await server.files()).toEqual([]);
   });
-  const uploadId = await sent(server, 2 * minute);
-  isLate = true;
-  const confirming = server.uploads.confirm(alice, uploadId, [claim]);
-  await expect(confirming).rejects.toMatchObject({ code: "expired" });
-  await server.uploads.sweep().finally(() => vi.restoreAllMocks());
-  expect(await server.files()).toEqual([]);
-});
 
-test("what came while a sweep was looking elsewhere is kept", async () => {
-  let atEnd: ((paths: readonly string[]) => Promise<void>) | undefined;
-  const server = await startUploadServer({
-    wrap: (backend) =>
-      wrap(backend, {
-        list: (list) => async (options) => {
-          const page = await list(options);
-          if (options?.prefix === "uploads/") await atEnd?.(await server.files());
-          return page;
-        },
-      }),
+  test("what came while a sweep was looking elsewhere is kept", async () => {
+    let atEnd: ((paths: readonly string[]) => Promise<void>) | undefined;
+    const server = await start({
+      wrap: (backend) =>
+        wrap(backend, {
+          list: (list) => async (options) => {
+            const page = await list(options);
+            if (options?.prefix === "uploads/") await atEnd?.(await server.files());
+            return page;
+          },
+        }),
+    });
+    await sent(server, 2 * minute);
+    const lastByteAt = new Date(Date.now() + 10 * minute);
+    atEnd = async (paths) => {
+      for (const path of paths) await utimes(path, lastByteAt, lastByteAt);
+    };
+    await sweepAt(server, 8 * minute);
+    atEnd = undefined;
+    expect(await server.files()).toHaveLength(all);
+    await sweepAt(server, 16 * minute);
+    expect(await server.files()).toEqual([]);
   });
-  await sent(server, 2 * minute);
-  const lastByteAt = new Date(Date.now() + 10 * minute);
-  atEnd = async (paths) => {
-    for (const path of paths) await utimes(path, lastByteAt, lastByteAt);
-  };
-  await sweepAt(server, 8 * minute);
-  atEnd = undefined;
-  expect(await server.files()).toHaveLength(4);
-  await sweepAt(server, 16 * minute);
-  expect(await server.files()).toEqual([]);
-});
 
-test("an upload that cannot be swept keeps no other one", async () => {
-  let stuck = "";
-  const server = await startUploadServer({
-    wrap: (backend) =>
-      wrap(backend, {
-        remove: (remove) => async (key, options) => {
-          if (key.includes(stuck)) throw new Error("stuck");
-          return remove(key, options);
-        },
-      }),
+  test("an upload that cannot be swept keeps no other one", async () => {
+    let stuck = "";
+    const server = await start({
+      wrap: (backend) =>
+        wrap(backend, {
+          remove: (remove) => async (key, options) => {
+            if (key.includes(stuck)) throw new Error("stuck");
+            return remove(key, options);
+          },
+        }),
+    });
+    const uploadIds = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
+    // whichever is looked at first
+    stuck = uploadIds.toSorted()[0]!;
+    await sweepAt(server, 8 * minute);
+    const left = await server.files();
+    expect(left).toHaveLength(all);
+    expect(left.every((path) => path.includes(stuck))).toBe(true);
+    expect(server.errors).toHaveLength(1);
   });
-  const uploadIds = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
-  // whichever is looked at first
-  stuck = uploadIds.toSorted()[0]!;
-  await sweepAt(server, 8 * minute);
-  const left = await server.files();
-  expect(left).toHaveLength(4);
-  expect(left.every((path) => path.includes(stuck))).toBe(true);
-  expect(server.errors).toHaveLength(1);
-});
 
-test("what is confirmed is no longer counted when the time of its slot is over", async () => {
-  const server = await startUploadServer();
-  const uploadId = await sent(server, 2 * minute);
-  await server.uploads.confirm(alice, uploadId, [claim]);
-  expect(server.uploads.progress(uploadId).received).toBe(110);
-  await sweepAt(server, 8 * minute);
-  expect(server.uploads.progress(uploadId)).toEqual({ received: 0 });
-});
+  test("what is confirmed is no longer counted when the time of its slot is over", async () => {
+    const server = await start();
+    const uploadId = await sent(server, 2 * minute);
+    await server.uploads.confirm(alice, uploadId, [claim]);
+    expect(server.uploads.progress(uploadId).received).toBe(110);
+    await sweepAt(server, 8 * minute);
+    expect(server.uploads.progress(uploadId)).toEqual({ received: 0 });
+  });
 
-test("a server that starts sweeps, and counts what is there already", async () => {
-  const first = await startUploadServer();
-  await sent(first, 2 * minute);
-  const root = (await first.files())[0]!.split("/uploads/")[0]!;
-  const uploads = { quota: { bytes: 150 } };
-  const second = await startUploadServer({ root, uploads });
-  await second.uploads.sweep();
-  const terms = { accept: [], maxBytes: 1_000, maxFiles: 1 };
-  const { url } = await second.uploads.reserve(alice, terms);
-  const init = { method: "PUT", headers: bearer("alice"), body: noise(60) };
-  expect((await fetch(url, init)).status).toBe(507);
+  test("a server that starts sweeps, and counts what is there already", async () => {
+    const first = await start();
+    await sent(first, 2 * minute);
+    const root = (await first.files())[0]!.split("/uploads/")[0]!;
+    const uploads = { quota: { bytes: 150 } };
+    const second = await start({ root, uploads });
+    await second.uploads.sweep();
+    const terms = { accept: [], maxBytes: 1_000, maxFiles: 1 };
+    const { url } = await second.uploads.reserve(alice, terms);
+    const init = { method: "PUT", headers: bearer("alice"), body: noise(60) };
+    expect((await fetch(url, init)).status).toBe(507);
+  });
 });
 
 test("states follow from what lies in storage alone", () => {
@@ -196,6 +203,7 @@ test("states follow from what lies in storage alone", () => {
   const folder = folderOf({ uploadId, owner: "0a", expiresAt: 5_000 });
   const object = (key: string, size = 10): ObjectInfo => ({ key, size });
   const plan = object(planKey(folder, fileId));
+  const steps = [0, 30].map((offset) => object(stepKey(folder, fileId, offset)));
   const parts = [0, 10, 20].map((offset) => object(partKey(folder, fileId, offset)));
   expect(stateOf([])).toMatchObject({ phase: "reserved" });
   expect(stateOf([plan, ...parts]).unfinished.get(fileId)?.offset).toBe(30);
@@ -205,6 +213,8 @@ test("states follow from what lies in storage alone", () => {
     parts: [parts[0]!.key],
   });
   expect(stateOf([...parts]).unfinished.size).toBe(0);
+  expect(stateOf([plan, ...steps]).unfinished.get(fileId)).toEqual({ offset: 40, parts: [] });
+  expect(stateOf([...steps]).unfinished.size).toBe(0);
   const record = object(recordKey(folder, 0));
   expect(stateOf([plan, record])).toMatchObject({ phase: "stored", places: [0], expiresAt: 5_000 });
   expect(stateOf([record, object(`${folder}confirmed`)]).phase).toBe("confirmed");

@@ -28,3 +28,29 @@ test("one that is given up disturbs no other", async () => {
   await other.update(file);
   expect(await other.digest()).toBe(sha256(file));
 });
+
+test("files share a few blocks of memory: one that is slow keeps none from the others", async () => {
+  const piece = noise(100_000);
+  const slow = Array.from({ length: 40 }, () => createThreadHash()!);
+  for (const hash of slow) await hash.update(piece);
+  const fast = createThreadHash()!;
+  const file = noise(9_000_000);
+  await fast.update(file);
+  expect(await fast.digest()).toBe(sha256(file));
+  for (const hash of slow) {
+    hash.pause();
+    await hash.update(piece);
+  }
+  const digests = await Promise.all(slow.map((hash) => hash.digest()));
+  expect(new Set(digests)).toEqual(new Set([sha256(Buffer.concat([piece, piece]))]));
+});
+
+test("one that is given up while it waits for memory disturbs no other", async () => {
+  const file = noise(12_000_000);
+  const [stopped, other] = [createThreadHash()!, createThreadHash()!];
+  const updating = stopped.update(file);
+  stopped.stop();
+  await updating;
+  await other.update(file);
+  expect(await other.digest()).toBe(sha256(file));
+});

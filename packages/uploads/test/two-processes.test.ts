@@ -1,15 +1,16 @@
 import { createMemoryUploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { Scan } from "@sluice/uploads";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
-import { createPartialFiles, type PartialFile } from "../src/resumable/partial-files.ts";
+import { createChecksMemory } from "../src/resumable/checks-memory.ts";
+import { createPartialFiles } from "../src/resumable/partial-files.ts";
 import { createProgressTracker } from "../src/receive/progress-tracker.ts";
 import { createSlotTokens } from "../src/slots/slot-token.ts";
 import { toUploadStorage } from "../src/store/upload-storage.ts";
 import { createFileScanner } from "../src/store/scan.ts";
 import { createSlotFiles } from "../src/store/slot-files.ts";
-import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
+import { alice, bearer, noise, storageKinds, type UploadServer } from "./upload-server.ts";
 
 /** The files in steps of a server, without its locks. */
 function partialFilesOf({ errors }: UploadServer, backend: StorageBackend, scan: Scan) {
@@ -19,74 +20,81 @@ function partialFilesOf({ errors }: UploadServer, backend: StorageBackend, scan:
   const quota = createQuotaTracker({ store, seedEveryMs: 60_000, onError });
   const scanFile = createFileScanner({ storage, scan, onError });
   const files = createSlotFiles({ storage, scanFile, quota, onError });
-  return createPartialFiles({ storage, files, quota, progress: createProgressTracker() });
+  const progress = createProgressTracker();
+  const memory = createChecksMemory();
+  return createPartialFiles({ storage, files, quota, progress, memory, onError });
 }
 
 const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };
 
-test("two that put one file together at once have it both, and neither removes it", async () => {
-  let begun = 0;
-  let goOn = (): void => {};
-  const both = new Promise<void>((resolve) => void (goOn = resolve));
-  const onScan = async (): Promise<"clean"> => {
-    if (++begun === 2) goOn();
-    await both;
-    return "clean";
-  };
-  let backend: StorageBackend | undefined;
-  const server = await startUploadServer({
-    uploads: { onScan },
-    wrap: (given) => (backend = given),
+describe.each(storageKinds)("over $kind", ({ isInSteps, adapt, start }) => {
+  test("two that put one file together at once have it both, and neither removes it", async () => {
+    let begun = 0;
+    let goOn = (): void => {};
+    const both = new Promise<void>((resolve) => void (goOn = resolve));
+    const onScan = async (): Promise<"clean"> => {
+      // in steps one of them makes the object, and the other finds it made
+      if (++begun === 2 || isInSteps) goOn();
+      await both;
+      return "clean";
+    };
+    let backend: StorageBackend | undefined;
+    const server = await start({
+      uploads: { onScan },
+      wrap: (given) => (backend = adapt(given)),
+    });
+    const { url, uploadId } = await server.slot();
+    const headers = { ...bearer("alice"), "upload-complete": "?0" };
+    const answer = await fetch(url, { method: "POST", headers, body: noise(500) });
+    const fileId = answer.headers.get("location")!.split("/").at(-1)!;
+    const partials = partialFilesOf(server, backend!, onScan);
+    const { host } = server.sluice;
+    const tokens = createSlotTokens({ host, maxBytes: 2 ** 30 });
+    const slot = tokens.openSealed(url.split("/").at(-1)!, Date.now());
+    const { signal } = new AbortController();
+    // both believe that they have the file
+    const lease = { ensureOurs() {} };
+    const assemble = async (): Promise<unknown> => {
+      const found = await partials.open({ slot, fileId, lease }, signal);
+      if (!("file" in found)) throw new Error("it is whole already");
+      const { file, listing = await partials.list(slot, signal) } = found;
+      return partials.finish(slot, file, { listing, signal });
+    };
+    const ended = await Promise.allSettled([assemble(), assemble()]);
+    expect(ended.map(({ status }) => status)).toContain("fulfilled");
+    const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
+    expect((await file!.open()).info.size).toBe(500);
   });
-  const { url, uploadId } = await server.slot();
-  const headers = { ...bearer("alice"), "upload-complete": "?0" };
-  const answer = await fetch(url, { method: "POST", headers, body: noise(500) });
-  const fileId = answer.headers.get("location")!.split("/").at(-1)!;
-  const partials = partialFilesOf(server, backend!, onScan);
-  const { host } = server.sluice;
-  const tokens = createSlotTokens({ host, maxBytes: 2 ** 30 });
-  const slot = tokens.openSealed(url.split("/").at(-1)!, Date.now());
-  const { signal } = new AbortController();
-  // both believe that they have the file
-  const lease = { ensureOurs() {} };
-  const assemble = async (): Promise<unknown> => {
-    const { file } = await partials.find(slot, fileId, signal);
-    return partials.assemble(slot, file as PartialFile, { lease, signal });
-  };
-  const ended = await Promise.allSettled([assemble(), assemble()]);
-  expect(ended.map(({ status }) => status)).toContain("fulfilled");
-  const [file] = await server.uploads.confirm(alice, uploadId, [claim]);
-  expect((await file!.open()).info.size).toBe(500);
-});
 
-test("a file that was confirmed before its sender heard of it is not taken back", async () => {
-  let onRecord = async (): Promise<void> => {};
-  const wrap = (backend: StorageBackend): StorageBackend => ({
-    ...backend,
-    async write(key, options) {
-      const writer = await backend.write!(key, options);
-      if (!key.includes("/file-")) return writer;
-      return {
-        ...writer,
-        write: (chunk) => writer.write(chunk),
-        abort: () => writer.abort(),
-        async commit() {
-          const info = await writer.commit();
-          await onRecord();
-          return info;
-        },
-      };
-    },
+  test("a file that was confirmed before its sender heard of it is not taken back", async () => {
+    let onRecord = async (): Promise<void> => {};
+    const wrap = (backend: StorageBackend): StorageBackend => ({
+      ...backend,
+      async write(key, options) {
+        const writer = await backend.write!(key, options);
+        if (!key.includes("/file-")) return writer;
+        return {
+          ...writer,
+          write: (chunk) => writer.write(chunk),
+          abort: () => writer.abort(),
+          async commit() {
+            const info = await writer.commit();
+            await onRecord();
+            return info;
+          },
+        };
+      },
+    });
+    const server = await start({ wrap });
+    const put = (url: string): Promise<Response> =>
+      fetch(url, { method: "PUT", headers: bearer("alice"), body: noise(500) });
+    const first = await server.slot();
+    onRecord = async () => {
+      onRecord = async () => {};
+      await server.uploads.confirm(alice, first.uploadId, [claim]);
+    };
+    expect((await put(first.url)).status).toBe(201);
+    const [file] = await server.uploads.reopen(alice, first.uploadId);
+    expect((await file!.open()).info.size).toBe(500);
   });
-  const server = await startUploadServer({ wrap });
-  const put = (url: string): Promise<Response> =>
-    fetch(url, { method: "PUT", headers: bearer("alice"), body: noise(500) });
-  const first = await server.slot();
-  onRecord = async () => {
-    onRecord = async () => {};
-    await server.uploads.confirm(alice, first.uploadId, [claim]);
-  };
-  expect((await put(first.url)).status).toBe(201);
-  const [file] = await server.uploads.reopen(alice, first.uploadId);
-  expect((await file!.open()).info.size).toBe(500);
 });

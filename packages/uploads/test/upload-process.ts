@@ -13,10 +13,14 @@ export interface ServedInProcess {
   kill(): Promise<void>;
 }
 
-/** Starts one over a folder. */
-export async function serveInProcess(root: string, key: string): Promise<ServedInProcess> {
+/** Starts one over a folder; with "parts" its storage writes nothing in steps. */
+export async function serveInProcess(
+  root: string,
+  key: string,
+  kind = "steps",
+): Promise<ServedInProcess> {
   const program = inject("programs")["packages/uploads/test/serving-process.ts"]!;
-  const child = spawn(process.execPath, [program, root, key], {
+  const child = spawn(process.execPath, [program, root, key, kind], {
     stdio: ["ignore", "pipe", "inherit", "ipc"],
   });
   const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];

@@ -19,6 +19,7 @@ import {
   type UploadsOptions,
 } from "@sluice/uploads";
 import { onTestFinished } from "vitest";
+import { withParts } from "./part-storage.ts";
 
 export const alice = {
   issuer: "https://id.example",
@@ -47,6 +48,8 @@ export interface UploadServerOptions {
   readonly uploads?: Partial<UploadsOptions>;
   readonly sluice?: Partial<SluiceOptions>;
   readonly wrap?: (backend: StorageBackend) => StorageBackend;
+  /** What stands between the endpoint and the storage that {@link wrap} gives. */
+  readonly kind?: (backend: StorageBackend) => StorageBackend;
   /** Folder that several servers have; the test that made it removes it. */
   readonly root?: string;
 }
@@ -80,8 +83,9 @@ export async function startUploadServer(options: UploadServerOptions = {}): Prom
     ...options.sluice,
   });
   const backend = createFsBackend({ root, writable: true });
+  const storage = options.wrap?.(backend) ?? backend;
   const uploads = createUploads(sluice, {
-    storage: options.wrap?.(backend) ?? backend,
+    storage: options.kind?.(storage) ?? storage,
     unscanned: "allow",
     ...options.uploads,
   });
@@ -129,4 +133,40 @@ export function png(size: number): Buffer<ArrayBuffer> {
   const bytes = noise(Math.max(size, head.length / 2));
   bytes.write(head, "hex");
   return bytes;
+}
+
+/** A backend that writes nothing in steps. */
+function withoutSteps(backend: StorageBackend): StorageBackend {
+  const less = { ...backend };
+  delete less.writeInSteps;
+  return less;
+}
+
+/** Kinds of storage, as files in steps see them. */
+export const storageKinds: readonly StorageKind[] = (
+  [
+    ["a folder", true, 3, (backend) => backend],
+    ["a service that takes parts", true, 2, withParts],
+    ["a storage without steps", false, 2, withoutSteps],
+  ] satisfies [string, boolean, number, Adapt][]
+).map(([kind, isInSteps, begunObjects, adapt]) => ({
+  kind,
+  isInSteps,
+  begunObjects,
+  adapt,
+  start: (options = {}) => startUploadServer({ ...options, kind: adapt }),
+}));
+
+type Adapt = (backend: StorageBackend) => StorageBackend;
+
+/** A kind of storage. */
+export interface StorageKind {
+  readonly kind: string;
+  /** It has `writeInSteps`. */
+  readonly isInSteps: boolean;
+  /** Files on disk of a file that was begun. */
+  readonly begunObjects: number;
+  readonly adapt: Adapt;
+  /** Starts a server over it. */
+  readonly start: (options?: UploadServerOptions) => Promise<UploadServer>;
 }

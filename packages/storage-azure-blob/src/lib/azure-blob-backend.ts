@@ -7,13 +7,14 @@ import { openBlob } from "./open-blob.ts";
 import { request } from "./request.ts";
 import { createUrlSigner } from "./sign-url.ts";
 import { createBlobWatch, type EventQueue } from "./watch.ts";
+import { createBlobStepWriter } from "./step-writer.ts";
 import { createBlobWriter } from "./writer.ts";
 
 /** Settings of {@link createAzureBlobBackend}: the container, and what of it is served how. */
 export type AzureBlobBackendOptions = AzureContainer & {
   /** Serve the blobs below this folder alone; keys are then relative to it. Default: the whole container. */
   readonly prefix?: string;
-  /** Give the backend a `write` and a `remove`. Default: false. */
+  /** Give the backend a `write`, a `writeInSteps` and a `remove`. Default: false. */
   readonly writable?: boolean;
   /** Give the backend a `watch`, from the events in this queue. */
   readonly events?: EventQueue;
@@ -60,6 +61,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
 
     ...(writable && {
       write: (key, writeOptions = {}) => createBlobWriter(root, key, writeOptions),
+      writeInSteps: (key, stepOptions = {}) => createBlobStepWriter(root, key, stepOptions),
 
       async remove(key, { signal } = {}) {
         const { operation, blob } = beginCall(root, "remove", key, { signal });

@@ -101,6 +101,6 @@ function createBlobDriver(
 }
 
 /** The same memory: of another view than a `Buffer` the SDK sends all that it is a view of. */
-function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+export function toBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }

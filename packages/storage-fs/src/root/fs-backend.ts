@@ -10,6 +10,7 @@ import { beginCall, createRoot, type FsRoot } from "./root.ts";
 import { createSmallFiles, type SmallFile } from "../read/small-files.ts";
 import { createFsWatch } from "../watch/watch.ts";
 import { createKeyLocks } from "../write/key-locks.ts";
+import { createFsStepWriter } from "../write/step-writer.ts";
 import { createFsWriter } from "../write/writer.ts";
 
 /** Settings of {@link createFsBackend}. */
@@ -29,7 +30,7 @@ export interface FsBackendOptions {
    * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
    */
   readonly racyMs?: number;
-  /** Give the backend a `write` and a `remove`. Default: false. */
+  /** Give the backend a `write`, a `writeInSteps` and a `remove`. Default: false. */
   readonly writable?: boolean;
 }
 
@@ -114,6 +115,8 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     ...backend,
     write: (key, writeOptions = {}) =>
       createFsWriter(root, key, writeOptions, { racyMs, withKeyLock }),
+    writeInSteps: (key, stepOptions = {}) =>
+      createFsStepWriter(root, key, stepOptions, { racyMs, withKeyLock }),
     remove: (key, { signal } = {}) => removeFile(root, key, withKeyLock, signal),
   };
   // #endregion

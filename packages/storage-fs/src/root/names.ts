@@ -14,6 +14,16 @@ export function isTemporary(name: string): boolean {
   );
 }
 
+/** The name of an object that is written in steps, of the 64 hexadecimal digits that name it. */
+export function stepsName(digest: string): string {
+  return `${temporaryPrefix}${digest}.steps`;
+}
+
+/** True for what {@link stepsName} makes. */
+export function isStepsName(name: string): boolean {
+  return /^\.sluice-[0-9a-f]{64}\.steps$/.test(name);
+}
+
 /** True when a segment of the key must be neither listed nor opened. */
 export function isHidden(key: string, dotfiles: boolean): boolean {
   const prefix = dotfiles ? temporaryPrefix : ".";

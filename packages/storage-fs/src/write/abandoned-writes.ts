@@ -1,7 +1,7 @@
 import { lstat, readdir, realpath, rmdir, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { toSluiceError } from "../root/fs-error.ts";
-import { isTemporary } from "../root/names.ts";
+import { isStepsName, isTemporary } from "../root/names.ts";
 
 /** Options of {@link removeAbandonedWrites}. */
 export interface AbandonedWritesOptions {
@@ -9,6 +9,8 @@ export interface AbandonedWritesOptions {
   readonly root: string;
   /** Only files whose last write is so long ago. Default: one hour. */
   readonly olderThanMs?: number;
+  /** The same for objects that are written in steps, which may go on after a pause. Default: a week. */
+  readonly stepsOlderThanMs?: number;
 }
 
 /**
@@ -18,16 +20,19 @@ export interface AbandonedWritesOptions {
 export async function removeAbandonedWrites({
   root,
   olderThanMs = 3_600_000,
+  stepsOlderThanMs = 7 * 24 * 3_600_000,
 }: AbandonedWritesOptions): Promise<number> {
   try {
     const top = await realpath(root);
     const entries = await readdir(top, { recursive: true, withFileTypes: true });
     let removed = 0;
     for (const entry of entries) {
-      if (!entry.isFile() || !isTemporary(entry.name)) continue;
+      const isSteps = isStepsName(entry.name);
+      if (!entry.isFile() || !(isSteps || isTemporary(entry.name))) continue;
       const path = join(entry.parentPath, entry.name);
       const stats = await lstat(path).catch(() => undefined);
-      if (!stats || Date.now() - stats.mtimeMs < olderThanMs) continue;
+      if (!stats || Date.now() - stats.mtimeMs < (isSteps ? stepsOlderThanMs : olderThanMs))
+        continue;
       await unlink(path);
       removed++;
       await removeEmpty(entry.parentPath, top);

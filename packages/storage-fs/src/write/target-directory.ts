@@ -63,6 +63,22 @@ export async function openDirectoryBelow(
   };
 }
 
+/** How often a folder may vanish before a file is in it. */
+const mostAttempts = 20;
+
+/**
+ * Makes a file in a folder that is made for it. Once the file is there its folder stays; before, a removal nearby may
+ * take the empty folder away.
+ */
+export async function againWithFolder<T>(attempt: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++)
+    try {
+      return await attempt();
+    } catch (error) {
+      if (systemCode(error) !== "ENOENT" || tries === mostAttempts) throw error;
+    }
+}
+
 /**
  * Removes the folders of a key as far as they are empty: they are made with the first file in them
  * and go with the last, since a backend shows no empty folder.

@@ -4,27 +4,23 @@ import { SluiceError } from "@sluice/core";
 import type { ObjectWriter, WriteOptions } from "@sluice/storage";
 import { createWriter, ensureWritable, type WriteDriver } from "@sluice/storage/plugin";
 import type { WithKeyLock } from "./key-locks.ts";
-import { createFlushBehind } from "./flush-behind.ts";
+import { createGatheredWrites } from "./gathered-writes.ts";
 import { systemCode, toSluiceError } from "../root/fs-error.ts";
 import { temporaryName } from "../root/names.ts";
 import { toObjectInfo } from "../read/object-info.ts";
 import { beginCall, type FsRoot } from "../root/root.ts";
 import {
+  againWithFolder,
   openTargetDirectory,
   removeEmptyFolders,
   type TargetDirectory,
 } from "./target-directory.ts";
 
 const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
-/** Chunks are gathered to this much, or this many, before they are written together. */
-const gatherBytes = 256 * 1024;
-const gatherChunks = 512;
-/** How often a folder may vanish before a file is in it. */
-const mostAttempts = 20;
 
 /**
  * Opens a writer: the bytes go to a temporary file beside the target, which `commit` flushes to
- * disk and gives its name in one step. Up to 512 KiB wait in memory.
+ * disk and gives its name in one step. Up to 2 MiB wait in memory.
  */
 export async function createFsWriter(
   root: FsRoot,
@@ -42,35 +38,14 @@ export async function createFsWriter(
   });
   const { directory, target, temporary, file } = opened;
 
-  let gathered: Uint8Array[] = [];
-  let gatheredBytes = 0;
   let isPublished = false;
-  let writing = Promise.resolve();
-  const flush = createFlushBehind(file);
-
-  const startWriting = (): void => {
-    const chunks = gathered;
-    const bytes = gatheredBytes;
-    gathered = [];
-    gatheredBytes = 0;
-    writing = writing.then(() => writeAll(file, chunks)).then(() => flush.wrote(bytes));
-    // the next step that waits for it throws the error
-    writing.catch(() => {});
-  };
+  const writes = createGatheredWrites(file);
 
   const openDriver = (ended: AbortSignal): WriteDriver => ({
-    async append(chunk) {
-      gathered.push(chunk);
-      gatheredBytes += chunk.byteLength;
-      if (gatheredBytes < gatherBytes && gathered.length < gatherChunks) return;
-      await writing;
-      startWriting();
-    },
+    append: (chunk) => writes.append(chunk),
     // #region commit
     async publish() {
-      startWriting();
-      await writing;
-      await flush.settle();
+      await writes.settle();
       await file.sync();
       await withKeyLock(key, async () => {
         await ensureCurrent(target);
@@ -86,8 +61,7 @@ export async function createFsWriter(
     // #endregion
     // #region abort
     async release() {
-      await writing.catch(() => {});
-      await flush.settle().catch(() => {});
+      await writes.end();
       await file.close();
       await rm(temporary, { force: true });
       await directory.close();
@@ -106,19 +80,13 @@ interface Temporary {
   readonly file: FileHandle;
 }
 
-/** Once the file is there its folder stays; before, a removal nearby may take the empty folder away. */
 async function openTemporary(
   root: FsRoot,
   key: string,
   options: WriteOptions,
   ensureCurrent: (target: string) => Promise<void>,
 ): Promise<Temporary> {
-  for (let attempt = 1; ; attempt++)
-    try {
-      return await tryTemporary(root, key, options, ensureCurrent);
-    } catch (error) {
-      if (systemCode(error) !== "ENOENT" || attempt === mostAttempts) throw error;
-    }
+  return againWithFolder(() => tryTemporary(root, key, options, ensureCurrent));
 }
 
 async function tryTemporary(
@@ -142,21 +110,6 @@ async function tryTemporary(
   } catch (error) {
     await directory.close();
     throw error;
-  }
-}
-
-/** Writes all of the chunks; the system may take fewer bytes at a time than it was given. */
-async function writeAll(file: FileHandle, chunks: readonly Uint8Array[]): Promise<void> {
-  let rest = chunks.filter(({ byteLength }) => byteLength > 0);
-  while (rest.length > 0) {
-    let { bytesWritten } = await file.writev(rest);
-    const next: Uint8Array[] = [];
-    for (const chunk of rest) {
-      const taken = Math.min(bytesWritten, chunk.byteLength);
-      bytesWritten -= taken;
-      if (taken < chunk.byteLength) next.push(chunk.subarray(taken));
-    }
-    rest = next;
   }
 }
 

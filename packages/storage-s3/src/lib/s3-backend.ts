@@ -8,6 +8,7 @@ import { describeObject, openObject } from "./open.ts";
 import { presignObject } from "./presign.ts";
 import { createRoot } from "./root.ts";
 import { createS3Watch, type S3EventSource } from "./watch.ts";
+import { createS3StepWriter } from "./step-writer.ts";
 import { createS3Writer } from "./writer.ts";
 
 /** Settings of {@link createS3Backend}. */
@@ -27,7 +28,7 @@ export interface S3BackendOptions {
    * throws `invalid_argument` otherwise. Closing it remains yours.
    */
   readonly client?: S3Client;
-  /** Have a `write` and a `remove`. Default: false. */
+  /** Have a `write`, a `writeInSteps` and a `remove`. Default: false. */
   readonly writable?: boolean;
   /** Have a `watch` that takes its changes from here. */
   readonly events?: S3EventSource;
@@ -68,6 +69,7 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
     ...(writable && {
       write: (key, writeOptions = {}) => createS3Writer(calls, root, key, writeOptions),
+      writeInSteps: (key, stepOptions = {}) => createS3StepWriter(calls, root, key, stepOptions),
       // a bucket with versions keeps the old ones behind a marker
       async remove(key, { signal } = {}) {
         const { operation, address } = root.begin("remove", key, { signal });

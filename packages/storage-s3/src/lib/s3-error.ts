@@ -29,6 +29,8 @@ const byCode: Readonly<Record<string, S3Meaning>> = {
   NoSuchBucket: ["not_found", "there is no such bucket"],
   // an upload that a lifecycle rule or another client has ended
   NoSuchUpload: ["interrupted", "the upload was ended from outside"],
+  // a part of that number is another writer's by now
+  InvalidPart: ["precondition_failed", "another writer sent the same parts"],
   InvalidObjectState: ["unsupported", "it is in an archive and has to be restored first"],
   InvalidArgument: ["invalid_argument", "S3 cannot read an argument"],
   KeyTooLongError: ["invalid_argument", "the key is too long"],

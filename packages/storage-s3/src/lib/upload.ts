@@ -57,8 +57,6 @@ export function createUpload(
   signal: AbortSignal,
 ): MultipartUpload {
   const { operation, address } = target;
-  const completed: CompletedPart[] = [];
-  let cutOff = false;
   // an abort does not end it: without the id of the upload its parts would stay
   const starting = calls
     .send(new CreateMultipartUploadCommand({ ...address, ContentType: target.contentType }), {
@@ -69,6 +67,43 @@ export function createUpload(
         throw new SluiceError("protocol", `${operation}: the upload has no id`);
       return UploadId;
     });
+  return driveUpload(calls, target, { starting, completed: [], signal });
+}
+
+/** Goes on with an upload of which some parts are kept. `signal` ends everything but the abort. */
+export function goOnWithUpload(
+  calls: Calls,
+  target: S3UploadTarget,
+  {
+    id,
+    kept,
+    signal,
+  }: {
+    readonly id: string;
+    /** From the first on. */
+    readonly kept: readonly CompletedPart[];
+    readonly signal: AbortSignal;
+  },
+): MultipartUpload {
+  const starting = Promise.resolve(id);
+  return driveUpload(calls, target, { starting, completed: [...kept], signal });
+}
+
+function driveUpload(
+  calls: Calls,
+  target: S3UploadTarget,
+  {
+    starting,
+    completed,
+    signal,
+  }: {
+    readonly starting: Promise<string>;
+    readonly completed: CompletedPart[];
+    readonly signal: AbortSignal;
+  },
+): MultipartUpload {
+  const { operation, address } = target;
+  let cutOff = false;
   const started = (): Promise<string> =>
     within(starting, {
       timeoutMs: longMs,

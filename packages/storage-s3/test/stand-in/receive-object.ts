@@ -6,6 +6,8 @@ import { concatContents, type Store, type StoredObject, toContent, toZeros } fro
 import { textsOf, type XmlElements } from "./xml.ts";
 
 const minPartBytes = 5 * 1024 * 1024;
+/** 1000 in S3: few, so that tests see several pages. */
+const partsOfPage = 2;
 
 /** What receiving goes by beside the request. */
 export interface Receiving {
@@ -44,13 +46,14 @@ export function createUpload(
 export function putPart(
   { bytes }: Payload,
   query: ReadonlyMap<string, string>,
-  { store, keepUploads }: Receiving,
+  receiving: Receiving,
 ): string {
+  const { keepUploads } = receiving;
   const number = Number(query.get("partNumber"));
   if (!(number >= 1 && number <= 10_000)) throw new Refusal(400, "InvalidArgument");
   const etag = hex("md5", bytes);
   const content = keepUploads ? toContent(bytes) : toZeros(bytes.length);
-  uploadOf(store, query).parts.set(number, { etag, content });
+  uploadOf(receiving, query).parts.set(number, { etag, content });
   return etag;
 }
 
@@ -61,7 +64,7 @@ export function completeUpload(
   receiving: Receiving,
 ): XmlElements {
   const { store, name, publish } = receiving;
-  const upload = uploadOf(store, query);
+  const upload = uploadOf(receiving, query);
   ensureWriteConditions(headers, receiving);
   const xml = bytes.toString();
   const numbers = textsOf(xml, "PartNumber").map(Number);
@@ -84,26 +87,28 @@ export function completeUpload(
   return { CompleteMultipartUploadResult: { Key: name, ETag: `"${etag}"` } };
 }
 
-export function listParts(
-  query: ReadonlyMap<string, string>,
-  { store, name }: Receiving,
-): XmlElements {
-  const { id, parts } = uploadOf(store, query);
-  const Part = [...parts].map(([number, { etag, content }]) => ({
+export function listParts(query: ReadonlyMap<string, string>, receiving: Receiving): XmlElements {
+  const { id, parts, name } = uploadOf(receiving, query);
+  const after = Number(query.get("part-number-marker") ?? 0);
+  const left = [...parts].filter(([number]) => number > after).toSorted(([a], [b]) => a - b);
+  const page = left.slice(0, partsOfPage);
+  const Part = page.map(([number, { etag, content }]) => ({
     PartNumber: number,
     ETag: `"${etag}"`,
     Size: content.size,
   }));
-  return { ListPartsResult: { Key: name, UploadId: id, IsTruncated: false, Part } };
+  const IsTruncated = page.length < left.length;
+  const NextPartNumberMarker = page.at(-1)?.[0] ?? 0;
+  return { ListPartsResult: { Key: name, UploadId: id, IsTruncated, NextPartNumberMarker, Part } };
 }
 
-export function abortUpload(query: ReadonlyMap<string, string>, { store }: Receiving): void {
-  store.uploads.delete(uploadOf(store, query).id);
+export function abortUpload(query: ReadonlyMap<string, string>, receiving: Receiving): void {
+  receiving.store.uploads.delete(uploadOf(receiving, query).id);
 }
 
-function uploadOf(store: Store, query: ReadonlyMap<string, string>) {
+function uploadOf({ store, name }: Receiving, query: ReadonlyMap<string, string>) {
   const upload = store.uploads.get(query.get("uploadId") ?? "");
-  if (upload === undefined) throw new Refusal(404, "NoSuchUpload");
+  if (upload?.name !== name) throw new Refusal(404, "NoSuchUpload");
   return upload;
 }
 

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import assert from "node:assert/strict";
-import type { ObjectWriter, StorageBackend } from "../contract/backend.ts";
-import { wrap } from "../wrappers/wrap.ts";
+import type { ObjectWriter, StepWriter, StorageBackend } from "../contract/backend.ts";
+import { wrap, wrapStepWriter } from "../wrappers/wrap.ts";
 import { showCall } from "./show.ts";
 
 /** The last call of a recorded backend in some work, as a message names it. */
@@ -29,6 +29,10 @@ export function recordCalls(backend: StorageBackend): StorageBackend {
       const start = recorded("write", write);
       return async (...args) => recordWriter(await start(...args), showCall("write", args));
     },
+    writeInSteps: (writeInSteps) => {
+      const start = recorded("writeInSteps", writeInSteps);
+      return async (...args) => recordSteps(await start(...args), showCall("writeInSteps", args));
+    },
   });
 }
 
@@ -38,6 +42,17 @@ function recordWriter(writer: ObjectWriter, made: string): ObjectWriter {
     commit: recorded(`${made}.commit`, () => writer.commit()),
     abort: recorded(`${made}.abort`, (reason) => writer.abort(reason)),
     [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
+  };
+}
+
+function recordSteps(writer: StepWriter, made: string): StepWriter {
+  return {
+    ...wrapStepWriter(writer, {
+      write: recorded(`${made}.write`, (chunk) => writer.write(chunk)),
+      suspend: recorded(`${made}.suspend`, () => writer.suspend()),
+      commit: recorded(`${made}.commit`, () => writer.commit()),
+    }),
+    abort: recorded(`${made}.abort`, () => writer.abort()),
   };
 }
 

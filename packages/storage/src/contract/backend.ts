@@ -25,6 +25,12 @@ export interface StorageBackend {
   /** A writer whose object becomes visible atomically at `commit`, or never (write-invisible, write-abort). */
   write?(key: string, options?: WriteOptions): Promise<ObjectWriter>;
   /**
+   * Begins an object that is written in steps, by one process after the other, or goes on with one. It becomes visible
+   * atomically at `commit`, or never (steps-invisible, steps-abort). For objects that take hours to come, over
+   * connections that break: what a step has kept outlives its process (steps-process).
+   */
+  writeInSteps?(key: string, options?: StepOptions): Promise<StepWriter>;
+  /**
    * Removes one object, and nothing whose key only begins with this one (remove-below). Once it
    * resolves the object is gone where the service is consistent (remove-gone); what is not there
    * is removed already (remove-missing). Bodies that are being read end whole or with an error
@@ -151,3 +157,49 @@ export interface WriteOptions extends CallOptions {
 
 /** Writes one object. Writing or committing after `commit` is a `TypeError` (write-finished). */
 export interface ObjectWriter extends Sink<ObjectInfo> {}
+
+/** Options of {@link StorageBackend.writeInSteps}. */
+export interface StepOptions extends CallOptions {
+  /**
+   * Goes on with an object of this key: the `id` of an earlier writer, also one of another process. One that is none is
+   * `invalid_argument`; of an object that was committed or aborted it is `not_found`, or finds nothing kept where the
+   * service cannot tell (steps-id, steps-finished).
+   */
+  readonly id?: string;
+  /** Only with the first step (steps-type). */
+  readonly contentType?: string;
+  /** See {@link WriteOptions.private}. Only with the first step. */
+  readonly private?: boolean;
+}
+
+/** How far an object is after a step. */
+export interface StepEnd {
+  /** Bytes that are kept for good: the next step begins there, in any process (steps-offset). */
+  readonly offset: number;
+  /**
+   * Bytes that came after them and that the service cannot keep yet, since they are less than one of its parts. The
+   * caller keeps them and writes them first in the next step. At most 8 MiB for objects up to 8 GiB.
+   */
+  readonly rest: Uint8Array;
+}
+
+/**
+ * Writes one step of an object. A step that never ends, because its process did, leaves what was kept of it. Of two
+ * writers at the same place one fails at the latest at `commit`, with `precondition_failed` or `not_found`, and what
+ * appears is that of one of them (steps-race). A writer that opens and writes nothing changes nothing for another one
+ * that is at work (steps-look).
+ */
+export interface StepWriter {
+  /** Opaque, at most 1 KiB of visible ASCII, good in every process. */
+  readonly id: string;
+  /** Bytes that were kept when this step began: its first byte is the one behind them. */
+  readonly offset: number;
+  /** Takes the next chunk, which is the writer's from then on. A failure ends the step and leaves what is kept. */
+  write(chunk: Uint8Array): Promise<void>;
+  /** Ends the step and keeps what came. Writing after that is a `TypeError` (steps-ended). */
+  suspend(): Promise<StepEnd>;
+  /** Makes the object of all steps. Ends the step, also when it fails. */
+  commit(): Promise<ObjectInfo>;
+  /** Removes all that is kept (steps-abort). May be repeated; changes nothing after `suspend` or `commit`. */
+  abort(): Promise<void>;
+}

@@ -15,6 +15,7 @@ import { beginOperation } from "../plugin/operation.ts";
 import { type FoundPage, listPage, type ListRequest } from "../plugin/page.ts";
 import { resolveRange } from "../plugin/range.ts";
 import { createWriter, type WriteDriver } from "../plugin/writer.ts";
+import { createMemorySteps } from "./memory-steps.ts";
 
 const chunkBytes = 256 * 1024;
 
@@ -36,6 +37,7 @@ export type MemoryMeta = Pick<ObjectInfo, "contentType" | "contentEncoding" | "d
 export interface MemoryBackend extends StorageBackend {
   watch: NonNullable<StorageBackend["watch"]>;
   write: NonNullable<StorageBackend["write"]>;
+  writeInSteps: NonNullable<StorageBackend["writeInSteps"]>;
   /** Takes effect before it returns. */
   remove: NonNullable<StorageBackend["remove"]>;
   close: NonNullable<StorageBackend["close"]>;
@@ -58,6 +60,7 @@ export function createMemoryBackend(
 ): MemoryBackend {
   const store = new Map<string, Stored>();
   const feed = createChangeFeed("memory");
+  const beginStep = createMemorySteps();
   // sets this instance's etags apart from those of an earlier one
   const instance = crypto.randomUUID().slice(0, 8);
   let revisions = 0;
@@ -117,6 +120,13 @@ export function createMemoryBackend(
         ensureCurrent();
         return put(key, bytes, definedMembers({ contentType: options.contentType }));
       });
+    },
+
+    async writeInSteps(key, options = {}) {
+      const operation = beginOperation("memory: write in steps", key, options);
+      return beginStep(key, { operation, options }, (chunks, bytes, contentType) =>
+        put(key, concat(chunks, bytes), definedMembers({ contentType })),
+      );
     },
 
     async remove(key, options) {

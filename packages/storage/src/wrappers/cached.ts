@@ -13,7 +13,7 @@ import { ensureCondition } from "../plugin/condition.ts";
 import { beginOperation } from "../plugin/operation.ts";
 import { resolveRange } from "../plugin/range.ts";
 import { createSharedLoads } from "./shared-loads.ts";
-import { wrap, wrapWriter } from "./wrap.ts";
+import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
 import { verifyDigest } from "./verify-digest.ts";
 
 /** Settings of {@link cached}. */
@@ -113,6 +113,18 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
     write: (write) => async (key, writeOptions) => {
       const writer = await write(key, writeOptions);
       return wrapWriter(writer, {
+        async commit() {
+          try {
+            return await writer.commit();
+          } finally {
+            kept.delete(key);
+          }
+        },
+      });
+    },
+    writeInSteps: (writeInSteps) => async (key, stepOptions) => {
+      const writer = await writeInSteps(key, stepOptions);
+      return wrapStepWriter(writer, {
         async commit() {
           try {
             return await writer.commit();

@@ -23,7 +23,7 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats `describe`, `open`, `list` and `remove` when they fail with a `retryable` error. At that point no byte was
+ * Repeats `describe`, `open`, `list`, `remove` and going on with `writeInSteps` when they fail with a `retryable` error. At that point no byte was
  * delivered, and a second removal is no error. Delays double from 100 ms to 5 s with full jitter, on top of the
  * service's `retryAfterMs`. All calls share a budget, so that a broken service does not get several times the requests
  * of a working one.
@@ -56,5 +56,10 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
     open: (open) => (key, call) => persist(() => open(key, call), call?.signal),
     list: (list) => (call) => persist(() => list(call), call?.signal),
     remove: (remove) => (key, call) => persist(() => remove(key, call), call?.signal),
+    // beginning twice would leave one that no caller knows
+    writeInSteps: (writeInSteps) => (key, call) =>
+      call?.id === undefined
+        ? writeInSteps(key, call)
+        : persist(() => writeInSteps(key, call), call.signal),
   });
 }

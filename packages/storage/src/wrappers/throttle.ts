@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
-import { wrap, wrapWriter } from "./wrap.ts";
+import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
 
@@ -53,6 +53,14 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
       const writer = await pass(() => write(key, call), call?.signal);
       return wrapWriter(writer, {
         write: (chunk) => heed(() => writer.write(chunk)),
+        commit: () => heed(() => writer.commit()),
+      });
+    },
+    writeInSteps: (writeInSteps) => async (key, call) => {
+      const writer = await pass(() => writeInSteps(key, call), call?.signal);
+      return wrapStepWriter(writer, {
+        write: (chunk) => heed(() => writer.write(chunk)),
+        suspend: () => heed(() => writer.suspend()),
         commit: () => heed(() => writer.commit()),
       });
     },

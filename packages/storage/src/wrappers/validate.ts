@@ -5,6 +5,7 @@ import type {
   ListOptions,
   OpenedObject,
   OpenOptions,
+  StepWriter,
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
@@ -107,6 +108,23 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
             late.abort().catch(() => {});
           },
         );
+      },
+
+    writeInSteps:
+      (writeInSteps) =>
+      async (key, stepOptions = {}) => {
+        const operation = beginOperation(`${name}: write in steps`, key, stepOptions);
+        const writer = await within(
+          writeInSteps(key, stepOptions),
+          deadline(operation, stepOptions.signal),
+          (late) => {
+            // one that was begun has no other owner; of one that goes on the kept bytes stay
+            const end = stepOptions.id === undefined ? late.abort() : late.suspend();
+            end.catch(() => {});
+          },
+        );
+        ensureStep(writer, operation);
+        return writer;
       },
 
     remove: (remove) => async (key, callOptions) => {
@@ -221,6 +239,12 @@ function ensureWriteOptions({ size, ifMatch, ifAbsent }: WriteOptions, operation
       "invalid_argument",
       `${operation}: ifMatch and ifAbsent exclude each other`,
     );
+}
+
+/** Throws unless the next step can be begun with what a writer says of itself. */
+function ensureStep({ id, offset }: StepWriter, operation: string): void {
+  if (!Number.isSafeInteger(offset) || offset < 0 || !/^[\x21-\x7e]{1,1024}$/.test(id))
+    throw new SluiceError("corrupt", `${operation}: the writer has no id or no offset`);
 }
 
 function ensureCount(value: number, least: number, what: string): void {

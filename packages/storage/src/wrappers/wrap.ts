@@ -1,4 +1,4 @@
-import type { ObjectWriter, StorageBackend } from "../contract/backend.ts";
+import type { ObjectWriter, StepWriter, StorageBackend } from "../contract/backend.ts";
 
 /** The operations of a backend: everything but its name. */
 type BackendOperation = Exclude<keyof StorageBackend, "name">;
@@ -21,6 +21,7 @@ const operations: Record<BackendOperation, true> = {
   presign: true,
   watch: true,
   write: true,
+  writeInSteps: true,
   remove: true,
   close: true,
 };
@@ -50,5 +51,21 @@ export function wrapWriter(
     abort: (reason) => writer.abort(reason),
     [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
     ...steps,
+  };
+}
+
+/** A writer of a step that behaves like `writer` except for the given calls. */
+export function wrapStepWriter(
+  writer: StepWriter,
+  calls: Partial<Pick<StepWriter, "write" | "suspend" | "commit">>,
+): StepWriter {
+  return {
+    id: writer.id,
+    offset: writer.offset,
+    write: (chunk) => writer.write(chunk),
+    suspend: () => writer.suspend(),
+    commit: () => writer.commit(),
+    abort: () => writer.abort(),
+    ...calls,
   };
 }

@@ -1,5 +1,11 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import type { ObjectInfo, ObjectWriter, OpenedObject, Overrides } from "@sluice/storage";
+import type {
+  ObjectInfo,
+  ObjectWriter,
+  OpenedObject,
+  Overrides,
+  StepWriter,
+} from "@sluice/storage";
 import { createBody } from "@sluice/storage/plugin";
 import type { Service } from "../reference-service.ts";
 
@@ -71,6 +77,19 @@ export function writes(
         [Symbol.asyncDispose]: () => writer[Symbol.asyncDispose](),
         ...change(writer, key),
       };
+    },
+  };
+}
+
+/** Changes the writers of the steps of one object when they are made. */
+export function writesInSteps(
+  changed: string,
+  change: (writer: StepWriter) => Partial<StepWriter>,
+): Overrides {
+  return {
+    writeInSteps: (writeInSteps) => async (key, options) => {
+      const writer = await writeInSteps(key, options);
+      return key === changed ? { ...writer, ...change(writer) } : writer;
     },
   };
 }

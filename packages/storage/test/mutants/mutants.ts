@@ -7,6 +7,7 @@ import type { Mutants } from "./mutant.ts";
 import { openMutants } from "./open-mutants.ts";
 import { presignMutants } from "./presign-mutants.ts";
 import { removeMutants } from "./remove-mutants.ts";
+import { stepMutants } from "./step-mutants.ts";
 import { watchMutants } from "./watch-mutants.ts";
 import { writeMutants } from "./write-mutants.ts";
 
@@ -23,5 +24,6 @@ export const mutants: Mutants = {
   ...presignMutants,
   ...watchMutants,
   ...writeMutants,
+  ...stepMutants,
   ...removeMutants,
 };

@@ -12,6 +12,7 @@ import {
   uploadPrefix,
   type ConfirmationRecord,
 } from "../store/layout.ts";
+import { removeObject } from "../store/remove-object.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
 import { createJson, listAll, type UploadStorage } from "../store/upload-storage.ts";
 
@@ -56,8 +57,9 @@ export function createUploadRemover({
     try {
       await entry.run(async () => {
         for (const info of infos) {
-          await storage.remove(info.key, { signal });
           const object = readObject(info);
+          if (object) await removeObject(storage, object, signal);
+          else await storage.remove(info.key, { signal });
           if (object && "fileId" in object) await quota.drop(object.owner, object.fileId);
         }
       });

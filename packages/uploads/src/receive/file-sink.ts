@@ -1,23 +1,13 @@
-import { definedMembers } from "@sluice/core";
-import { createKindDetector } from "../kind/detect-kind.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
-import type { FileRecord } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
-import { createFileHash } from "./file-hash.ts";
+import { createFileChecks, type AnnouncedFile, type CheckedFile } from "./file-checks.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
 /** What a file has to be. */
-export interface FileTerms {
-  readonly name?: string | undefined;
-  readonly declaredType?: string | undefined;
-  readonly accept: readonly string[];
+export interface FileTerms extends AnnouncedFile {
   readonly maxBytes: number;
   /** Bytes that were announced. */
   readonly size?: number | undefined;
-  /** About as many, where no number was announced. */
-  readonly expectedBytes?: number | undefined;
-  /** Digest that was announced, lower-case hex. */
-  readonly sha256?: string | undefined;
 }
 
 /** Takes the bytes of one file. */
@@ -25,7 +15,7 @@ export interface FileSink {
   /** A promise means that the next chunk has to wait. Throws what ends the file. */
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** Checks the whole and makes it an object, which cannot be read yet. */
-  finish(): Promise<Omit<FileRecord, "fileId" | "scan">>;
+  finish(): Promise<CheckedFile>;
   /** Leaves nothing behind. */
   abort(): Promise<void>;
 }
@@ -47,11 +37,10 @@ export async function createFileSink(
     readonly beforeCommit?: () => void;
   },
 ): Promise<FileSink> {
-  const { name, declaredType, accept, maxBytes, size, sha256: wanted } = terms;
+  const { maxBytes, size } = terms;
   const writer = await storage.write(key, { signal, ...(size !== undefined && { size }) });
   const queue = createWriteQueue((chunk) => writer.write(chunk));
-  const hash = createFileHash(size ?? terms.expectedBytes);
-  const detector = createKindDetector({ name, declaredType }, accept);
+  const checks = createFileChecks({ ...terms, expectedBytes: size ?? terms.expectedBytes });
   let received = 0;
   let committed = false;
 
@@ -62,33 +51,22 @@ export async function createFileSink(
         throw new RefusedFile("too_large", `more than ${maxBytes} bytes came`);
       if (size !== undefined && received > size)
         throw uploadError("invalid_argument", `more than the announced ${size} bytes came`);
-      const waits = [hash.update(chunk), queue.push(chunk), detector.add(chunk)];
-      return waits.some((wait) => wait !== undefined) ? settled(waits) : undefined;
+      const checking = checks.add(chunk);
+      const queueing = queue.push(chunk);
+      return checking || queueing ? settled([checking, queueing]) : undefined;
     },
     async finish() {
-      const mimeType = await detector.kind();
       if (size !== undefined && received < size)
         throw uploadError("invalid_argument", `${received} of ${size} bytes came`);
-      const sha256 = await hash.digest();
-      if (wanted !== undefined && wanted !== sha256)
-        throw new RefusedFile(
-          "corrupt",
-          "the bytes do not match the digest that was sent with them",
-        );
+      const checked = await checks.conclude();
       await queue.drain();
       beforeCommit?.();
       await writer.commit();
       committed = true;
-      return definedMembers({
-        name,
-        size: received,
-        mimeType,
-        declaredType: declaredType === mimeType ? undefined : declaredType,
-        sha256,
-      });
+      return checked;
     },
     async abort() {
-      hash.stop();
+      checks.stop();
       await queue.drain().catch(() => {});
       if (committed) await storage.remove(key);
       else await writer.abort();

@@ -37,20 +37,41 @@ interface PartStream {
   resume(): void;
 }
 
+/** Bytes that wait before and behind a parser, at most, and at all parsers of this process together. */
 const bufferBytes = 256 * 1024;
+const bufferBytesOfAll = 4 * 1024 * 1024;
+const leastBufferBytes = 32 * 1024;
+let openParsers = 0;
 
 /** Parses with @fastify/busboy. */
-export const createFastifyParser: CreateParser = (contentType, onPart) =>
-  driveBusboy(
+export const createFastifyParser: CreateParser = (contentType, onPart) => {
+  openParsers += 1;
+  const share = Math.floor(bufferBytesOfAll / openParsers);
+  const highWaterMark = Math.max(leastBufferBytes, Math.min(bufferBytes, share));
+  const parser = driveBusboy(
     new Busboy({
       headers: { "content-type": contentType },
-      highWaterMark: bufferBytes,
-      fileHwm: bufferBytes,
+      highWaterMark,
+      fileHwm: highWaterMark,
       isPartAFile: () => true,
       limits: { headerPairs: 16, headerSize: 4_096 },
     }),
     onPart,
   );
+  let isOpen = true;
+  const close = (): void => {
+    if (isOpen) openParsers -= 1;
+    isOpen = false;
+  };
+  return {
+    write: (chunk) => parser.write(chunk),
+    end: () => parser.end().finally(close),
+    destroy() {
+      close();
+      parser.destroy();
+    },
+  };
+};
 
 /**
  * Drives a parser of the busboy family, which says what it finds by `file` events with a stream each. An

@@ -3,7 +3,14 @@ import type { Reply } from "@sluice/server/transport";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import type { UploadProgress } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
-import { folderOf, planKey, readRecords, type FilePlan } from "../store/layout.ts";
+import {
+  beginningBytes,
+  folderOf,
+  planKey,
+  readRecords,
+  type Beginning,
+  type FilePlan,
+} from "../store/layout.ts";
 import { confirmedIn } from "../store/slot-files.ts";
 import { readState, type UploadState } from "../store/upload-state.ts";
 import { readJson, type UploadStorage } from "../store/upload-storage.ts";
@@ -18,11 +25,9 @@ interface UnfinishedFile {
   readonly size?: number | undefined;
   /** Bytes that are there. */
   readonly received: number;
-  /** Of the first bytes that are there, at most 64 KiB: tells whether another file is the same one. */
-  readonly beginning?: { readonly bytes: number; readonly sha256: string } | undefined;
+  /** Of what is there. */
+  readonly beginning?: Beginning | undefined;
 }
-
-const beginningBytes = 64 * 1024;
 
 /**
  * Says how far an upload is, to a client that watches it. A slot of a page also names its files by id and lists what was
@@ -95,14 +100,14 @@ async function unfinishedOf(
   const files: UnfinishedFile[] = [];
   for (const [fileId, { offset, parts }] of unfinished) {
     const key = planKey(folderOf(slot), fileId);
-    const { name, length } = await readJson<FilePlan>(storage, key, signal);
+    const { name, length, beginning } = await readJson<FilePlan>(storage, key, signal);
     const [first] = parts;
     files.push({
       fileId,
       name,
       size: length,
       received: offset,
-      beginning: first === undefined ? undefined : await beginningOf(storage, first, signal),
+      beginning: first === undefined ? beginning : await beginningOf(storage, first, signal),
     });
   }
   return files;
@@ -112,7 +117,7 @@ async function beginningOf(
   storage: UploadStorage,
   key: string,
   signal: AbortSignal,
-): Promise<{ bytes: number; sha256: string }> {
+): Promise<Beginning> {
   const { body } = await storage.open(key, {
     range: { start: 0, end: beginningBytes },
     signal,

@@ -8,22 +8,31 @@ export interface WriteQueue {
   drain(): Promise<void>;
 }
 
-/** Lets the reader go on while `consume` is busy with up to `maxBytes`. */
-export function createWriteQueue(
-  consume: (chunk: Uint8Array) => Promise<void>,
-  maxBytes: number = 512 * 1024,
-): WriteQueue {
+/** Bytes that wait in one queue, at most, and in all queues of this process together, but for one chunk of each. */
+const mostBytes = 512 * 1024;
+const mostBytesOfAll = 8 * 1024 * 1024;
+/** Queues in which something waits. */
+let busyQueues = 0;
+
+/** Lets the reader go on while `consume` is busy with up to 512 KiB; with less where many queues are busy. */
+export function createWriteQueue(consume: (chunk: Uint8Array) => Promise<void>): WriteQueue {
   const waiting = new ByteQueue();
   let waitingBytes = 0;
   let running: Promise<void> | undefined;
   let failure: { readonly error: unknown } | undefined;
 
   async function run(): Promise<void> {
-    while (waiting.bytes > 0) {
-      for (const chunk of waiting.take()) {
-        await consume(chunk);
-        waitingBytes -= chunk.byteLength;
+    busyQueues += 1;
+    try {
+      while (waiting.bytes > 0) {
+        for (const chunk of waiting.take()) {
+          const { byteLength } = chunk;
+          await consume(chunk);
+          waitingBytes -= byteLength;
+        }
       }
+    } finally {
+      busyQueues -= 1;
     }
     running = undefined;
   }
@@ -37,7 +46,8 @@ export function createWriteQueue(
         running = run();
         running.catch((error: unknown) => void (failure = { error }));
       }
-      return waitingBytes > maxBytes ? running : undefined;
+      const most = Math.min(mostBytes, mostBytesOfAll / busyQueues);
+      return waitingBytes > most ? running : undefined;
     },
     async drain() {
       if (failure) throw failure.error;

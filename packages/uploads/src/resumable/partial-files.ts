@@ -1,8 +1,7 @@
-import { SluiceError } from "@sluice/core";
+import type { SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import type { FileSink } from "../receive/file-sink.ts";
 import type { ProgressTracker } from "../receive/progress-tracker.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
@@ -15,77 +14,141 @@ import {
   uploadPrefix,
   type FilePlan,
   type FileRecord,
+  type UploadObject,
 } from "../store/layout.ts";
+import { removeObject } from "../store/remove-object.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
-import { createJson, listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
-import type { LockLease } from "./write-lock.ts";
+import {
+  createJson,
+  findJson,
+  listAll,
+  readJson,
+  type UploadStorage,
+} from "../store/upload-storage.ts";
+import type { ChecksMemory } from "./checks-memory.ts";
+import { openFileInParts } from "./file-in-parts.ts";
+import {
+  beginFileInSteps,
+  openFileInSteps,
+  openStoredFile,
+  type StepStorage,
+} from "./file-in-steps.ts";
+import type { FileAddress, PartialFile } from "./partial-file.ts";
 
-/** A file that comes in steps and is not whole. */
-export interface PartialFile {
-  readonly fileId: string;
-  readonly plan: FilePlan;
-  /** Bytes from the beginning without a gap. */
-  readonly offset: number;
-  /** Keys of the parts that make them, in order. */
-  readonly parts: readonly string[];
-}
-
-/** What a slot has of a file. */
-interface FileInSlot {
+/** What a listing of an upload shows. */
+export interface UploadListing {
   readonly state: UploadState;
-  /** The listing of the upload. */
   readonly listed: readonly ObjectInfo[];
-  readonly file: PartialFile | { readonly record: FileRecord };
-  /** Keys of its parts and then of its plan, the order of removal: a part without a plan belongs to no file. */
-  readonly unfinishedKeys: readonly string[];
 }
+
+/** A file that a slot has: one to go on with, or a whole one. A listing that was needed to tell is given, too. */
+type FileInSlot =
+  | { readonly file: PartialFile; readonly listing?: UploadListing }
+  | { readonly record: FileRecord; readonly listing: UploadListing };
 
 /** Files that come in steps, in storage. */
 export interface PartialFiles {
   /** Rejects with `not_found` when the slot has no file of that id. Lists nothing. */
   ensure(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void>;
-  /** Keeps what was said of a file: from then on the slot has it. */
-  begin(slot: OpenSlot, fileId: string, plan: FilePlan, signal: AbortSignal): Promise<void>;
-  /** Finds how far a file is, with one listing. Rejects with `not_found`. */
-  find(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileInSlot>;
+  /** Keeps what was said of a file: from then on the slot has it. Gives it open. */
+  begin(address: FileAddress, plan: FilePlan, signal: AbortSignal): Promise<PartialFile>;
   /**
-   * Joins the parts of a file into one object, and stores that as a file of the slot. Its digest is of what was read back.
-   * The parts are removed last, so a crash on the way costs nothing.
+   * Opens a file. Rejects with `not_found`. It lists the upload where the parts of the file are objects, and where the
+   * file is whole.
    */
-  assemble(
+  open(address: FileAddress, signal: AbortSignal): Promise<FileInSlot>;
+  /** Lists an upload. */
+  list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing>;
+  /**
+   * Makes a file whole and one of its slot. What showed how far it was is removed last, so a crash on the way costs
+   * nothing.
+   */
+  finish(
     slot: OpenSlot,
     file: PartialFile,
-    options: { readonly lease: Pick<LockLease, "ensureOurs">; readonly signal: AbortSignal },
+    options: { readonly listing: UploadListing; readonly signal: AbortSignal },
   ): Promise<FileRecord>;
-  /** Removes what {@link FileInSlot.unfinishedKeys} names. */
-  removeUnfinished(keys: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Removes all of a file that is not confirmed, by the listing of its upload: a new one unless it is given. */
+  /** Removes what shows how far a file was. */
+  removeUnfinished(fileId: string, listing: UploadListing, signal: AbortSignal): Promise<void>;
+  /** Removes all of a file that is not confirmed. Rejects with `not_found` when a given listing does not have it. */
   remove(
     slot: OpenSlot,
     fileId: string,
     signal: AbortSignal,
-    listed?: readonly ObjectInfo[],
+    listing?: UploadListing,
   ): Promise<void>;
 }
 
-/** Makes them for a storage. */
+/** Makes them for a storage. What cannot be removed goes to `onError`, and is swept later. */
 export function createPartialFiles({
   storage,
   files,
   quota,
   progress,
+  memory,
+  onError,
 }: {
   readonly storage: UploadStorage;
   readonly files: SlotFiles;
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
+  readonly memory: ChecksMemory;
+  readonly onError: (error: unknown) => void;
 }): PartialFiles {
-  async function removeUnfinished(keys: readonly string[], signal: AbortSignal): Promise<void> {
-    for (const key of keys) await storage.remove(key, { signal });
+  const inSteps = hasSteps(storage) ? { storage, memory, onError } : undefined;
+
+  async function list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing> {
+    const listed = await listAll(storage, uploadPrefix(slot.uploadId), signal);
+    return { listed, state: stateOf(listed) };
+  }
+
+  /** The record of a file that is whole. */
+  async function findRecord(
+    { slot, fileId }: Pick<FileAddress, "slot" | "fileId">,
+    { state }: UploadListing,
+    signal: AbortSignal,
+  ): Promise<FileRecord | undefined> {
+    for (const place of state.places) {
+      const key = recordKey(folderOf(slot), place);
+      const record = await readJson<FileRecord>(storage, key, signal);
+      if (record.fileId === fileId) return record;
+    }
+    return undefined;
+  }
+
+  async function openListed(
+    address: FileAddress,
+    plan: FilePlan | undefined,
+    signal: AbortSignal,
+  ): Promise<FileInSlot> {
+    const { slot, fileId } = address;
+    const listing = await list(slot, signal);
+    const record = await findRecord(address, listing, signal);
+    if (record) return { record, listing };
+    const begun = listing.state.unfinished.get(fileId);
+    if (!begun || !plan) throw noFile();
+    if (plan.steps === undefined) {
+      const file = openFileInParts({ storage, files }, address, { plan, ...begun });
+      return { file, listing };
+    }
+    const key = bytesKey(folderOf(slot), fileId);
+    const size = listing.listed.find((info) => info.key === key)?.size;
+    // storage has dropped what it had of the file, such as after a week
+    if (size === undefined) throw noFile();
+    return { file: openStoredFile(storage, address, { plan, size }), listing };
+  }
+
+  async function removeUnfinished(
+    fileId: string,
+    { listed }: Pick<UploadListing, "listed">,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const object of unfinishedIn(listed, fileId)) await removeObject(storage, object, signal);
   }
 
   return {
+    list,
     removeUnfinished,
     async ensure(slot, fileId, signal) {
       const folder = folderOf(slot);
@@ -94,88 +157,73 @@ export function createPartialFiles({
         if (await unlessMissing(storage.describe(key, { signal }))) return;
       throw noFile();
     },
-    async begin(slot, fileId, plan, signal) {
-      await createJson(storage, planKey(folderOf(slot), fileId), plan, signal);
-    },
-    async find(slot, fileId, signal) {
-      const listed = await listAll(storage, uploadPrefix(slot.uploadId), signal);
-      const state = stateOf(listed);
-      const unfinishedKeys = unfinishedKeysIn(listed.map(readObject), fileId);
-      const folder = folderOf(slot);
-      for (const place of state.places) {
-        const record = await readJson<FileRecord>(storage, recordKey(folder, place), signal);
-        if (record.fileId === fileId) return { state, listed, file: { record }, unfinishedKeys };
-      }
-      const begun = state.unfinished.get(fileId);
-      if (!begun) throw noFile();
-      const plan = await readJson<FilePlan>(storage, planKey(folder, fileId), signal);
-      return { state, listed, file: { fileId, plan, ...begun }, unfinishedKeys };
-    },
-    async assemble(slot, { fileId, plan, offset, parts }, { lease, signal }) {
-      const sink = await files.openSink(
-        slot,
-        { ...plan, fileId, size: offset },
-        // a request that slept until another one made more of the file must not replace that
-        { signal, beforeCommit: () => lease.ensureOurs() },
-      );
-      let received: Awaited<ReturnType<FileSink["finish"]>>;
+    async begin(address, plan, signal) {
+      const { slot, fileId } = address;
+      const file = inSteps
+        ? await beginFileInSteps(inSteps, address, plan)
+        : openFileInParts({ storage, files }, address, { plan, offset: 0, parts: [] });
       try {
-        for (const key of parts) await copyPart(storage, key, sink, signal);
-        received = await sink.finish();
+        await createJson(storage, planKey(folderOf(slot), fileId), file.plan, signal);
+        return file;
       } catch (error) {
-        await sink.abort();
+        await file.discard().catch(onError);
         throw error;
       }
-      const [record] = await files.store(slot, [{ fileId, ...received }], signal);
-      await removeUnfinished([...parts, planKey(folderOf(slot), fileId)], signal);
+    },
+    async open(address, signal) {
+      const { slot, fileId } = address;
+      const plan = await findJson<FilePlan>(storage, planKey(folderOf(slot), fileId), signal);
+      if (!plan || plan.steps === undefined || !inSteps) return openListed(address, plan, signal);
+      const { steps } = plan;
+      const file = await openFileInSteps(inSteps, address, { ...plan, steps });
+      if (!file) return openListed(address, plan, signal);
+      return { file };
+    },
+    async finish(slot, file, { listing, signal }) {
+      const received = await file.finish(signal);
+      // in steps there are no other bytes to try again with
+      const keepsBytes = file.plan.steps !== undefined;
+      const [record] = await files.store(slot, [received], signal, { keepsBytes });
+      const listed = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
+      const plan = planKey(folderOf(slot), file.fileId);
+      const keys = new Set([...listed, ...file.keys()]);
+      keys.delete(plan);
+      for (const key of [...keys, plan]) await storage.remove(key, { signal });
       return record!;
     },
-    async remove(slot, fileId, signal, listed) {
+    async remove(slot, fileId, signal, listing) {
       progress.drop(slot.uploadId, fileId);
-      const infos = listed ?? (await listAll(storage, uploadPrefix(slot.uploadId), signal));
-      const objects = infos.map(readObject);
-      for (const object of objects) {
-        if (object?.kind !== "file") continue;
-        const { key } = object.info;
+      const found = listing ?? (await list(slot, signal));
+      const isBegun = found.state.unfinished.has(fileId);
+      const folder = folderOf(slot);
+      let isWhole = false;
+      for (const place of found.state.places) {
+        const key = recordKey(folder, place);
         const record = await readJson<FileRecord>(storage, key, signal);
-        if (record.fileId === fileId) await storage.remove(key, { signal });
+        if (record.fileId !== fileId) continue;
+        isWhole = true;
+        await storage.remove(key, { signal });
       }
-      await storage.remove(bytesKey(folderOf(slot), fileId), { signal });
-      await removeUnfinished(unfinishedKeysIn(objects, fileId), signal);
+      if (listing && !isWhole && !isBegun) throw noFile();
+      await storage.remove(bytesKey(folder, fileId), { signal });
+      await removeUnfinished(fileId, found, signal);
       await quota.drop(slot.owner, fileId);
     },
   };
 }
 
-function unfinishedKeysIn(
-  objects: readonly ReturnType<typeof readObject>[],
-  fileId: string,
-): string[] {
-  return (["part", "plan"] as const).flatMap((kind) =>
-    objects.flatMap((object) =>
-      object?.kind === kind && object.fileId === fileId ? [object.info.key] : [],
-    ),
-  );
+function hasSteps(storage: UploadStorage): storage is StepStorage {
+  return storage.writeInSteps !== undefined;
 }
 
-async function copyPart(
-  storage: UploadStorage,
-  key: string,
-  sink: FileSink,
-  signal: AbortSignal,
-): Promise<void> {
-  const { body } = await storage.open(key, { signal });
-  const reader = body.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
-      await sink.write(value);
-    }
-  } catch (error) {
-    await reader.cancel(error).catch(() => {});
-    throw error;
-  }
+/** Objects that show how far a file is, in the order of removal: without its plan nothing belongs to a file. */
+function unfinishedIn(listed: readonly ObjectInfo[], fileId: string): UploadObject[] {
+  const objects = listed.map(readObject);
+  return (["part", "step", "plan"] as const).flatMap((kind) =>
+    objects.flatMap((object) =>
+      object?.kind === kind && object.fileId === fileId ? [object] : [],
+    ),
+  );
 }
 
 function noFile(): SluiceError {

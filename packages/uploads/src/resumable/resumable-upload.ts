@@ -8,9 +8,9 @@ import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
-import type { UploadState } from "../store/upload-state.ts";
-import type { ReceiveStep } from "./append-parts.ts";
-import type { PartialFile, PartialFiles } from "./partial-files.ts";
+import type { PartialFile } from "./partial-file.ts";
+import type { PartialFiles, UploadListing } from "./partial-files.ts";
+import type { ReceiveStep } from "./receive-step.ts";
 import type { LockLease, WriteLock } from "./write-lock.ts";
 
 // Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them.
@@ -51,7 +51,7 @@ export function createResumableUploads({
   closing,
   onError,
 }: {
-  readonly files: Pick<SlotFiles, "stateOf" | "ensureOpen">;
+  readonly files: Pick<SlotFiles, "ensureOpen">;
   readonly partials: PartialFiles;
   readonly quota: QuotaTracker;
   readonly lock: WriteLock;
@@ -89,36 +89,42 @@ export function createResumableUploads({
   /** Takes one step of a file that the quota has been asked for, and makes the file whole after the last one. */
   async function receive(
     request: UploadRequest,
-    before: PartialFile,
+    file: PartialFile,
     {
       length,
       lease,
-      state,
+      listing,
     }: {
       readonly length: number | undefined;
       readonly lease: LockLease;
-      /** Of the upload, as the request found it. */
-      readonly state: UploadState;
+      /** Of the upload, where the request has needed it already. */
+      readonly listing: UploadListing | undefined;
     },
   ): Promise<FileProgress> {
     const { slot, facts, signal } = request;
-    const { fileId } = before;
+    const { fileId } = file;
     let isHeld = true;
     try {
-      const after = await receiveStep(request, before, { length, lease });
-      if (!facts.complete) return { fileId, offset: after.offset, length };
-      if (length !== undefined && after.offset !== length) throw inconsistent();
+      await receiveStep(request, file, length);
+      if (!facts.complete) return { fileId, offset: await file.keep(), length };
+      if (length !== undefined && file.offset !== length) throw inconsistent();
       // before the bytes are copied and scanned
-      await files.ensureOpen(slot, state, signal);
-      const record = await partials.assemble(slot, after, { lease, signal });
+      const found = listing ?? (await partials.list(slot, signal));
+      await files.ensureOpen(slot, found.state, signal);
+      const record = await partials.finish(slot, file, { listing: found, signal });
       isHeld = false;
       return wholeProgress(record);
     } catch (error) {
+      const isRefused = error instanceof RefusedFile;
+      if (!isRefused) await file.keep().catch(onError);
       // after an abort a newer request has the file, and judges for itself
-      if (error instanceof RefusedFile && !lease.signal.aborted)
+      if (isRefused && !lease.signal.aborted) {
+        await file.leave();
         isHeld = !(await removeRefused(slot, fileId));
+      }
       throw error;
     } finally {
+      await file.leave();
       // from the next sweep on it counts as what storage shows of it
       if (isHeld) await quota.settle(slot.owner, fileId, length ?? slot.terms.maxBytes);
     }
@@ -130,8 +136,9 @@ export function createResumableUploads({
       const { terms, owner } = slot;
       const length = lengthOf(facts, 0);
       ensureSize(length ?? facts.contentLength, terms.maxBytes);
-      const state = await files.stateOf(slot, request.signal);
-      const { unfinished, places } = state;
+      const listing = await partials.list(slot, request.signal);
+      await files.ensureOpen(slot, listing.state, request.signal);
+      const { unfinished, places } = listing.state;
       if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
         throw uploadError("already_exists", "too many files were begun here");
       const fileId = newId();
@@ -141,14 +148,14 @@ export function createResumableUploads({
       // before the plan, which shows the file to other requests
       return withLease(fileId, request.signal, async (signal, lease) => {
         await quota.hold(owner, fileId, length ?? terms.maxBytes);
+        let file: PartialFile;
         try {
-          await partials.begin(slot, fileId, plan, signal);
+          file = await partials.begin({ slot, fileId, lease }, plan, signal);
         } catch (error) {
           await quota.drop(owner, fileId);
           throw error;
         }
-        const empty = { fileId, plan, offset: 0, parts: [] };
-        return receive({ ...request, signal }, empty, { length, lease, state });
+        return receive({ ...request, signal }, file, { length, lease, listing });
       });
     },
 
@@ -158,41 +165,51 @@ export function createResumableUploads({
       if (complete === undefined || offset === undefined)
         throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
       return withLease(fileId, request.signal, async (signal, lease) => {
-        const { file, state } = await partials.find(slot, fileId, signal);
-        if ("record" in file) throw uploadError("already_exists", "this file is complete");
-        if (file.offset !== offset)
-          throw uploadError(
-            "precondition_failed",
-            `the file goes on at byte ${file.offset}, not at ${offset}`,
-            { size: file.offset },
-          );
-        const length = lengthOf(facts, file.offset, file.plan.length);
-        // another process may have begun it, or this one before it was started again
-        await quota.hold(slot.owner, fileId, length ?? slot.terms.maxBytes);
-        return receive({ ...request, signal }, file, { length, lease, state });
+        const found = await partials.open({ slot, fileId, lease }, signal);
+        if ("record" in found) throw uploadError("already_exists", "this file is complete");
+        const { file, listing } = found;
+        let length: number | undefined;
+        try {
+          if (file.offset !== offset)
+            throw uploadError(
+              "precondition_failed",
+              `the file goes on at byte ${file.offset}, not at ${offset}`,
+              { size: file.offset },
+            );
+          length = lengthOf(facts, file.offset, file.plan.length);
+          // another process may have begun it, or this one before it was started again
+          await quota.hold(slot.owner, fileId, length ?? slot.terms.maxBytes);
+        } catch (error) {
+          await file.keep().catch(onError);
+          throw error;
+        }
+        return receive({ ...request, signal }, file, { length, lease, listing });
       });
     },
 
     inspect: (slot, fileId, signal) =>
-      withLease(fileId, signal, async () => {
-        const { file, unfinishedKeys } = await partials.find(slot, fileId, signal);
-        if (!("record" in file)) return { fileId, offset: file.offset, length: file.plan.length };
+      withLease(fileId, signal, async (_signal, lease) => {
+        const found = await partials.open({ slot, fileId, lease }, signal);
+        if ("file" in found) {
+          const { length } = found.file.plan;
+          return { fileId, offset: await found.file.keep(), length };
+        }
         // a process that stopped between the file and its parts left them behind
-        await partials.removeUnfinished(unfinishedKeys, signal).catch((error: unknown) => {
+        await partials.removeUnfinished(fileId, found.listing, signal).catch((error: unknown) => {
           if (!signal.aborted) onError(error);
         });
-        return wholeProgress(file.record);
+        return wholeProgress(found.record);
       }),
 
     cancel: (slot, fileId, signal) =>
       withLease(fileId, signal, async () => {
-        const { state, listed } = await partials.find(slot, fileId, signal);
-        if (state.phase === "confirmed")
+        const listing = await partials.list(slot, signal);
+        if (listing.state.phase === "confirmed")
           throw uploadError("already_exists", "this upload was confirmed or closed before");
         // a tool is about to take it
         if (slot.auth === "self" && (await pages.isAnswered(slot.uploadId)))
           throw uploadError("already_exists", "an answer names this file already");
-        await partials.remove(slot, fileId, signal, listed);
+        await partials.remove(slot, fileId, signal, listing);
       }),
   };
 }

@@ -19,8 +19,9 @@ import { createRawReceiver } from "../receive/raw-upload.ts";
 import { createBodyReader } from "../receive/read-body.ts";
 import { createSlotRequests } from "../receive/slot-requests.ts";
 import { createUploadRoutes } from "../receive/upload-route.ts";
-import { createStepReceiver } from "../resumable/append-parts.ts";
+import { createChecksMemory } from "../resumable/checks-memory.ts";
 import { createPartialFiles } from "../resumable/partial-files.ts";
+import { createStepReceiver } from "../resumable/receive-step.ts";
 import { createResumableUploads } from "../resumable/resumable-upload.ts";
 import { createWriteLock } from "../resumable/write-lock.ts";
 import { createFileScanner } from "../store/scan.ts";
@@ -101,8 +102,9 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const readBody = createBodyReader(options.pace ?? {});
   const raw = createRawReceiver({ files, quota, progress, readBody });
   const form = createFormReceiver({ files, quota, progress, readBody, onError });
-  const receiveStep = createStepReceiver({ storage, progress, readBody, leaving, onError });
-  const partials = createPartialFiles({ storage, files, quota, progress });
+  const receiveStep = createStepReceiver({ progress, readBody, leaving });
+  const memory = createChecksMemory();
+  const partials = createPartialFiles({ storage, files, quota, progress, memory, onError });
   const resumable = createResumableUploads({
     files,
     partials,
@@ -157,6 +159,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       sweeper.sweep(AbortSignal.any(signal ? [signal, closing] : [closing])),
     async close({ deadlineMs = 0, signal } = {}) {
       await requests.close(deadlineMs, signal);
+      memory.clear();
       // what tidies up needs the storage, which may be closed next
       await sweeper.close();
     },

@@ -40,6 +40,14 @@ export function partKey(folder: string, fileId: string, offset: number): string 
   return `${folder}part-${fileId}-${String(offset).padStart(16, "0")}`;
 }
 
+/**
+ * Says that storage has the first `offset` bytes of a file that it takes in steps, and has as its content those behind
+ * them that storage cannot take yet.
+ */
+export function stepKey(folder: string, fileId: string, offset: number): string {
+  return `${folder}step-${fileId}-${String(offset).padStart(16, "0")}`;
+}
+
 /** Made once, by the process that confirms the upload. */
 export function markerKey(folder: string): string {
   return `${folder}confirmed`;
@@ -55,26 +63,27 @@ export type UploadObject = {
   readonly info: ObjectInfo;
 } & (
   | { readonly kind: "bytes" | "plan"; readonly fileId: string }
-  | { readonly kind: "part"; readonly fileId: string; readonly offset: number }
+  | { readonly kind: "part" | "step"; readonly fileId: string; readonly offset: number }
   | { readonly kind: "file"; readonly place: number }
   | { readonly kind: "confirmed" }
 );
 
 const grammar =
-  /^uploads\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|part-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
+  /^uploads\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|(part|step)-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
 
 /** Reads a key; `undefined` for what is none of ours. */
 export function readObject(info: ObjectInfo): UploadObject | undefined {
   const match = grammar.exec(info.key);
   if (!match || !isId(match[1]!)) return undefined;
-  const [, uploadId = "", owner = "", seconds, kind, fileId, partOf, offset, place] = match;
+  const [, uploadId = "", owner = "", seconds, kind, fileId, ...rest] = match;
+  const [part, partOf, offset, place] = rest;
   const expiresAt = Number(seconds) * 1_000;
   const folder = folderOf({ uploadId, owner, expiresAt });
   const common = { uploadId, owner, expiresAt, info, folder };
   if (kind !== undefined && fileId !== undefined)
     return { ...common, kind: kind as "bytes" | "plan", fileId };
   if (partOf !== undefined)
-    return { ...common, kind: "part", fileId: partOf, offset: Number(offset) };
+    return { ...common, kind: part as "part" | "step", fileId: partOf, offset: Number(offset) };
   if (place !== undefined) return { ...common, kind: "file", place: Number(place) };
   return { ...common, kind: "confirmed" };
 }
@@ -103,7 +112,21 @@ export interface FilePlan {
   readonly length?: number;
   /** Lower-case hex. */
   readonly sha256?: string;
+  /** The id of its bytes in a storage that takes them in steps; absent where its parts are objects. */
+  readonly steps?: string;
+  /** Of such a file, once they came. */
+  readonly beginning?: Beginning;
 }
+
+/** The first bytes of a file, at most 64 KiB: they tell whether another file is the same one. */
+export interface Beginning {
+  readonly bytes: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+/** Most bytes of a {@link Beginning}. */
+export const beginningBytes: number = 64 * 1024;
 
 /** What the marker of a confirmed upload says. */
 export interface ConfirmationRecord {

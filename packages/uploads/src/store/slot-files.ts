@@ -31,9 +31,14 @@ export interface SlotFiles {
   ): Promise<FileSink>;
   /**
    * Makes received files those of the slot: each is scanned and gets a record in a free place. When one cannot be, none
-   * is, and nothing of them is kept.
+   * is, and nothing of them is kept; with `keepsBytes` their bytes are, so that it can be tried again.
    */
-  store(slot: OpenSlot, files: readonly ReceivedFile[], signal: AbortSignal): Promise<FileRecord[]>;
+  store(
+    slot: OpenSlot,
+    files: readonly ReceivedFile[],
+    signal: AbortSignal,
+    options?: { readonly keepsBytes?: boolean },
+  ): Promise<FileRecord[]>;
 }
 
 /** Makes them for a storage. What cannot be removed goes to `onError`, and is swept later. */
@@ -103,7 +108,7 @@ export function createSlotFiles({
       const key = bytesKey(folderOf(slot), fileId);
       return createFileSink(storage, key, { ...facts, accept, maxBytes }, options);
     },
-    async store(slot, files, signal) {
+    async store(slot, files, signal, { keepsBytes = false } = {}) {
       const places: RecordPlace[] = [];
       try {
         const records: FileRecord[] = [];
@@ -119,7 +124,7 @@ export function createSlotFiles({
         for (const { fileId, size } of records) await quota.settle(slot.owner, fileId, size);
         return records;
       } catch (error) {
-        await removeStored(slot, files, places).catch(onError);
+        await removeStored(slot, keepsBytes ? [] : files, places).catch(onError);
         for (const { fileId } of files) await quota.drop(slot.owner, fileId);
         throw error;
       }

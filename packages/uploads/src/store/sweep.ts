@@ -12,7 +12,8 @@ import {
   type UploadObject,
 } from "./layout.ts";
 import { keepRenewed, leaseOf } from "./leases.ts";
-import { endOf, graceMs, stateOf, type UploadState } from "./upload-state.ts";
+import { removeObject } from "./remove-object.ts";
+import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "./upload-state.ts";
 import { listAll, readJson, type UploadStorage } from "./upload-storage.ts";
 
 /** Sweeps, in one process at a time of those that share a store. */
@@ -135,7 +136,8 @@ async function removeLeftovers(
 ): Promise<UploadObject[]> {
   const count = (wanted: UploadObject["kind"]): number =>
     objects.filter(({ kind }) => kind === wanted).length;
-  const isClean = count("bytes") <= count("file") && count("part") + count("plan") === 0;
+  const begun = count("part") + count("step") + count("plan");
+  const isClean = count("bytes") <= count("file") && begun === 0;
   if (isClean) return [...objects];
   const marker = markerKey(objects[0]!.folder);
   const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);
@@ -143,19 +145,26 @@ async function removeLeftovers(
   const kept: UploadObject[] = [];
   for (const object of objects)
     if ("fileId" in object && !(object.kind === "bytes" && fileIds.has(object.fileId)))
-      await storage.remove(object.info.key, { signal });
+      await removeObject(storage, object, signal);
     else kept.push(object);
   return kept;
 }
 
-/** Files and parts with their bytes, as they count for their owner. */
+/** Files with their bytes, as they count for their owner. */
 function filesIn(objects: readonly UploadObject[]): CountedFile[] {
   const files = new Map<string, CountedFile>();
   for (const object of objects) {
     if (!("fileId" in object)) continue;
-    const { fileId, owner, info } = object;
-    const bytes = (files.get(fileId)?.bytes ?? 0) + (info.size ?? 0);
+    const { fileId, owner } = object;
+    const before = files.get(fileId)?.bytes ?? 0;
+    const bytes =
+      object.kind === "step" ? Math.max(before, endOfStep(object)) : before + bytesOf(object);
     files.set(fileId, { owner, fileId, bytes });
   }
   return [...files.values()];
+}
+
+/** What was said of a file is none of its bytes. */
+function bytesOf({ kind, info }: UploadObject): number {
+  return kind === "plan" ? 0 : (info.size ?? 0);
 }

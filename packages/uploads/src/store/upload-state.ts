@@ -8,11 +8,11 @@ export const graceMs: number = 5 * 60_000;
 /** How long it may be confirmed. Less, so that no sweep meets what was confirmed at the last moment. */
 export const confirmMs: number = graceMs - 30_000;
 
-/** A file that comes in parts. */
+/** A file that comes in steps. */
 interface Unfinished {
-  /** Bytes from the beginning without a gap. */
+  /** Bytes from the beginning without a gap, as the listing shows them. */
   readonly offset: number;
-  /** Keys of the parts that make them, in order. */
+  /** Keys of the parts that make them, in order; none where storage takes the file in steps. */
   readonly parts: readonly string[];
 }
 
@@ -89,5 +89,18 @@ function unfinishedIn(objects: readonly UploadObject[]): Map<string, Unfinished>
     if (file?.offset !== offset) continue;
     files.set(fileId, { offset: offset + (info.size ?? 0), parts: [...file.parts, info.key] });
   }
+  for (const object of objects) {
+    const file = object.kind === "step" ? files.get(object.fileId) : undefined;
+    if (object.kind === "step" && file)
+      files.set(object.fileId, { ...file, offset: Math.max(file.offset, endOfStep(object)) });
+  }
   return files;
+}
+
+/** Bytes of a file that storage takes in steps, as one object shows them. */
+export function endOfStep({
+  offset,
+  info,
+}: Pick<UploadObject & { kind: "step" }, "offset" | "info">): number {
+  return offset + (info.size ?? 0);
 }

@@ -1,4 +1,10 @@
-import { protect, wrap, type ObjectInfo, type StorageBackend } from "@sluice/storage";
+import {
+  protect,
+  wrap,
+  type ObjectInfo,
+  type StorageBackend,
+  type WriteOptions,
+} from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { codeOf } from "../slots/upload-error.ts";
 
@@ -12,6 +18,8 @@ export type UploadStorage = StorageBackend & Required<Pick<StorageBackend, "writ
 export function toUploadStorage(backend: StorageBackend): UploadStorage {
   const storage = wrap(protect(backend), {
     write: (write) => (key, options) => write(key, { ...options, private: true }),
+    writeInSteps: (writeInSteps) => (key, options) =>
+      writeInSteps(key, { ...options, private: true }),
   });
   if (!storage.write || !storage.remove)
     throw new TypeError(
@@ -36,6 +44,24 @@ export async function listAll(
   return objects;
 }
 
+/** Writes a small object. */
+export async function writeObject(
+  storage: UploadStorage,
+  key: string,
+  bytes: Uint8Array,
+  options: Omit<WriteOptions, "size"> = {},
+): Promise<ObjectInfo> {
+  const writer = await storage.write(key, { ...options, size: bytes.length });
+  try {
+    if (bytes.length > 0) await writer.write(bytes);
+    return await writer.commit();
+  } finally {
+    await writer.abort();
+  }
+}
+
+const json = { contentType: "application/json" };
+
 /** Makes a JSON object that is not there yet; false when it is there already. */
 export async function createJson(
   storage: UploadStorage,
@@ -43,21 +69,26 @@ export async function createJson(
   value: unknown,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const bytes = new TextEncoder().encode(JSON.stringify(value));
-  const options = { signal, ifAbsent: true, size: bytes.length, contentType: "application/json" };
   try {
-    const writer = await storage.write(key, options);
-    try {
-      await writer.write(bytes);
-      await writer.commit();
-    } finally {
-      await writer.abort();
-    }
+    await writeObject(storage, key, toJson(value), { ...json, signal, ifAbsent: true });
     return true;
   } catch (error) {
     if (codeOf(error) === "precondition_failed") return false;
     throw error;
   }
+}
+
+/** Puts a JSON object in the place of one that {@link createJson} made. */
+export async function replaceJson(
+  storage: UploadStorage,
+  key: string,
+  value: unknown,
+): Promise<void> {
+  await writeObject(storage, key, toJson(value), json);
+}
+
+function toJson(value: unknown): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
 }
 
 /** Reads what {@link createJson} made. */

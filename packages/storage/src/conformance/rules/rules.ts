@@ -11,6 +11,7 @@ import { rangeRules } from "./range-rules.ts";
 import { removeRules } from "./remove-rules.ts";
 import type { Rule } from "../rule.ts";
 import { watchRules } from "./watch-rules.ts";
+import { stepRules } from "./step-rules.ts";
 import { writeRules } from "./write-rules.ts";
 
 /** The whole contract of a storage backend, in the order in which one builds one. */
@@ -27,5 +28,6 @@ export const rules: readonly Rule[] = [
   ...presignRules,
   ...watchRules,
   ...writeRules,
+  ...stepRules,
   ...removeRules,
 ];

@@ -1,0 +1,142 @@
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { StepOptions, StepWriter } from "@sluice/storage";
+import {
+  createStepPartDriver,
+  createStepWriter,
+  type StepDriver,
+  toPartGrid,
+  unlessMissing,
+} from "@sluice/storage/plugin";
+import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
+import { toObjectInfo } from "./object-info.ts";
+import { request } from "./request.ts";
+import { toBuffer } from "./writer.ts";
+
+/** Blocks of 8 MiB at first, as many as a blob takes. */
+const grid = toPartGrid(8 * 1024 * 1024, 50_000);
+/** Longest time for one block. */
+const uploadMs = 300_000;
+
+/**
+ * Opens a writer of one step over blocks that no list names yet. The id is what the ids of its blocks begin with. The
+ * service drops such blocks after a week, and cannot tell them from blocks that never came.
+ */
+export async function createBlobStepWriter(
+  root: BlobRoot,
+  key: string,
+  options: StepOptions,
+): Promise<StepWriter> {
+  const { contentType, signal } = options;
+  const call = beginCall(root, "write in steps", key, options);
+  const { operation, blob } = call;
+  // the type comes with the list of blocks, so the id carries it to the last step
+  const id = options.id ?? formatId(crypto.randomUUID(), contentType);
+  const { uploadId, type } = parseId(id, operation);
+  const kept = options.id === undefined ? [] : await findBlocks(call, uploadId, signal);
+  // a block of another writer at the same place has another id, so a list names those that this one knows
+  const stamp = Date.now().toString(36).padStart(8, "0").slice(-8);
+
+  const openDriver = (ended: AbortSignal): StepDriver => {
+    const upload = { operation, signal: ended, timeoutMs: uploadMs };
+    const blocks = [...kept];
+    const send = async (number: number, part: Uint8Array): Promise<void> => {
+      const name = nameOf(uploadId, number, stamp);
+      const block = toBuffer(part);
+      await request(upload, (abortSignal) =>
+        blob.stageBlock(name, block, block.byteLength, { abortSignal }),
+      );
+      blocks.push(name);
+    };
+    return createStepPartDriver(
+      {
+        send,
+        async publish(last, count) {
+          if (last.byteLength > 0) await send(count, last);
+          const blobHTTPHeaders = definedMembers({ blobContentType: type });
+          const answer = await request(upload, (abortSignal) =>
+            blob.commitBlockList(blocks, { blobHTTPHeaders, abortSignal }),
+          );
+          const size = grid.startOf(count) + last.byteLength;
+          return toObjectInfo(key, size, { ...answer, contentType: type }, undefined);
+        },
+        discard: () => dropBlocks(call),
+      },
+      { operation, grid, count: kept.length },
+    );
+  };
+  const offset = grid.startOf(kept.length);
+  return createStepWriter(openDriver, { operation, id, offset, signal });
+}
+
+function formatId(uploadId: string, contentType: string | undefined): string {
+  return contentType === undefined ? uploadId : `${uploadId}.${encodeURIComponent(contentType)}`;
+}
+
+function parseId(
+  id: string,
+  operation: string,
+): { readonly uploadId: string; readonly type: string | undefined } {
+  const [, uploadId, type] = /^([0-9a-f-]{36})(?:\.([\x21-\x7e]{1,900}))?$/.exec(id) ?? [];
+  try {
+    if (uploadId !== undefined)
+      return { uploadId, type: type === undefined ? undefined : decodeURIComponent(type) };
+  } catch {
+    // it is none of ours
+  }
+  throw new SluiceError("invalid_argument", `${operation}: the id is not one of this backend`);
+}
+
+/** All ids of a blob must be of one length, which is 48 bytes here as in the SDK. */
+function nameOf(uploadId: string, number: number, stamp: string): string {
+  return Buffer.from(uploadId + number.toString(36).padStart(4, "0") + stamp).toString("base64");
+}
+
+/** Ids of the blocks from the first on that are there; of two at one place that of the newest writer. */
+async function findBlocks(
+  { operation, blob }: BlobCall,
+  uploadId: string,
+  signal: AbortSignal | undefined,
+): Promise<string[]> {
+  const listing = request({ operation, signal }, (abortSignal) =>
+    blob.getBlockList("uncommitted", { abortSignal }),
+  );
+  const newest = new Map<number, string>();
+  for (const { name, size } of (await unlessMissing(listing))?.uncommittedBlocks ?? []) {
+    const text = Buffer.from(name, "base64").toString("latin1");
+    const number = Number.parseInt(text.slice(36, 40), 36);
+    if (!text.startsWith(uploadId) || size !== grid.sizeOf(number)) continue;
+    const before = newest.get(number);
+    if (before === undefined || Buffer.from(before, "base64").toString("latin1") < text)
+      newest.set(number, name);
+  }
+  const found: string[] = [];
+  for (let name = newest.get(0); name !== undefined; name = newest.get(found.length))
+    found.push(name);
+  return found;
+}
+
+/**
+ * Blocks that no list names go with a write of their blob, and nothing else removes them. So an empty blob is written
+ * that no caller sees, since it is marked as a folder, and removed. Where a blob is already they stay for their week.
+ */
+async function dropBlocks({ operation, blob }: BlobCall): Promise<void> {
+  const replace = (conditions: { readonly ifNoneMatch?: string }): Promise<string | undefined> =>
+    request({ operation }, async (abortSignal) => {
+      const metadata = { hdi_isfolder: "true" };
+      return (await blob.upload("", 0, { metadata, conditions, abortSignal })).etag;
+    });
+  const exists = async (): Promise<boolean> => {
+    const facts = request({ operation }, (abortSignal) => blob.getProperties({ abortSignal }));
+    return (await unlessMissing(facts)) !== undefined;
+  };
+  const ifMatch = await replace({ ifNoneMatch: "*" }).catch(async (error: unknown) => {
+    if (!SluiceError.is(error) || error.code !== "precondition_failed") throw error;
+    // Azurite takes blocks for a blob
+    return (await exists()) ? undefined : replace({});
+  });
+  if (ifMatch === undefined) return;
+  const removal = request({ operation }, (abortSignal) =>
+    blob.delete({ conditions: { ifMatch }, abortSignal }),
+  );
+  await unlessMissing(removal);
+}

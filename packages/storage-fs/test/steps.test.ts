@@ -1,0 +1,90 @@
+import { lstat, readdir, truncate, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { StorageBackend } from "@sluice/storage";
+import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
+import { expect, onTestFinished, test } from "vitest";
+import { createTemporaryTree, racyMs } from "./temporary-tree.ts";
+
+async function createFolder() {
+  const tree = await createTemporaryTree();
+  onTestFinished(() => tree[Symbol.asyncDispose]());
+  const { root } = tree;
+  // each as another process would have it
+  const open = (): NonNullable<StorageBackend["writeInSteps"]> => {
+    const backend = createFsBackend({ root, racyMs, writable: true });
+    return (key, options) => backend.writeInSteps!(key, options);
+  };
+  const files = async (): Promise<string[]> => {
+    const entries = await readdir(root, { recursive: true, withFileTypes: true });
+    return entries
+      .filter((entry) => entry.isFile())
+      .map(({ parentPath, name }) => join(parentPath, name));
+  };
+  return { root, open, files, writeInSteps: open() };
+}
+
+test("an object in steps is one file, for its user alone where it is private, that takes the name of its key", async () => {
+  const { root, files, writeInSteps } = await createFolder();
+  const writer = await writeInSteps("a/b.bin", { private: true });
+  await writer.write(Buffer.from("one"));
+  await writer.suspend();
+  const [path, ...others] = await files();
+  expect(others).toEqual([]);
+  expect(path).toMatch(/\/a\/\.sluice-[0-9a-f]{64}\.steps$/);
+  expect(path).not.toContain(writer.id);
+  expect((await lstat(path!)).mode & 0o777).toBe(0o600);
+  const { ino } = await lstat(path!);
+  const last = await writeInSteps("a/b.bin", { id: writer.id });
+  expect(last.offset).toBe(3);
+  await last.write(Buffer.from("two"));
+  await last.commit();
+  expect(await files()).toEqual([join(root, "a/b.bin")]);
+  expect((await lstat(join(root, "a/b.bin"))).ino).toBe(ino);
+});
+
+test("a writer that another process has overtaken writes and makes nothing, also after the object was made", async () => {
+  const { open, files, writeInSteps } = await createFolder();
+  const stale = await writeInSteps("a.bin");
+  const { id } = stale;
+  const other = await open()("a.bin", { id });
+  await other.write(Buffer.alloc(2 ** 21, 1));
+  await other.suspend();
+  await stale.write(Buffer.alloc(10, 2));
+  await expect(stale.commit()).rejects.toMatchObject({ code: "precondition_failed" });
+  const behind = await writeInSteps("a.bin", { id });
+  expect(behind.offset).toBe(2 ** 21);
+  await (await open()("a.bin", { id })).commit();
+  await behind.write(Buffer.alloc(10, 3));
+  await expect(behind.suspend()).rejects.toMatchObject({ code: "precondition_failed" });
+  const [path] = await files();
+  expect((await lstat(path!)).size).toBe(2 ** 21);
+});
+
+test("what was lost with the power is written again: a step begins where the file ends", async () => {
+  const { files, writeInSteps } = await createFolder();
+  const writer = await writeInSteps("a.bin");
+  await writer.write(Buffer.from("kept and lost"));
+  await writer.suspend();
+  const [path] = await files();
+  await truncate(path!, 4);
+  const next = await writeInSteps("a.bin", { id: writer.id });
+  expect(next.offset).toBe(4);
+  await next.abort();
+  expect(await files()).toEqual([]);
+});
+
+test("removeAbandonedWrites keeps objects in steps for a week, and other temporary files for an hour", async () => {
+  const { root, files, writeInSteps } = await createFolder();
+  await (await writeInSteps("a.bin")).suspend();
+  await writeFile(join(root, `.sluice-${crypto.randomUUID()}.tmp`), "left");
+  const age = async (hours: number): Promise<void> => {
+    const time = new Date(Date.now() - hours * 3_600_000);
+    for (const path of await files()) await utimes(path, time, time);
+  };
+  await age(6 * 24);
+  expect(await removeAbandonedWrites({ root })).toBe(1);
+  expect(await files()).toHaveLength(1);
+  await age(7 * 24 + 1);
+  expect(await removeAbandonedWrites({ root })).toBe(1);
+  expect(await files()).toEqual([]);
+});

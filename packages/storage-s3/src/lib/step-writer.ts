@@ -1,0 +1,120 @@
+import {
+  type CompletedPart,
+  CreateMultipartUploadCommand,
+  ListPartsCommand,
+} from "@aws-sdk/client-s3";
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { ObjectInfo, StepOptions, StepWriter } from "@sluice/storage";
+import {
+  createStepPartDriver,
+  createStepWriter,
+  type StepDriver,
+  toPartGrid,
+  toStrongEtag,
+} from "@sluice/storage/plugin";
+import type { Calls } from "./calls.ts";
+import type { ObjectCall, S3Root } from "./root.ts";
+import { toSluiceError } from "./s3-error.ts";
+import { goOnWithUpload, putObject } from "./upload.ts";
+
+/** Parts of 8 MiB at first, as many as S3 takes: more than the 5 TiB of its largest object. */
+const grid = toPartGrid(8 * 1024 * 1024, 10_000);
+
+/** Opens a writer of one step over a multipart upload, whose id names the object to the next step. */
+export async function createS3StepWriter(
+  calls: Calls,
+  root: S3Root,
+  key: string,
+  options: StepOptions,
+): Promise<StepWriter> {
+  const { id: given, contentType, signal } = options;
+  const call = root.begin("write in steps", key, options);
+  const { operation } = call;
+  if (given !== undefined && !/^[\x21-\x7e]{1,1024}$/.test(given))
+    throw new SluiceError("invalid_argument", `${operation}: the id is not one of S3`);
+  const id = given ?? (await begin(calls, call, contentType, signal));
+  const kept = given === undefined ? [] : await findParts(calls, call, id, signal);
+
+  const toInfo = (size: number, etag: string | undefined): ObjectInfo =>
+    definedMembers({ key, size, etag: toStrongEtag(etag), contentType });
+  const openDriver = (ended: AbortSignal): StepDriver => {
+    const upload = goOnWithUpload(calls, call, { id, kept, signal: ended });
+    return createStepPartDriver(
+      {
+        send: (number, part) => upload.send(number + 1, part).catch(asOvertaken(operation)),
+        async publish(last, count) {
+          const size = grid.startOf(count) + last.byteLength;
+          if (size === 0) {
+            // no part is empty
+            const etag = await putObject(calls, { ...options, ...call }, last, ended);
+            await upload.abort();
+            return toInfo(size, etag);
+          }
+          const completing = async (): Promise<string | undefined> => {
+            if (last.byteLength > 0) await upload.send(count + 1, last);
+            return upload.complete();
+          };
+          return toInfo(size, await completing().catch(asOvertaken(operation)));
+        },
+        discard: () => upload.abort(),
+      },
+      { operation, grid, count: kept.length },
+    );
+  };
+  const offset = grid.startOf(kept.length);
+  return createStepWriter(openDriver, { operation, id, offset, signal, toError: toSluiceError });
+}
+
+async function begin(
+  calls: Calls,
+  { operation, address }: ObjectCall,
+  contentType: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const command = new CreateMultipartUploadCommand({ ...address, ContentType: contentType });
+  const { UploadId } = await calls.send(command, { operation, signal });
+  if (UploadId === undefined)
+    throw new SluiceError("protocol", `${operation}: the upload has no id`);
+  return UploadId;
+}
+
+/** The parts from the first on that are there and as long as the grid says. What lies behind a gap is sent again. */
+async function findParts(
+  calls: Calls,
+  { operation, address }: ObjectCall,
+  UploadId: string,
+  signal: AbortSignal | undefined,
+): Promise<CompletedPart[]> {
+  const found: CompletedPart[] = [];
+  let PartNumberMarker: string | undefined;
+  do {
+    const command = new ListPartsCommand({ ...address, UploadId, PartNumberMarker });
+    const page = await calls.send(command, { operation, signal }).catch((error: unknown) => {
+      throw isOfNothing(error)
+        ? new SluiceError("not_found", `${operation}: nothing of it is kept`, { cause: error })
+        : error;
+    });
+    for (const { PartNumber, ETag, Size } of page.Parts ?? []) {
+      const isNext = PartNumber === found.length + 1 && Size === grid.sizeOf(found.length);
+      if (!isNext) return found;
+      found.push({ PartNumber, ETag });
+    }
+    PartNumberMarker = page.IsTruncated ? page.NextPartNumberMarker : undefined;
+  } while (PartNumberMarker !== undefined);
+  return found;
+}
+
+/** S3 knows no upload of that id. */
+function isOfNothing(error: unknown): boolean {
+  return SluiceError.is(error) && (error.code === "interrupted" || error.code === "not_found");
+}
+
+/** The upload is gone where another writer has completed or aborted it. */
+function asOvertaken(operation: string): (error: unknown) => never {
+  return (error) => {
+    if (!isOfNothing(error)) throw error;
+    throw new SluiceError("precondition_failed", `${operation}: another writer ended it`, {
+      cause: error,
+    });
+  };
+}

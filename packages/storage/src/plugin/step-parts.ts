@@ -1,0 +1,106 @@
+import { SluiceError } from "@sluice/core";
+import type { ObjectInfo } from "../contract/backend.ts";
+import type { StepDriver } from "./step-writer.ts";
+
+/**
+ * Where the parts of an object begin and end. It is the same in every process, so two writers that send the same part
+ * send the same bytes, and one that comes late does no harm.
+ */
+export interface PartGrid {
+  /** Bytes of part `number`, from 0. */
+  sizeOf(number: number): number;
+  /** Bytes before part `number`. */
+  startOf(number: number): number;
+  readonly maxParts: number;
+}
+
+/** Makes a grid whose parts are `partBytes` long at first, and double in length after each tenth of `maxParts`. */
+export function toPartGrid(partBytes: number, maxParts: number): PartGrid {
+  const tenth = Math.ceil(maxParts / 10);
+  const sizeOf = (number: number): number => partBytes * 2 ** Math.floor(number / tenth);
+  return {
+    sizeOf,
+    startOf(number) {
+      const doublings = Math.floor(number / tenth);
+      const before = partBytes * tenth * (2 ** doublings - 1);
+      return before + (number % tenth) * sizeOf(number);
+    },
+    maxParts,
+  };
+}
+
+/** What a service does that takes an object in parts. {@link createStepPartDriver} calls one method at a time. */
+export interface StepParts {
+  /** Keeps part `number`, from 0. Its bytes do not change until this settles. */
+  send(number: number, part: Uint8Array): Promise<void>;
+  /** Makes the object of the first `count` parts and a last one, which may be empty. */
+  publish(last: Uint8Array, count: number): Promise<ObjectInfo>;
+  /** See {@link StepDriver.discard}. */
+  discard(): Promise<void>;
+}
+
+/** Settings of {@link createStepPartDriver}. */
+export interface StepPartOptions {
+  /** Start of messages. */
+  readonly operation: string;
+  readonly grid: PartGrid;
+  /** Parts that earlier steps have kept. */
+  readonly count: number;
+}
+
+/**
+ * Creates the driver of a step that gathers parts, and gathers the next while one is on its way: two parts are all the
+ * memory it takes. What does not fill a part is the rest of the step.
+ */
+export function createStepPartDriver(
+  parts: StepParts,
+  { operation, grid, count: kept }: StepPartOptions,
+): StepDriver {
+  let filling: Uint8Array | undefined;
+  let resting: Uint8Array | undefined;
+  let filled = 0;
+  let count = kept;
+  let sending: Promise<void> = Promise.resolve();
+
+  const sendPart = async (part: Uint8Array): Promise<void> => {
+    await sending;
+    // the last part takes a place, too
+    if (count + 1 >= grid.maxParts)
+      throw new SluiceError("too_large", `${operation}: it has more than ${grid.maxParts} parts`);
+    sending = parts.send(count, part);
+    // the next call that waits for it throws the error
+    sending.catch(() => {});
+    count += 1;
+    [filling, resting] = [resting, filling];
+    filled = 0;
+    if (filling && filling.byteLength !== grid.sizeOf(count)) filling = undefined;
+  };
+
+  return {
+    async append(chunk) {
+      for (let taken = 0; taken < chunk.byteLength;) {
+        filling ??= new Uint8Array(grid.sizeOf(count));
+        const piece = chunk.subarray(taken, taken + filling.byteLength - filled);
+        filling.set(piece, filled);
+        filled += piece.byteLength;
+        taken += piece.byteLength;
+        if (filled === filling.byteLength) await sendPart(filling);
+      }
+    },
+    async keep() {
+      await sending;
+      const rest = filling?.slice(0, filled) ?? new Uint8Array();
+      return { offset: grid.startOf(count), rest };
+    },
+    async publish() {
+      await sending;
+      return parts.publish(filling?.subarray(0, filled) ?? new Uint8Array(), count);
+    },
+    discard: () => parts.discard(),
+    async release() {
+      await sending.catch(() => {});
+      filling = undefined;
+      resting = undefined;
+    },
+  };
+}

@@ -1,0 +1,122 @@
+import { SluiceError } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
+import type { ObjectInfo, StepEnd, StepWriter } from "../contract/backend.ts";
+
+/** What one service does for one step of an object. {@link createStepWriter} calls one method at a time. */
+export interface StepDriver {
+  /** Takes the next chunk. The driver owns its bytes from now on. */
+  append(chunk: Uint8Array): Promise<void>;
+  /** Keeps what was appended, as far as the service can. */
+  keep(): Promise<StepEnd>;
+  /** Makes the object of all steps. */
+  publish(): Promise<ObjectInfo>;
+  /** Removes what all steps have kept. It may come after a failure, and after `release`. */
+  discard(): Promise<void>;
+  /** Frees what this step holds, and removes nothing. It is called once, when the call under way has settled. */
+  release(): Promise<void>;
+}
+
+/** Settings of {@link createStepWriter}. */
+export interface StepWriterOptions {
+  /** Start of messages: `s3: write in steps "a.txt"`. */
+  readonly operation: string;
+  /** Names the object to the next step. */
+  readonly id: string;
+  /** Bytes that earlier steps have kept. */
+  readonly offset: number;
+  /** Ends the step with `signal.reason`. */
+  readonly signal?: AbortSignal | undefined;
+  /** Turns an error of the driver into a `SluiceError`. Default: the error itself. */
+  readonly toError?: (error: unknown, operation: string) => unknown;
+}
+
+/**
+ * Creates the writer of one step over what a service does. `open` makes the driver; its signal aborts when the step
+ * fails or is aborted, so that requests under way end at once.
+ *
+ * - `write`, `suspend` and `commit` throw `TypeError` after the end, and `signal.reason` after an abort (steps-ended, steps-aborted).
+ * - A failed call ends the step; its error is thrown once everything is released.
+ * - An abort of the signal leaves what is kept, as the end of a process does; `abort` removes it.
+ */
+export function createStepWriter(
+  open: (ended: AbortSignal) => StepDriver,
+  { operation, id, offset, signal, toError = (error) => error }: StepWriterOptions,
+): StepWriter {
+  const ending = new AbortController();
+  const driver = open(ending.signal);
+  let underWay: Promise<unknown> = Promise.resolve();
+  let ended: "suspended" | "committed" | "failed" | undefined;
+  let released: Promise<void> | undefined;
+  let discarded: Promise<void> | undefined;
+
+  const ensureOpen = (call: string): void => {
+    signal?.throwIfAborted();
+    if (ended) throw new TypeError(`${operation}: ${call} after the end of the step`);
+  };
+  const release = (): Promise<void> =>
+    (released ??= underWay
+      .catch(() => {})
+      .then(() => driver.release())
+      .finally(() => removeListener()));
+  const fail = async (cause: unknown): Promise<never> => {
+    const wasEnded = ending.signal.aborted;
+    ended = "failed";
+    ending.abort(cause);
+    const releasing = release().catch(() => {});
+    signal?.throwIfAborted();
+    await releasing;
+    throw wasEnded ? ending.signal.reason : toError(cause, operation);
+  };
+  const run = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      const running = work();
+      underWay = running;
+      const result = await running;
+      ending.signal.throwIfAborted();
+      return result;
+    } catch (error) {
+      return fail(error);
+    }
+  };
+  const finish = async <T>(how: "suspended" | "committed", work: () => Promise<T>): Promise<T> => {
+    ended = how;
+    const result = await run(work);
+    await release();
+    return result;
+  };
+  const removeListener = onAbort(signal, (reason) => {
+    ending.abort(reason);
+    // a last call under way releases by itself
+    if (!ended) release().catch(() => {});
+  });
+
+  return {
+    id,
+    offset,
+    async write(chunk) {
+      ensureOpen("write");
+      await run(() => driver.append(chunk));
+    },
+    async suspend() {
+      ensureOpen("suspend");
+      return finish("suspended", () => driver.keep());
+    },
+    async commit() {
+      ensureOpen("commit");
+      return finish("committed", () => driver.publish());
+    },
+    async abort() {
+      if (ended === "suspended" || ended === "committed") return;
+      ended = "failed";
+      ending.abort(new SluiceError("interrupted", `${operation}: the step was aborted`));
+      await release().catch(() => {});
+      discarded ??= driver.discard();
+      try {
+        await discarded;
+      } catch (error) {
+        discarded = undefined;
+        throw toError(error, operation);
+      }
+    },
+  };
+}

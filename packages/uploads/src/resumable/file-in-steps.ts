@@ -1,0 +1,229 @@
+import { systemClock } from "@sluice/core/async";
+import type { StepWriter } from "@sluice/storage";
+import { unlessMissing } from "@sluice/storage/plugin";
+import { checkBody, createFileChecks, type AnnouncedFile } from "../receive/file-checks.ts";
+import { createWriteQueue } from "../receive/write-queue.ts";
+import { uploadError } from "../slots/upload-error.ts";
+import { bytesKey, folderOf, type FilePlan } from "../store/layout.ts";
+import type { UploadStorage } from "../store/upload-storage.ts";
+import type { ChecksMemory } from "./checks-memory.ts";
+import { goneOn, type FileAddress, type PartialFile } from "./partial-file.ts";
+import { createStepRecord, type StepRecord } from "./step-record.ts";
+
+/** Storage that objects are written to in steps. */
+export type StepStorage = UploadStorage & Required<Pick<UploadStorage, "writeInSteps">>;
+
+/** What came is kept so often, however long a request lasts: what a crash can cost. */
+const keepEveryMs = 60_000;
+/** Or after so many bytes: what a crash can hide from the quota. */
+const keepEveryBytes = 256 * 1024 * 1024;
+
+/** What files in steps share. */
+interface StepsHome {
+  readonly storage: StepStorage;
+  readonly memory: ChecksMemory;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Begins a file: storage knows it from then on, and no listing shows it before its plan is there. */
+export async function beginFileInSteps(
+  parts: StepsHome,
+  address: FileAddress,
+  plan: FilePlan,
+): Promise<PartialFile> {
+  const key = bytesKey(folderOf(address.slot), address.fileId);
+  const gone = new AbortController();
+  const writer = await parts.storage.writeInSteps(key, { signal: gone.signal });
+  const record = createStepRecord(parts, address, { ...plan, steps: writer.id });
+  return createFileInSteps(parts, address, { writer, gone, record, rest: new Uint8Array() });
+}
+
+/**
+ * Goes on with a file. Gives `undefined` when storage has nothing of it to go on with: it is an object already, or lost.
+ */
+export async function openFileInSteps(
+  parts: StepsHome,
+  address: FileAddress,
+  plan: FilePlan & { readonly steps: string },
+): Promise<PartialFile | undefined> {
+  const key = bytesKey(folderOf(address.slot), address.fileId);
+  const gone = new AbortController();
+  const options = { id: plan.steps, signal: gone.signal };
+  const writer = await unlessMissing(parts.storage.writeInSteps(key, options));
+  if (!writer) return undefined;
+  try {
+    const record = createStepRecord(parts, address, plan);
+    const rest = await record.find(writer.offset);
+    const isNothing = writer.offset + rest.byteLength === 0;
+    // not every service can tell that it made an object of it
+    if (isNothing && (await unlessMissing(parts.storage.describe(key)))) {
+      await writer.suspend();
+      return undefined;
+    }
+    return createFileInSteps(parts, address, { writer, gone, record, rest });
+  } catch (error) {
+    gone.abort(error);
+    throw error;
+  }
+}
+
+function createFileInSteps(
+  { storage, memory }: Omit<StepsHome, "onError">,
+  { slot, fileId, lease }: FileAddress,
+  opened: {
+    readonly writer: StepWriter;
+    /** Ends what is under way in storage, with what is kept left as it is. */
+    readonly gone: AbortController;
+    readonly record: StepRecord;
+    /** Came behind what storage has. */
+    readonly rest: Uint8Array;
+  },
+): PartialFile {
+  const { gone, record } = opened;
+  const key = bytesKey(folderOf(slot), fileId);
+  const announced = announcedBy(record.plan, slot.terms.accept);
+  const { id } = opened.writer;
+  let writer: StepWriter | undefined = opened.writer;
+  let { rest } = opened;
+  let kept = opened.writer.offset + rest.byteLength;
+  let offset = kept;
+  let newBytes = 0;
+  let keptAt = systemClock.now();
+  let checks = memory.take(fileId, kept) ?? (kept === 0 ? createFileChecks(announced) : undefined);
+
+  /** The writer, which has all of what came before. */
+  async function currentWriter(): Promise<StepWriter> {
+    if (!writer) {
+      writer = await storage.writeInSteps(key, { id, signal: gone.signal });
+      if (writer.offset + rest.byteLength !== kept) throw goneOn();
+    }
+    if (rest.byteLength > 0) {
+      const first = rest;
+      rest = new Uint8Array();
+      await writer.write(first);
+    }
+    return writer;
+  }
+
+  async function keepNew(): Promise<void> {
+    lease.ensureOurs();
+    const ended = writer;
+    writer = undefined;
+    if (!ended) return;
+    const end = await ended.suspend();
+    await record.keep(end);
+    ({ rest } = end);
+    kept = end.offset + rest.byteLength;
+    newBytes = 0;
+    keptAt = systemClock.now();
+  }
+
+  const queue = createWriteQueue(async (chunk) => {
+    await record.begin(chunk);
+    const target = await currentWriter();
+    const { byteLength } = chunk;
+    await target.write(chunk);
+    newBytes += byteLength;
+    if (newBytes >= keepEveryBytes || systemClock.now() - keptAt >= keepEveryMs) await keepNew();
+  });
+
+  async function leave(): Promise<void> {
+    if (checks && offset === kept) memory.put(fileId, checks);
+    else checks?.stop();
+    checks = undefined;
+    gone.abort(goneOn());
+  }
+
+  return {
+    fileId,
+    get plan() {
+      return record.plan;
+    },
+    get offset() {
+      return offset;
+    },
+    write(chunk) {
+      offset += chunk.byteLength;
+      const checking = checks?.add(chunk);
+      const queueing = queue.push(chunk);
+      return checking || queueing ? settled([checking, queueing]) : undefined;
+    },
+    async keep() {
+      await queue.drain();
+      if (newBytes > 0) await keepNew();
+      else await writer?.suspend();
+      writer = undefined;
+      await leave();
+      return kept;
+    },
+    async finish(signal) {
+      await queue.drain();
+      const isSeen = checks !== undefined && checks.bytes === offset;
+      const checked = isSeen ? await checks!.conclude() : undefined;
+      checks = undefined;
+      const target = await currentWriter();
+      lease.ensureOurs();
+      // whatever comes of it, this writer has nothing more to keep
+      writer = undefined;
+      newBytes = 0;
+      const { size } = await target.commit();
+      if (size !== undefined && size !== offset)
+        throw uploadError("unavailable", "storage has another number of bytes than came");
+      const facts = checked ?? (await checkStored(storage, key, announced, signal));
+      return { fileId, ...facts };
+    },
+    keys: () => record.keys(),
+    async discard() {
+      await writer?.abort();
+    },
+    leave,
+  };
+}
+
+/** Opens a file whose bytes are an object already, because a process stopped before it could record that. */
+export function openStoredFile(
+  storage: UploadStorage,
+  { slot, fileId }: Pick<FileAddress, "slot" | "fileId">,
+  { plan, size }: { readonly plan: FilePlan; readonly size: number },
+): PartialFile {
+  const key = bytesKey(folderOf(slot), fileId);
+  return {
+    fileId,
+    plan,
+    offset: size,
+    write(chunk) {
+      if (chunk.byteLength > 0) throw uploadError("already_exists", "this file is complete");
+      return undefined;
+    },
+    keep: async () => size,
+    async finish(signal) {
+      const announced = announcedBy(plan, slot.terms.accept);
+      return { fileId, ...(await checkStored(storage, key, announced, signal)) };
+    },
+    keys: () => [],
+    async discard() {},
+    async leave() {},
+  };
+}
+
+function announcedBy(
+  { name, declaredType, length, sha256 }: FilePlan,
+  accept: readonly string[],
+): AnnouncedFile {
+  return { name, declaredType, accept, expectedBytes: length, sha256 };
+}
+
+/** Reads an object that no caller can read yet. */
+async function checkStored(
+  storage: UploadStorage,
+  key: string,
+  announced: AnnouncedFile,
+  signal: AbortSignal,
+) {
+  const { body, info } = await storage.open(key, { signal });
+  return checkBody(body, { ...announced, expectedBytes: info.size });
+}
+
+async function settled(waits: readonly unknown[]): Promise<void> {
+  await Promise.all(waits);
+}
