@@ -123,7 +123,7 @@ function idsOf(findings: readonly Finding[], outcome: Finding["outcome"]): strin
 }
 
 /** Operations that a provider does not have. */
-const optional = /^(write|remove|watch|presign|file)-|^abort-close/;
+const optional = /^(write|steps|remove|watch|presign|file)-|^abort-close/;
 
 const absent = [
   "open-folder",
