@@ -19,7 +19,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { openPutRecord } from "../src/server-calls/put-record.ts";
 import { runHere, serveHere } from "./run-here.ts";
-import { freePort, sluice, type Served } from "./sluice.ts";
+import { freePort, serve, sluice, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -91,7 +91,7 @@ beforeAll(async () => {
     line = await createLine(port);
     const address = ["--port", `${port}`, "--public-url", `http://127.0.0.1:${line.port}/mcp`];
     try {
-      served = await serveHere(join(root, "files"), [...address, "--uploads", inbox]);
+      served = await serve(join(root, "files"), [...address, "--uploads", inbox]);
       return;
     } catch (error) {
       line.close();
@@ -156,8 +156,8 @@ test("while the server's disk is full the sender is told so, and once there is r
   onTestFinished(() => void execFileSync("umount", ["-l", full], { stdio: "ignore" }));
   const small = await serveHere(join(root, "files"), ["--uploads", full]);
   onTestFinished(async () => void (await small.end()));
-  // room for the parts of the file, and none for the file that is made of them
-  await writeFile(join(full, "ballast"), randomBytes(16 * 2 ** 20));
+  // room for some of the file, and none for the rest
+  await writeFile(join(full, "ballast"), randomBytes(20 * 2 ** 20));
   const run = () => runHere(["put", small.url, "big.bin"], options());
   const first = await run();
   expect(first.stderr).toMatch(
