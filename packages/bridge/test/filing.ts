@@ -32,9 +32,12 @@ export function stateIn({ save }: Pick<Folders, "save">): Record<string, string>
   return { ...getDefaultEnvironment(), XDG_STATE_HOME: join(dirname(save), "state") };
 }
 
-export function makeFolders(): Folders {
+/** Runs what ends a helper: after the test, or after all tests of a file. */
+export type AtEnd = (end: () => void) => void;
+
+export function makeFolders(atEnd: AtEnd = onTestFinished): Folders {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "sluice-filing-")));
-  onTestFinished(() => rmSync(root, { recursive: true }));
+  atEnd(() => rmSync(root, { recursive: true }));
   const [save, send, outside] = ["save", "send", "outside"].map((name) => join(root, name)) as [
     string,
     string,
@@ -91,12 +94,15 @@ export async function callTool(
   return { text, isError: result.isError === true, facts, length: JSON.stringify(result).length };
 }
 
-/** An HTTP server until the test ends. */
-export async function listening(listener: RequestListener): Promise<URL> {
+/** An HTTP server until the test ends, or until `atEnd` says. */
+export async function listening(
+  listener: RequestListener,
+  atEnd: AtEnd = onTestFinished,
+): Promise<URL> {
   const server = createServer(listener);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  onTestFinished(() => {
+  atEnd(() => {
     server.closeAllConnections();
     server.close();
   });
@@ -114,12 +120,13 @@ export async function handWritten(
   answer: McpAnswer,
   others: RequestListener = (_request, response) => void response.writeHead(404).end(),
   isModern = false,
+  atEnd: AtEnd = onTestFinished,
 ): Promise<URL> {
   const url = await listening((request, response) => {
     if (request.url !== "/mcp") others(request, response);
     else if (request.method === "POST") void answerPost(request, response, answer, isModern);
     else response.writeHead(405).end();
-  });
+  }, atEnd);
   return new URL("/mcp", url);
 }
 

@@ -1,10 +1,10 @@
 import { spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { dirname, join } from "node:path";
 import { inject, onTestFinished } from "vitest";
-import { makeFolders, type Folders } from "./filing.ts";
+import { makeFolders, type AtEnd, type Folders } from "./filing.ts";
 
 /** `sluice bridge` as a process, in folders where nothing else writes. */
 export interface RunningBridge {
@@ -13,8 +13,10 @@ export interface RunningBridge {
   call(name: string, args: object): Promise<{ readonly text: string; readonly isError: boolean }>;
   /** Begins a call and takes it back after `afterMs`. */
   cancelled(name: string, args: object, afterMs: number): Promise<void>;
-  /** Bytes of resident memory above what the process had when idle; undefined where there is no /proc. */
+  /** Bytes of resident memory above what the process had at `settle`; undefined where there is no /proc. */
   grownBytes(): number | undefined;
+  /** Removes the files that were saved, and counts the growth of memory from now on. */
+  settle(): void;
   /** Files below the folder to save to, with `/`, but for large results. */
   saved(): string[];
   /** Files elsewhere that were not there before, or are other ones now. */
@@ -24,8 +26,12 @@ export interface RunningBridge {
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 
 /** Starts a bridge in front of `url`. The user has a file outside of the folder, and one that is a link's target. */
-export async function startBridge(url: URL, options: readonly string[]): Promise<RunningBridge> {
-  const folders = makeFolders();
+export async function startBridge(
+  url: URL,
+  options: readonly string[],
+  atEnd: AtEnd = onTestFinished,
+): Promise<RunningBridge> {
+  const folders = makeFolders(atEnd);
   const { save, outside } = folders;
   const root = dirname(save);
   const home = join(root, "home");
@@ -42,14 +48,14 @@ export async function startBridge(url: URL, options: readonly string[]): Promise
       stdio: ["pipe", "pipe", "ignore"],
     },
   );
-  onTestFinished(() => void child.kill("SIGKILL"));
+  atEnd(() => void child.kill("SIGKILL"));
   const host = hostOf(child);
   await host.ask("initialize", {
     protocolVersion: "2025-11-25",
     capabilities: {},
     clientInfo: { name: "host", version: "1" },
   });
-  const idle = memoryOf(child, "VmRSS");
+  let idle = memoryOf(child, "VmRSS");
 
   return {
     folders,
@@ -72,6 +78,14 @@ export async function startBridge(url: URL, options: readonly string[]): Promise
     grownBytes() {
       const peak = memoryOf(child, "VmHWM");
       return peak === undefined || idle === undefined ? undefined : peak - idle;
+    },
+    settle() {
+      for (const name of readdirSync(save))
+        if (name !== "spooled") rmSync(join(save, name), { recursive: true });
+      // resets the peak of a process (proc_pid_clear_refs(5))
+      const peaks = `/proc/${child.pid}/clear_refs`;
+      if (existsSync(peaks)) writeFileSync(peaks, "5");
+      idle = memoryOf(child, "VmRSS");
     },
     saved: () =>
       [...filesBelow(save).keys()].filter((path) => !path.startsWith("spooled/")).toSorted(compare),

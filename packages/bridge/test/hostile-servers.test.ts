@@ -1,18 +1,21 @@
 import { createHash } from "node:crypto";
-import { symlinkSync, writeFileSync } from "node:fs";
+import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import type { RequestListener, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { expect, test } from "vitest";
-import { handWritten, listening, type McpAnswer } from "./filing.ts";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { handWritten, listening, type AtEnd, type McpAnswer } from "./filing.ts";
 import { startBridge, type RunningBridge } from "./hostile-process.ts";
 
 const mib = 2 ** 20;
 /** On Node 24, 125 MiB were seen; what they are was not looked into. */
 const mostGrownBytes = (Number(process.versions.node.split(".")[0]) > 20 ? 160 : 64) * mib;
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-if (!isDeep) console.info("no slow drip to its end, and a small bomb: both run with SLUICE_DEEP");
-const manyResults = 100_000;
+if (!isDeep)
+  console.info(
+    "no slow drip to its end, no length that is too long, 10,000 results in place of 100,000, and a small bomb: run with SLUICE_DEEP",
+  );
+const manyResults = isDeep ? 100_000 : 10_000;
 const body = Buffer.alloc(1_000, "0123456789");
 const bomb = gzipSync(Buffer.alloc((isDeep ? 1_024 : 128) * mib), { level: 1 });
 
@@ -28,6 +31,8 @@ interface HostileServer {
   readonly error?: RegExp;
   /** What lies in the folder in the end. */
   readonly files?: readonly string[];
+  /** Whether it needs a bridge that no other server was in front of. Default: false. */
+  readonly isAlone?: boolean;
 }
 
 /** Writes without end, as fast as it is taken. */
@@ -155,14 +160,6 @@ const servers: Record<string, HostileServer> = {
     calls: { save: uri },
     error: /answer|connection|terminated/,
   },
-  "a length that is too long": {
-    web(_request, response) {
-      response.writeHead(200, { "content-length": 50 }).write("hello");
-      setTimeout(() => response.destroy(), 20);
-    },
-    calls: {},
-    error: /./,
-  },
   "a length that is too short": {
     web({ socket }) {
       socket.end(`HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n${"x".repeat(500)}`);
@@ -217,7 +214,7 @@ const servers: Record<string, HostileServer> = {
     calls: { save: uri },
     error: /contents/,
   },
-  "100,000 long texts in one result": {
+  "many long texts in one result": {
     mcp: ({ method }) =>
       method === "tools/call"
         ? {
@@ -232,7 +229,7 @@ const servers: Record<string, HostileServer> = {
     calls: { tool: "any" },
     error: /256 long strings/,
   },
-  "100,000 results that no call waits for": {
+  "many results that no call waits for": {
     mcp: raw("tools/call", (response, id) => {
       response.writeHead(200, events);
       const say = (message: object): boolean =>
@@ -254,6 +251,8 @@ const servers: Record<string, HostileServer> = {
     error: /No answer/,
   },
   "tools without end": {
+    // tools are listed once
+    isAlone: true,
     mcp: ({ method, params }) =>
       method === "tools/list"
         ? {
@@ -281,19 +280,60 @@ const servers: Record<string, HostileServer> = {
   },
 };
 
+// several tries, and what lies between them; save-tools.test.ts has one with fewer
+if (isDeep)
+  servers["a length that is too long"] = {
+    web(_request, response) {
+      response.writeHead(200, { "content-length": 50 }).write("hello");
+      setTimeout(() => response.destroy(), 20);
+    },
+    calls: {},
+    error: /./,
+  };
+
 /** Puts links where a server may hope for them. */
 function plantLinks({ folders: { save, outside } }: RunningBridge): void {
   symlinkSync(outside, join(save, "link"));
   symlinkSync(join(outside, "new.bin"), join(save, "dead.bin"));
 }
 
-for (const [what, { mcp = () => undefined, web, calls, error, files = [] }] of Object.entries(
-  servers,
-))
+/** Most servers stand, one after another, behind one bridge, which must outlive them all. */
+interface OneAfterAnother {
+  readonly url: URL;
+  readonly bridge: RunningBridge;
+}
+let behind: HostileServer = { calls: {} };
+let shared: Promise<OneAfterAnother> | undefined;
+const ends: (() => void)[] = [];
+afterAll(() => {
+  for (const end of ends.toReversed()) end();
+});
+
+/** The bridge that servers share, once `server` stands behind it. */
+async function putBehind(server: HostileServer): Promise<OneAfterAnother> {
+  behind = server;
+  const { url, bridge } = await (server.isAlone
+    ? start(onTestFinished)
+    : (shared ??= start((end) => void ends.push(end))));
+  bridge.settle();
+  return { url, bridge };
+}
+
+async function start(atEnd: AtEnd): Promise<OneAfterAnother> {
+  const notFound: RequestListener = (_request, response) => void response.writeHead(404).end();
+  const url = await handWritten(
+    (call, response) => behind.mcp?.(call, response),
+    (request, response) => (behind.web ?? notFound)(request, response),
+    false,
+    atEnd,
+  );
+  return { url, bridge: await startBridge(url, ["--max-save", "1M", "--inline", "256"], atEnd) };
+}
+
+for (const [what, server] of Object.entries(servers))
   test(`${what}: nothing is written elsewhere, memory is bounded, and the host hears what is wrong`, async () => {
-    const url = await handWritten(mcp, web);
-    const options = ["--max-save", "1M", "--inline", "256"];
-    const bridge = await startBridge(url, options);
+    const { calls, error, files = [] } = server;
+    const { url, bridge } = await putBehind(server);
     plantLinks(bridge);
     const args = { uri: calls.save ?? new URL("/d", url).href, path: calls.path };
     const said = calls.tool
@@ -312,8 +352,7 @@ test("no inner address is asked, wherever a redirect leads", async () => {
     asked += 1;
     response.end("secret");
   });
-  const url = await handWritten(() => undefined, redirectTo(inner.href));
-  const bridge = await startBridge(url, []);
+  const { url, bridge } = await putBehind({ web: redirectTo(inner.href), calls: {} });
   const said = await bridge.call("save_resource", { uri: new URL("/d", url).href });
   expect(said).toMatchObject({ isError: true, text: expect.stringMatching(/trust/) });
   expect(asked).toBe(0);
@@ -326,10 +365,9 @@ const drip: RequestListener = (_request, response) => {
 };
 
 test("a slow drip that the host gives up leaves nothing, and the next call is answered", async () => {
-  const url = await handWritten(() => undefined, drip);
-  const bridge = await startBridge(url, []);
-  await bridge.cancelled("save_resource", { uri: new URL("/d", url).href }, 1_000);
-  expect((await bridge.call("list_saved", {})).text).toBe("No file was saved.");
+  const { url, bridge } = await putBehind({ web: drip, calls: {} });
+  await bridge.cancelled("save_resource", { uri: new URL("/d", url).href }, 300);
+  expect((await bridge.call("list_saved", {})).isError).toBe(false);
   await expect.poll(() => bridge.saved()).toEqual([]);
 });
 
@@ -342,9 +380,14 @@ test.runIf(isDeep)("a slow drip ends by itself", { timeout: 900_000 }, async () 
 });
 
 test("a file that is written elsewhere, or changed there, is found", async () => {
-  const bridge = await startBridge(await handWritten(() => undefined), []);
-  const { outside } = bridge.folders;
-  writeFileSync(join(outside, "mine.txt"), "the server's");
-  writeFileSync(join(outside, "..", "home", "new.bin"), "x");
+  const { bridge } = await putBehind({ calls: {} });
+  const mine = join(bridge.folders.outside, "mine.txt");
+  const stray = join(bridge.folders.outside, "..", "home", "new.bin");
+  onTestFinished(() => {
+    writeFileSync(mine, "mine");
+    rmSync(stray);
+  });
+  writeFileSync(mine, "the server's");
+  writeFileSync(stray, "x");
   expect(new Set(bridge.strayFiles())).toEqual(new Set(["outside/mine.txt", "home/new.bin"]));
 });

@@ -277,15 +277,18 @@ export async function listen(
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
   const { port: taken } = server.address() as AddressInfo;
-  const stop = async (): Promise<void> => {
+  const close = async (): Promise<void> => {
     if (!server.listening) return;
     const closed = once(server, "close");
     server.close();
     server.closeAllConnections();
     await closed;
+  };
+  const stop = async (): Promise<void> => {
+    await close();
     // a client in this process must hear of it before its next call
     await pause(50);
   };
-  onTestFinished(stop);
+  onTestFinished(close);
   return { url: new URL(`http://127.0.0.1:${taken}/mcp`), port: taken, stop };
 }

@@ -3,8 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
-import { runHere } from "./run-here.ts";
-import { serve } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -16,7 +15,7 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "sluice-cli-"));
   trail = join(root, "audit.log");
   await writeFile(join(root, "a.bin"), "0123456789");
-  const served = await serve(root, ["--audit", trail]);
+  const served = await serveHere(root, ["--audit", trail]);
   const get = (name: string) =>
     runHere(["get", served.url, `files://local/${name}`, "-o", join(root, `${name}.copy`)]);
   await get("a.bin");
@@ -50,7 +49,7 @@ test("without --audit serve keeps a trail for its address where the user's state
   const state = await mkdtemp(join(root, "state-"));
   const env = { XDG_STATE_HOME: state };
   const run = async (...args: string[]) => {
-    const served = await serve(root, args, { env });
+    const served = await serveHere(root, args, { env });
     await runHere(["ls", served.url]);
     return { url: served.url, ...(await served.end()) };
   };

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { runHere } from "./run-here.ts";
-import { program, serve, startListening, type Served } from "./sluice.ts";
+import { listenHere, runHere, serveHere } from "./run-here.ts";
+import { program, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -20,8 +20,8 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "sluice-bridge-"));
   await writeFile(join(folder, "a.txt"), "one\n");
   await writeFile(join(folder, "large.bin"), large);
-  behind = await serve(folder, [], { env: { SLUICE_TOKEN: "of-the-server" } });
-  bridge = await startListening(["bridge", "--http", "--port", "0", behind.url], {
+  behind = await serveHere(folder, [], { env: { SLUICE_TOKEN: "of-the-server" } });
+  bridge = await listenHere(["bridge", "--http", "--port", "0", behind.url], {
     env: { SLUICE_TOKEN: "of-hosts", SLUICE_SERVER_TOKEN: "of-the-server" },
   });
 });
@@ -82,7 +82,7 @@ test("a wrong token, origin or host is refused before a message is read", async 
 
 test("in front of a command; a signal ends the bridge and its processes", async () => {
   const command = [...program, "serve", folder, "--stdio", "--no-audit"];
-  const local = await startListening(["bridge", "--http", "--port", "0", "--", ...command]);
+  const local = await listenHere(["bridge", "--http", "--port", "0", "--", ...command]);
   const legacy = await connect(local.url, "legacy");
   const modern = await connect(local.url, "auto");
   for (const client of [legacy, modern])
@@ -120,17 +120,14 @@ test.each(["legacy", "auto"] as const)(
 
 test("--no-spool leaves large results as they are, and --results-to holds them in a folder", async () => {
   const env = { SLUICE_SERVER_TOKEN: "of-the-server" };
-  const plain = await startListening(
-    ["bridge", "--http", "--port", "0", "--no-spool", behind.url],
-    {
-      env,
-    },
-  );
+  const plain = await listenHere(["bridge", "--http", "--port", "0", "--no-spool", behind.url], {
+    env,
+  });
   expect(await readLarge(plain.url, "auto")).toContain(large.toString("base64"));
   await plain.end();
   const held = await mkdtemp(join(tmpdir(), "sluice-held-"));
   const args = ["bridge", "--http", "--port", "0", "--results-to", held, behind.url];
-  const holding = await startListening(args, { env });
+  const holding = await listenHere(args, { env });
   expect(await readLarge(holding.url, "legacy")).toMatch(/\/mcp\/d\//);
   expect(await readdir(join(held, "held"))).toHaveLength(1);
   await holding.end();
@@ -140,7 +137,7 @@ test("--no-spool leaves large results as they are, and --results-to holds them i
 });
 
 test("a server that is away is named to the host", async () => {
-  const local = await startListening(["bridge", "--http", "--port", "0", "http://127.0.0.1:9/mcp"]);
+  const local = await listenHere(["bridge", "--http", "--port", "0", "http://127.0.0.1:9/mcp"]);
   await expect(connect(local.url, "legacy")).rejects.toThrow(
     /cannot reach http:\/\/127.0.0.1:9: .*bad port/,
   );
@@ -158,6 +155,13 @@ test.each([
   const { status, stderr } = await runHere(["bridge", "--http", ...args, behind.url]);
   expect(stderr).toMatch(words);
   expect(status).toBe(2);
+});
+
+test("a malformed header is a mistake of the command line, and is not repeated", async () => {
+  const { status, stderr } = await runHere(["bridge", behind.url, "--header", "secret"]);
+  expect(status).toBe(2);
+  expect(stderr).toContain("Name: value");
+  expect(stderr).not.toContain("secret");
 });
 
 test.each(["localhost:3000/mcp", "mcp.acme.com/mcp", "acme:3000", "[::1]:3000"])(

@@ -8,7 +8,8 @@ import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { readFolder } from "../src/browse/folder-page.ts";
 import { listingHtml } from "../src/browse/listing-html.ts";
-import { freePort, serve, type Served } from "./sluice.ts";
+import { serveHere } from "./run-here.ts";
+import { freePort, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -35,7 +36,7 @@ beforeAll(async () => {
   await chmod(join(files, "locked.txt"), 0);
   await symlink(join(root, "outside.txt"), join(files, "way-out.txt"));
   await writeFile(join(root, "outside.txt"), "outside");
-  served = await serve(files);
+  served = await serveHere(files);
   ({ origin } = new URL(served.url));
 });
 afterAll(async () => {
@@ -171,7 +172,7 @@ test.each([
   ],
 ])("with %s there is no list and no link", async (_, env, args, host) => {
   const port = await freePort();
-  const other = await serve(files, [...args, "--port", String(port)], { env: { ...env } });
+  const other = await serveHere(files, [...args, "--port", String(port)], { env: { ...env } });
   for (const path of ["/", "/open?file=a.txt"]) {
     const sent = request({ host: "127.0.0.1", port, path, headers: { host }, agent: false }).end();
     const [response] = (await once(sent, "response")) as [IncomingMessage];

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 test("help goes to standard output and names every exit code", async () => {
-  const { status, stdout, stderr } = await sluice(["--help"]);
+  const { status, stdout, stderr } = await runHere(["--help"]);
   expect(status).toBe(0);
   expect(stderr).toBe("");
   for (const command of ["serve", "ls", "get"]) expect(stdout).toContain(`  ${command} `);

@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
-import { runHere } from "./run-here.ts";
-import { freePort, serve, type Served } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
+import { freePort, type Served } from "./sluice.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -15,7 +15,7 @@ let served: Served;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "sluice-doctor-"));
   await writeFile(join(folder, "a.txt"), "content");
-  served = await serve(folder, [], { env: { SLUICE_TOKEN: "right" } });
+  served = await serveHere(folder, [], { env: { SLUICE_TOKEN: "right" } });
 });
 afterAll(async () => {
   await served.end();
@@ -25,7 +25,7 @@ afterAll(async () => {
 const doctor = (...args: string[]) => runHere(["doctor", ...args]);
 
 test("a healthy server is said to be one, with the exit code 0", async () => {
-  const run = await doctor(served.url, "--token", "right");
+  const run = await doctor(served.url, "--token", "right", "--watch", "1");
   expect(run).toMatchObject({ status: exitCodes.ok.status, stderr: "" });
   expect(run.stdout).toMatch(
     / speaks MCP 20\S+ and streams its resources\nnothing stands in the way\n$/,

@@ -12,7 +12,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere, type RunHereOptions } from "./run-here.ts";
-import { sluice, type Run } from "./sluice.ts";
+import type { Run } from "./sluice.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -214,7 +214,7 @@ test("a server without resources and tools says so, and nothing but data goes to
     [["get", url, "plain://a/note.txt"], "has no resources"],
     [["put", url, import.meta.filename], "has no tool that takes a file"],
   ] as const) {
-    const run = await sluice(args, { cwd: folder });
+    const run = await runHere(args, { cwd: folder });
     expect(run.stderr).toContain(said);
     expect(run).toMatchObject({ status, stdout: "" });
   }

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { openPutRecord } from "../src/server-calls/put-record.ts";
-import { runHere } from "./run-here.ts";
+import { runHere, serveHere } from "./run-here.ts";
 import { freePort, serve, sluice, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -154,10 +154,10 @@ test("while the server's disk is full the sender is told so, and once there is r
     return;
   }
   onTestFinished(() => void execFileSync("umount", ["-l", full], { stdio: "ignore" }));
-  const small = await serve(join(root, "files"), ["--uploads", full]);
+  const small = await serveHere(join(root, "files"), ["--uploads", full]);
   onTestFinished(async () => void (await small.end()));
-  // room for some of the file only
-  await writeFile(join(full, "ballast"), randomBytes(21 * 2 ** 20));
+  // room for some of the file, and none for the rest
+  await writeFile(join(full, "ballast"), randomBytes(20 * 2 ** 20));
   const run = () => runHere(["put", small.url, "big.bin"], options());
   const first = await run();
   expect(first.stderr).toMatch(

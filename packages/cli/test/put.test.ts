@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
-import { runHere } from "./run-here.ts";
-import { serve, type Run, type Served } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
+import type { Run, Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -22,7 +22,7 @@ beforeAll(async () => {
   await mkdir(inbox);
   await writeFile(join(root, "big.bin"), big);
   await writeFile(join(root, "note.txt"), "a note");
-  served = await serve(join(root, "files"), ["--uploads", inbox, "--max-upload", "4M"], {
+  served = await serveHere(join(root, "files"), ["--uploads", inbox, "--max-upload", "4M"], {
     env: { SLUICE_TOKEN: token },
   });
 });

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { runCommand, serve, type Served } from "./sluice.ts";
+import { serveHere } from "./run-here.ts";
+import { runCommand, type Served } from "./sluice.ts";
 import { stdioClients } from "./stdio-client.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -17,7 +18,7 @@ beforeAll(async () => {
   inbox = join(root, "inbox");
   await mkdir(join(root, "files"));
   await mkdir(inbox);
-  served = await serve(join(root, "files"), ["--uploads", inbox, "--no-audit"]);
+  served = await serveHere(join(root, "files"), ["--uploads", inbox, "--no-audit"]);
 });
 afterAll(async () => {
   await served?.end();

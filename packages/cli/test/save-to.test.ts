@@ -43,13 +43,21 @@ afterAll(() => rm(root, { recursive: true }));
 
 describe("the real program", () => {
   let files = "";
+  let folder = "";
   let client: ToolClient;
-  beforeEach(async () => {
-    files = join(dirname(out), "files");
+  beforeAll(async () => {
+    files = join(root, "files");
+    folder = join(root, "saved");
     await mkdir(join(files, "sub"), { recursive: true });
+    await mkdir(folder);
     await writeFile(join(files, "sub/big.bin"), big);
-    client = await stdioClients["SDK 2, MCP 2026-07-28"]([files, "--stdio", "--save-to", out]);
+    client = await stdioClients["SDK 2, MCP 2026-07-28"]([files, "--stdio", "--save-to", folder]);
     return () => client[Symbol.asyncDispose]();
+  });
+  // one process saves for all of them, into a folder that is empty again
+  beforeEach(async () => {
+    out = folder;
+    for (const name of await readdir(out)) await rm(join(out, name), { recursive: true });
   });
   const uri = "files://local/sub/big.bin";
 

@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { uploadQuota } from "../src/serve/serve-limits.ts";
-import { serve, type Served } from "./sluice.ts";
+import { serveHere } from "./run-here.ts";
+import type { Served } from "./sluice.ts";
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
@@ -23,7 +24,7 @@ beforeAll(async () => {
   await writeFile(join(root, "files/big.bin"), "");
   await truncate(join(root, "files/big.bin"), 2 ** 26);
   const args = ["--uploads", join(root, "inbox"), "--max-upload", "20G"];
-  served = await serve(join(root, "files"), args, { env: { SLUICE_TOKEN: token } });
+  served = await serveHere(join(root, "files"), args, { env: { SLUICE_TOKEN: token } });
 });
 afterAll(async () => {
   await served?.end();

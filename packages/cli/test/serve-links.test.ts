@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { freePort, serve, sluice } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
+import { freePort } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -24,7 +25,7 @@ afterAll(() => rm(root, { recursive: true }));
 async function serveBehind(args: readonly string[], env: Record<string, string> = {}) {
   const port = await freePort();
   const place = ["--public-url", publicUrl, "--port", String(port)];
-  const served = await serve(root, [...place, ...args], { env });
+  const served = await serveHere(root, [...place, ...args], { env });
   const send = async (path: string, headers: object = {}, body?: string) => {
     const method = body === undefined ? "GET" : "POST";
     const options = { host: "127.0.0.1", port, path, method, agent: false };
@@ -77,7 +78,7 @@ test("a public server without a token has no links: every stranger could make so
 
 test("links are short with --keys, too", async () => {
   const keys = join(root, "sluice.keys");
-  expect((await sluice(["keys", "new", keys])).status).toBe(0);
+  expect((await runHere(["keys", "new", keys])).status).toBe(0);
   const { served, call } = await serveBehind(["--keys", keys], { SLUICE_TOKEN: token });
   const { structuredContent } = await call("tools/call", link);
   expect(new URL(structuredContent.download_url).pathname).toMatch(/^\/mcp\/d\/[\w-]{32}$/);

@@ -4,8 +4,8 @@ import { expect, test, vi } from "vitest";
 import { sharedAzurite } from "../../storage-azure-blob/test/azurite.ts";
 import { startS3StandIn } from "../../storage-s3/test/stand-in/stand-in.ts";
 import { exitCodes } from "../src/outcome/exit-code.ts";
-import { runHere } from "./run-here.ts";
-import { freePort, serve, sluice, type Served } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
+import { freePort, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -14,7 +14,7 @@ const big = randomBytes(2 * 1024 ** 2);
 
 /** What the list of files leads to in a browser, and what the command lists. */
 async function readBig(served: Served): Promise<void> {
-  const { stdout } = await sluice(["ls", served.url]);
+  const { stdout } = await runHere(["ls", served.url]);
   expect(stdout).toBe("files://local/big.bin\n");
   const { origin } = new URL(served.url);
   expect(await (await fetch(origin)).text()).toContain(`href="/open?file=big.bin"`);
@@ -26,7 +26,7 @@ test("a bucket is served as a folder is, with credentials of the environment", a
   await using s3 = await startS3StandIn();
   s3.put("team/big.bin", big);
   const url = `s3://${s3.bucket}/team?region=${s3.region}&endpoint=${s3.endpoint}`;
-  const served = await serve(url, [], {
+  const served = await serveHere(url, [], {
     env: {
       AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
@@ -43,7 +43,7 @@ test("a drive is served, too", async () => {
   graph.drive.put("team/big.bin", big);
   const { token } = await graph.credential.getToken();
   const env = { GRAPH_ACCESS_TOKEN: token, GRAPH_BASE_URL: graph.origins.graph };
-  const served = await serve(`graph://${graph.drive.id}/team`, [], { env });
+  const served = await serveHere(`graph://${graph.drive.id}/team`, [], { env });
   await readBig(served);
   expect((await served.end()).stderr).not.toContain(token);
 });
@@ -110,14 +110,14 @@ test("what is wrong with a container shows at the start", async () => {
 test("the log tells why a list failed, and the client that the log does", async () => {
   await using s3 = await startS3StandIn();
   const url = `s3://${s3.bucket}?region=${s3.region}&endpoint=${s3.endpoint}`;
-  const served = await serve(url, [], {
+  const served = await serveHere(url, [], {
     env: {
       AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
       AWS_SECRET_ACCESS_KEY: s3.credentials.secretAccessKey,
     },
   });
   await s3[Symbol.asyncDispose]();
-  const { status, stderr } = await sluice(["ls", served.url]);
+  const { status, stderr } = await runHere(["ls", served.url]);
   expect(stderr).toMatch(/answered: Busy, try again later; its log says why\n$/);
   expect(status).toBe(exitCodes.network.status);
   const said = (await served.end()).stderr;

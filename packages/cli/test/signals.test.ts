@@ -64,7 +64,7 @@ test("Ctrl-C while the server does not answer the first request ends the run", a
 const mostMs = 20_000;
 const moments = process.env["SLUICE_DEEP"]
   ? Array.from({ length: 50 }, (_, at) => at * 10)
-  : [0, 50, 100, 150, 200, 300, 400];
+  : [0, 100, 250];
 
 test.each(Object.entries(commands))(
   "Ctrl-C at any moment of its first half second ends %s and leaves nothing behind",

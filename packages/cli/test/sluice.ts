@@ -63,10 +63,7 @@ export function serve(
 }
 
 /** Starts a command that prints the URL at which it listens. */
-export async function startListening(
-  args: readonly string[],
-  options: RunOptions = {},
-): Promise<Served> {
+async function startListening(args: readonly string[], options: RunOptions = {}): Promise<Served> {
   let child: ChildProcess | undefined;
   const run = sluice(args, { ...options, onStart: (started) => (child = started) });
   const [line] = (await Promise.race([

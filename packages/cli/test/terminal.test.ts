@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { tableHeading } from "../src/terminal/resource-table.ts";
-import { program, runCommand, serve, type Run, type Served } from "./sluice.ts";
+import { serveHere } from "./run-here.ts";
+import { program, runCommand, type Run, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -23,7 +24,7 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "sluice-cli-"));
   await mkdir(join(root, "files"));
   await writeFile(join(root, "files", "big.bin"), Buffer.alloc(64 * 1024 ** 2));
-  served = await serve(join(root, "files"));
+  served = await serveHere(join(root, "files"));
 });
 afterAll(async () => {
   await served?.end();

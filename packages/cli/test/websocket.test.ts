@@ -6,8 +6,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { connect } from "../src/server-calls/connect.ts";
 import { exitCodes } from "../src/outcome/exit-code.ts";
-import { runHere } from "./run-here.ts";
-import { serve, type Served } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
+import type { Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -23,8 +23,8 @@ beforeAll(async () => {
   const files = join(root, "files");
   await mkdir(files);
   await writeFile(join(files, "big.bin"), big);
-  open = await serve(files, ["--ws"]);
-  guarded = await serve(files, ["--ws"], { env: { SLUICE_TOKEN: token } });
+  open = await serveHere(files, ["--ws"]);
+  guarded = await serveHere(files, ["--ws"], { env: { SLUICE_TOKEN: token } });
 });
 afterAll(async () => {
   await Promise.all([open?.end(), guarded?.end("SIGTERM")]);
@@ -74,7 +74,7 @@ test("an interrupt does not wait for a server that never answers", async () => {
 });
 
 test("without --ws there are no WebSockets", async () => {
-  const plain = await serve(join(root, "files"));
+  const plain = await serveHere(join(root, "files"));
   const refused = await runHere(["ls", socketUrl(plain)]);
   expect([refused.status === 0, refused.stdout]).toEqual([false, ""]);
   await plain.end();

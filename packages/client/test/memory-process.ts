@@ -1,12 +1,12 @@
 import { createResourceCache, streamResource, withStreaming } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 
-// takes one resource in one of three ways, and prints how much memory that took, in bytes
-const [url = "", way = "", directory = ""] = process.argv.slice(2);
-const client = createRawClient(url, withStreaming());
+// takes one resource of each server in one of three ways, and prints how much memory that took, in bytes
+const [way = "", directory = "", ...urls] = process.argv.slice(2);
 const uri = "x://a/b.bin";
 
-async function take(): Promise<void> {
+async function take(url: string): Promise<void> {
+  const client = createRawClient(url, withStreaming());
   if (way === "cache") {
     const cache = createResourceCache(client, { maxResourceBytes: 2 ** 25 });
     await cache.read(uri);
@@ -19,10 +19,14 @@ const idle = process.memoryUsage.rss();
 let peak = idle;
 const look = (): void => void (peak = Math.max(peak, process.memoryUsage.rss()));
 setInterval(look, 5).unref();
-const outcome = await take().then(
-  () => "taken",
-  (error: { code?: string; message?: string }) => `${error.code} ${error.message}`,
-);
-look();
-process.stdout.write(JSON.stringify({ growth: peak - idle, outcome }));
+const reports: { readonly growth: number; readonly outcome: string }[] = [];
+for (const url of urls) {
+  const outcome = await take(url).then(
+    () => "taken",
+    (error: { code?: string; message?: string }) => `${error.code} ${error.message}`,
+  );
+  look();
+  reports.push({ growth: peak - idle, outcome });
+}
+process.stdout.write(JSON.stringify(reports));
 process.exit();

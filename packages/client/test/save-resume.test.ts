@@ -98,7 +98,7 @@ test("kept bytes of another version, or that were touched, are not gone on from"
   type Sow = (kept: Awaited<ReturnType<typeof keptFiles>>, file: ServedFile) => unknown;
   const doubts: Record<string, Sow> = {
     "a new version": (_kept, file) =>
-      void Object.assign(file, { content: Buffer.alloc(9_000_001, "n"), etag: '"v2"' }),
+      void Object.assign(file, { content: Buffer.alloc(2_500_001, "n"), etag: '"v2"' }),
     "no tag any more": (_kept, file) => void (file.etag = undefined),
     "a record cut short": ({ record }) => truncate(record, 20),
     "an empty record": ({ record }) => truncate(record, 0),
@@ -121,7 +121,7 @@ test("kept bytes of another version, or that were touched, are not gone on from"
     "a second name": ({ part }) => link(part, `${part}.other`),
   };
   for (const [doubt, sow] of Object.entries(doubts)) {
-    const file: ServedFile = { content, etag: '"v1"' };
+    const file: ServedFile = { content: content.subarray(0, 2_500_001), etag: '"v1"' };
     await using server = await startFileServer(file);
     await interruptAt(server, 1_500_000);
     await sow(await keptFiles(), file);

@@ -134,7 +134,16 @@ const moods: Readonly<Record<string, Temper>> = {
   "every third request": { refuses: (asked) => (asked % 3 === 0 ? 503 : undefined) },
 };
 
-test.each(Object.entries(moods))(
+/** Moods of which another one takes the same way. */
+const alike: ReadonlySet<string> = new Set([
+  "no more than three at once, 503 and Retry-After",
+  "no more than three at once, an hour of Retry-After",
+  "the fifth request",
+]);
+const isDeep = process.env["SLUICE_DEEP"] !== undefined;
+if (!isDeep) console.info(`not ${[...alike].join(", ")}: these run with SLUICE_DEEP`);
+
+test.each(Object.entries(moods).filter(([name]) => isDeep || !alike.has(name)))(
   "a server that refuses some of sixteen connections is fetched from over fewer, every byte once: %s",
   async (name, temper) => {
     const ratios: number[] = [];

@@ -8,7 +8,7 @@ import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
-const size = deep ? 2 ** 30 : 96 * 2 ** 20;
+const size = deep ? 2 ** 30 : 72 * 2 ** 20;
 const boundBytes = 48 * 2 ** 20;
 
 // takes everything and keeps nothing

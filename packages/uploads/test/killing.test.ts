@@ -13,7 +13,7 @@ import { serveInProcess } from "./upload-process.ts";
 import { noise } from "./upload-server.ts";
 
 const kills = process.env["SLUICE_DEEP"] ? 200 : 2;
-const bytes = noise(20_000_000);
+const bytes = noise(6_000_000);
 const sha256 = (content: Uint8Array): string => createHash("sha256").update(content).digest("hex");
 
 /** Sends bytes in pieces until they are sent or the server is gone; the status, or 0. */
@@ -39,8 +39,8 @@ function send(
 }
 
 async function* paced(body: Uint8Array): AsyncGenerator<Uint8Array> {
-  for (let at = 0; at < body.length; at += 1_000_000) {
-    yield body.subarray(at, at + 1_000_000);
+  for (let at = 0; at < body.length; at += 250_000) {
+    yield body.subarray(at, at + 250_000);
     await wait(2);
   }
 }

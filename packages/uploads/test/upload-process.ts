@@ -20,7 +20,9 @@ export async function serveInProcess(
   kind = "steps",
 ): Promise<ServedInProcess> {
   const program = inject("programs")["packages/uploads/test/serving-process.ts"]!;
-  const child = spawn(process.execPath, [program, root, key, kind], {
+  // what is garbage at once is no memory that is held
+  const args = ["--max-semi-space-size=4", program, root, key, kind];
+  const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "inherit", "ipc"],
   });
   const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];

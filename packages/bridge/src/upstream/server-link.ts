@@ -68,6 +68,11 @@ export class ServerLink {
     return this.#upstream.kind === "http";
   }
 
+  /** Aborts when the bridge ends. */
+  get ended(): AbortSignal {
+    return this.#end.signal;
+  }
+
   /** What messages call the server. */
   get name(): string {
     return this.#upstream.name;

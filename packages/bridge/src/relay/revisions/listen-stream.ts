@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { onAbort, sleep } from "@sluice/core/async";
 import type { JSONRPCNotification } from "@modelcontextprotocol/client";
 import { LISTEN_METHOD } from "@sluice/core/wire";
 import type { ServerLink } from "../../upstream/server-link.ts";
@@ -16,7 +16,7 @@ const streamMs = 24 * 3_600_000;
 
 /**
  * Keeps one `subscriptions/listen` open at a server of 2026-07-28, for a host that subscribes as older revisions do.
- * A stream that ends is opened again.
+ * A stream that ends is opened again, until the bridge ends.
  */
 export class ListenStream {
   readonly #link: ServerLink;
@@ -38,6 +38,7 @@ export class ListenStream {
     this.#host = host;
     this.#capabilities = capabilities;
     this.#envelope = envelope;
+    onAbort(link.ended, () => this.#close());
   }
 
   /** Opens the stream for changes of lists, as far as the server announces them. */
@@ -74,10 +75,10 @@ export class ListenStream {
     return true;
   }
 
-  /** Ends the stream. */
-  close(): void {
-    this.#isStarted = false;
+  /** Ends the stream and what waits for it: a timer would keep the process. */
+  #close(): void {
     this.#current?.abort.abort();
+    this.#current?.confirmed.resolve({});
     this.#current = undefined;
   }
 
@@ -86,7 +87,7 @@ export class ListenStream {
     const before = this.#current;
     this.#current = undefined;
     const filter = this.#filter();
-    if (Object.keys(filter).length === 0) {
+    if (Object.keys(filter).length === 0 || this.#link.ended.aborted) {
       this.#end(before);
       return undefined;
     }
