@@ -10,16 +10,19 @@ const limitMs = 5;
 
 /** Names of the functions that parse, by package, as the sources export them. */
 function parsersIn(folder: URL): string[] {
-  return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((path) => /^[\w-]+\/src\/.*\.ts$/.test(path.replaceAll("\\", "/")))
-    .flatMap((path) => {
-      const [name] = path.split(/[/\\]/, 1);
-      const text = readFileSync(new URL(path, folder), "utf8");
-      return Array.from(
-        text.matchAll(/^export (?:async )?(?:function|const) (parse[A-Z]\w*)/gm),
-        ([, parser]) => `${name} ${parser}`,
-      );
-    });
+  return readdirSync(folder).flatMap((name) => {
+    // not the whole package: a walk goes through the links of node_modules
+    const source = new URL(`${name}/src/`, folder);
+    return readdirSync(source, { recursive: true, encoding: "utf8" })
+      .filter((path) => path.endsWith(".ts"))
+      .flatMap((path) => {
+        const text = readFileSync(new URL(path, source), "utf8");
+        return Array.from(
+          text.matchAll(/^export (?:async )?(?:function|const) (parse[A-Z]\w*)/gm),
+          ([, parser]) => `${name} ${parser}`,
+        );
+      });
+  });
 }
 
 /** CPU of one reading in milliseconds: the best of up to ten, for others use the processor, too. */

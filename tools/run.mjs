@@ -3,10 +3,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { hashTree } from "./hash-tree.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (file) => readFileSync(join(root, file), "utf8");
@@ -35,7 +36,8 @@ function run(command, ...args) {
 // them would only work out the same types several times over
 const threads = `${Math.max(1, Math.floor(availableParallelism() / 2))}`;
 // what has not changed since is not checked again
-const typesSeen = join(root, "node_modules", ".cache", "tsc.tsbuildinfo");
+const cache = join(root, "node_modules", ".cache");
+const typesSeen = join(cache, "tsc.tsbuildinfo");
 const typeCheck = ["tsc", "--checkers", threads, "--incremental", "--tsBuildInfoFile", typesSeen];
 
 /** Runs checks beside each other; each prints when it is over, and any that fails stops here. */
@@ -52,6 +54,20 @@ async function runTogether(...commands) {
   });
   const failed = (await Promise.all(runs)).find((status) => status !== 0);
   if (failed !== undefined) process.exit(failed ?? 1);
+}
+/** Types, lint and layers, unless they passed on the very same files before: they read nothing else. */
+async function runStaticChecks() {
+  const stamp = join(cache, "static-checks");
+  const want = hashTree(root);
+  if (existsSync(stamp) && readFileSync(stamp, "utf8") === want) {
+    console.log("types, lint, layers: no file changed since they passed");
+    return;
+  }
+  rmSync(stamp, { force: true });
+  await runTogether(typeCheck, ["oxlint"], [process.execPath, "tools/check-layers.mjs"]);
+  if (hashTree(root) !== want) return;
+  mkdirSync(cache, { recursive: true });
+  writeFileSync(stamp, want);
 }
 /** The pnpm that package.json pins, through npm's own runner, which asks no question. */
 const pnpm = (...args) => run("npx", "--yes", "--loglevel=error", packageManager, ...args);
@@ -77,7 +93,7 @@ const tasks = {
   cluster: () => program("apps/cluster/src/cluster.ts", ...rest),
   bench: () => program("apps/bench/src/main.ts", ...rest),
   async test() {
-    await runTogether(typeCheck, ["oxlint"], [process.execPath, "tools/check-layers.mjs"]);
+    await runStaticChecks();
     run("vitest", "run", ...rest);
   },
   "test:deep"() {

@@ -1,12 +1,17 @@
-// Programs that tests start as processes, each compiled once a run: a process that has to compile
+// Programs that tests start as processes, compiled once for each state of the sources: a process that has to compile
 // itself takes ten times as long to start. Every module keeps the address of its source.
-import { mkdtemp, rm } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { cp, mkdir, mkdtemp, readdir, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "vite";
+import { hashTree } from "./hash-tree.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const cache = join(root, "node_modules", ".cache", "test-programs");
+/** How the name of a folder begins that a run still writes. */
+const partial = "partial-";
 const sources = [
   "apps/cluster/src/cluster.ts",
   "apps/cluster/src/server.ts",
@@ -63,8 +68,23 @@ const sources = [
 ];
 
 /** Called by vitest before the first test; `inject("programs")` gives the path of each program by its source. */
-export default async function compilePrograms({ provide }) {
+export default async function providePrograms({ provide }) {
+  // no node_modules above it: what is not compiled into a program must be missed
   const folder = await mkdtemp(join(tmpdir(), "sluice-programs-"));
+  const kept = join(cache, hashTree(root));
+  if (existsSync(kept)) await cp(kept, folder, { recursive: true });
+  else {
+    await compile(folder);
+    await keep(folder, kept);
+  }
+  provide(
+    "programs",
+    Object.fromEntries(sources.map((source) => [source, join(folder, `${nameOf(source)}.mjs`)])),
+  );
+  return () => rm(folder, { recursive: true });
+}
+
+async function compile(folder) {
   await build({
     root,
     configFile: false,
@@ -77,15 +97,26 @@ export default async function compilePrograms({ provide }) {
       minify: false,
       rolldownOptions: {
         input: Object.fromEntries(sources.map((source) => [nameOf(source), join(root, source)])),
-        output: { entryFileNames: "[name].mjs", chunkFileNames: "[name]-[hash].mjs" },
+        output: {
+          entryFileNames: "[name].mjs",
+          chunkFileNames: "[name]-[hash].mjs",
+          // what most programs load is one file: a process that opens a hundred starts slower
+          codeSplitting: { groups: [{ name: "shared", minShareCount: sources.length / 2 }] },
+        },
       },
     },
   });
-  provide(
-    "programs",
-    Object.fromEntries(sources.map((source) => [source, join(folder, `${nameOf(source)}.mjs`)])),
-  );
-  return () => rm(folder, { recursive: true });
+}
+
+/** Keeps what was compiled for the next run, in the place of what was kept before. */
+async function keep(folder, kept) {
+  await mkdir(cache, { recursive: true });
+  for (const name of await readdir(cache))
+    if (!name.startsWith(partial)) await rm(join(cache, name), { recursive: true, force: true });
+  const copy = await mkdtemp(join(cache, partial));
+  await cp(folder, copy, { recursive: true });
+  // another run may have been faster
+  await rename(copy, kept).catch(() => rm(copy, { recursive: true }));
 }
 
 /** Programs whose sources lie beside each other do so, too. */

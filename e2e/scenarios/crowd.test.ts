@@ -17,7 +17,9 @@ async function start(settings: UnreadSettings): Promise<Server> {
   return server;
 }
 
-const crowd = deep ? 2_000 : 150;
+const crowd = deep ? 2_000 : 80;
+/** Places of the process: fewer than there are readers. */
+const perProcess = deep ? 256 : 64;
 
 /** Streams the large file, and takes a kibibyte a second of whatever is answered. */
 function readSlowly(port: number): Socket {
@@ -119,13 +121,16 @@ test(
   { timeout: deep ? 600_000 : 120_000 },
   async () => {
     const all = { readers: crowd, held: crowd };
-    expect(await visitAmong({ limits: { perAddress: 32 } }, all)).toEqual(served);
-    expect(await visitAmong({ node: { maxRequestsPerAddress: 64 } }, all)).toEqual(served);
+    expect(await visitAmong({ limits: { perAddress: 32, perProcess } }, all)).toEqual(served);
+    expect(
+      await visitAmong({ limits: { perProcess }, node: { maxRequestsPerAddress: 32 } }, all),
+    ).toEqual(served);
   },
 );
 
 test("the twin: without a share per address they do", { timeout: 120_000 }, async () => {
-  expect(await visitAmong({}, { readers: 300, held: 300 })).not.toEqual(served);
+  const all = { readers: perProcess + 16, held: perProcess + 16 };
+  expect(await visitAmong({ limits: { perProcess } }, all)).not.toEqual(served);
 });
 
 const mixed = deep ? 30_000 : 300;

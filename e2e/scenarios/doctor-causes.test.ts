@@ -8,7 +8,7 @@ import { buffer, text } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { diagnose, type DiagnoseOptions, type Finding } from "@sluice/bridge";
-import { describe, expect, inject, onTestFinished, test, vi } from "vitest";
+import { describe, expect, inject, onTestFinished, test, type TestContext, vi } from "vitest";
 import { z } from "zod";
 import { createCertificate, type CertificateOptions } from "../bed/certificate.ts";
 import { startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
@@ -47,13 +47,17 @@ const causesOf = (findings: readonly Finding[]): string[] => findings.map(({ cau
 
 describe("a certificate", () => {
   /** What the command says of a server with it, where it is trusted or not. */
-  async function lookAtTls(options: CertificateOptions, isTrusted = true): Promise<Finding[]> {
+  async function lookAtTls(
+    { onTestFinished: atEnd }: TestContext,
+    options: CertificateOptions,
+    isTrusted = true,
+  ): Promise<Finding[]> {
     const folder = await mkdtemp(join(tmpdir(), "sluice-doctor-tls-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
+    atEnd(() => rm(folder, { recursive: true }));
     const tls = createCertificate(options);
     await writeFile(join(folder, "ca.pem"), tls.cert);
     const site = await startSite({ files, tls });
-    onTestFinished(() => site[Symbol.asyncDispose]());
+    atEnd(() => site[Symbol.asyncDispose]());
     const program = inject("programs")["packages/cli/src/main.ts"]!;
     const url = `https://localhost:${site.port}/mcp`;
     const child = spawn(process.execPath, [program, "doctor", url, "--json", "--watch", "1"], {
@@ -65,24 +69,28 @@ describe("a certificate", () => {
     return findings.filter(({ cause }) => cause !== "public-url");
   }
 
-  test.each<[CertificateOptions["days"]]>([[[-30, 60]], [[-1 / 24, 1]], [[-350, 15]]])(
+  // each of them waits for a second of an open stream
+  test.concurrent.for<[CertificateOptions["days"]]>([[[-30, 60]], [[-1 / 24, 1]], [[-350, 15]]])(
     "that is valid for long enough is no finding: days %j",
-    async (days) => {
-      expect(await lookAtTls({ days: days! })).toEqual([]);
+    async ([days], context) => {
+      expect(await lookAtTls(context, { days: days! })).toEqual([]);
     },
   );
 
-  test.each<[string, RegExp, CertificateOptions, boolean]>([
+  test.concurrent.for<[string, RegExp, CertificateOptions, boolean]>([
     ["renewal", /expires in \d days \(20/, { days: [-80, 10] }, true],
     ["certificate", /has expired \(20/, { days: [-80, -1] }, true],
     ["certificate", /is not valid yet \(20/, { days: [1, 80] }, true],
     ["certificate", /is for another name/, { name: "other.example" }, true],
     ["certificate", /is self-signed/, {}, false],
-  ])("is a matter of %s and said to be so: %s", async (cause, message, options, isTrusted) => {
-    expect(await lookAtTls(options, isTrusted)).toEqual([
-      { cause, message: expect.stringMatching(message) },
-    ]);
-  });
+  ])(
+    "is a matter of %s and said to be so: %s",
+    async ([cause, message, options, isTrusted], context) => {
+      context
+        .expect(await lookAtTls(context, options, isTrusted))
+        .toEqual([{ cause, message: expect.stringMatching(message) }]);
+    },
+  );
 });
 
 describe("a limit of requests", () => {

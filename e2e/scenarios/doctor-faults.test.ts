@@ -15,7 +15,7 @@ import { baseUri, startSite, type Site, type SiteOptions } from "../bed/site.ts"
 vi.setConfig({ testTimeout: 60_000 });
 
 const files = { "a.bin": "0123456789".repeat(20_000) };
-const watchMs = 600;
+const watchMs = 300;
 
 async function startBehind(faults: Faults, options: SiteOptions = {}): Promise<Site> {
   const front = (target: () => number) => startFaultyProxy(target, faults);
@@ -339,7 +339,7 @@ test.each([false, true])("a proxy that cuts open streams, with sessions: %s", as
   const { url } = await startBehind(
     {
       passOn(answer, response) {
-        if (isEvents(answer)) setTimeout(() => response.destroy(), 300);
+        if (isEvents(answer)) setTimeout(() => response.destroy(), 100);
         return false;
       },
     },

@@ -12,7 +12,7 @@ import { startFaultyProxy } from "../bed/faulty-proxy.ts";
 import { freePort, untilAnswered } from "../bed/listen.ts";
 import { startSite } from "../bed/site.ts";
 
-const runs = process.env["SLUICE_DEEP"] ? 100 : 5;
+const runs = process.env["SLUICE_DEEP"] ? 100 : 2;
 vi.setConfig({ testTimeout: 30_000 * runs });
 
 const content = Buffer.alloc(300_000, "0123456789");

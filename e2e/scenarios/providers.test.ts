@@ -153,7 +153,7 @@ test("the twin: a provider that ends early and told no size is taken for whole",
   expect(isWhole(await fetchBytes(site, "made://site/it.bin"))).toBe(true);
 });
 
-const transfers = deep ? 10_000 : 150;
+const transfers = deep ? 10_000 : 50;
 
 test(
   `${transfers} mixed transfers leave no handler, descriptor, listener or place behind`,

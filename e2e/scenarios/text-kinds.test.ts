@@ -21,6 +21,11 @@ const files: Record<string, Uint8Array> = {
   ),
   ...binaryKinds,
 };
+/** Memory shows all of them; what differs elsewhere is how types are stored and listed. */
+const someOf = (names: readonly string[], kind: string): readonly string[] => {
+  const every = process.env["SLUICE_DEEP"] === undefined && kind !== "memory" ? 8 : 1;
+  return names.filter((_, at) => at % every === 0);
+};
 const open = { principal: () => ({ issuer: "i", subject: "s", clientId: "c" }) };
 const base = "files://demo/";
 
@@ -127,7 +132,8 @@ describe.each(Object.keys(stores))("over %s", (kind) => {
   test("each everyday kind of text is read as text, whole, in parts and by lines", async () => {
     expect(Object.keys(textKinds).length).toBeGreaterThanOrEqual(80);
     const wrong: unknown[] = [];
-    for (const [name, text] of Object.entries(textKinds)) {
+    for (const name of someOf(Object.keys(textKinds), kind)) {
+      const text = textKinds[name];
       const whole = await asked.read(name);
       const lines = await asked.read(name, { range: "lines 1-" });
       const part = await asked.read(name, { range: "bytes 0-" });
@@ -152,9 +158,7 @@ describe.each(Object.keys(stores))("over %s", (kind) => {
   test("list, read, parts, stream, direct bytes and links say one type of one resource", async () => {
     const listed = await asked.list();
     expect(listed.size).toBe(Object.keys(files).length);
-    // memory shows all of them; what differs elsewhere is how types are stored and listed
-    const every = process.env["SLUICE_DEEP"] === undefined && kind !== "memory" ? 8 : 1;
-    for (const name of Object.keys(files).filter((_, at) => at % every === 0)) {
+    for (const name of someOf(Object.keys(files), kind)) {
       const { read, stream, link, ...others } = await asked.types(name);
       expect(read).toBeDefined();
       const said = [...Object.values(others), listed.get(name)];

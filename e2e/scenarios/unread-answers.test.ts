@@ -99,7 +99,7 @@ async function growthOf(
   const idle = await server.ask<Memory>("memory");
   const sockets = Array.from({ length: answers }, () => ask(port));
   onTestFinished(() => sockets.forEach((socket) => void socket.destroy()));
-  await expect.poll(asked, { timeout: 60_000, interval: 200 }).toBe(1 + answers);
+  await expect.poll(asked, { timeout: 60_000, interval: 50 }).toBe(1 + answers);
   const busy = await server.ask<Memory>("memory");
   const outcomes = JSON.stringify(await server.ask<Outcomes>("outcomes"));
   const grown = busy.peak - idle.now;
@@ -112,11 +112,14 @@ const transports = [
   ["WebSocket", overWebSocket],
 ] as const;
 
+// together more than twice what they may cost
+const answers = process.env["SLUICE_DEEP"] ? 200 : 60;
+
 test.each(transports)(
-  "200 unread answers of 8 MB over %s cost the server no more than 200 MiB",
+  `${answers} unread answers of 8 MB over %s cost the server no more than 200 MiB`,
   { timeout: 90_000 },
   async (_name, ask) => {
-    expect(await growthOf(await start(), ask, 200)).toBeLessThanOrEqual(200 * mib);
+    expect(await growthOf(await start(), ask, answers)).toBeLessThanOrEqual(200 * mib);
   },
 );
 

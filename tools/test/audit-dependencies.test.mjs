@@ -52,11 +52,15 @@ test("a known vulnerability of high severity fails, and is named", async () => {
   expect(code).toBe(1);
 });
 
-test("a registry that has no advisories is told as the reason why there was no audit", async () => {
-  const { code, said } = await auditWith(404, {});
-  expect(said).toMatch(/^audit: skipped, the registry offers no advisories: .*doesn't exist/);
-  expect(code).toBe(0);
-});
+// what the tool makes of such an answer is tried below; here the real pnpm gives it
+test.runIf(process.env["SLUICE_DEEP"])(
+  "a registry that has no advisories is told as the reason why there was no audit",
+  async () => {
+    const { code, said } = await auditWith(404, {});
+    expect(said).toMatch(/^audit: skipped, the registry offers no advisories: .*doesn't exist/);
+    expect(code).toBe(0);
+  },
+);
 
 const metadata = { totalDependencies: 5 };
 

@@ -7,7 +7,7 @@ import { backendOf } from "./provide-fixture.ts";
 
 const oneMiB = 1024 * 1024;
 const most = 16 * oneMiB;
-const size = process.env["SLUICE_DEEP"] ? 8 * 1024 * oneMiB : 512 * oneMiB;
+const size = process.env["SLUICE_DEEP"] ? 8 * 1024 * oneMiB : 128 * oneMiB;
 const chunk = Buffer.alloc(64 * 1024, "x");
 
 async function* generate(bytes: number): AsyncGenerator<Uint8Array> {
@@ -51,17 +51,17 @@ test("a body of many bytes takes the memory of a few chunks", async () => {
 });
 
 test("a part near the end takes no more, also where all before it is made again", async () => {
-  expect(await growth(size, { start: size - 128 * oneMiB })).toBeLessThan(most);
+  expect(await growth(size, { start: size - 64 * oneMiB })).toBeLessThan(most);
 });
 
 test("the measure sees a provider that keeps what it made", async () => {
   const kept: Uint8Array[] = [];
   async function* open(): AsyncGenerator<Uint8Array> {
-    for await (const one of generate(192 * oneMiB)) {
+    for await (const one of generate(64 * oneMiB)) {
       kept.push(Buffer.from(one));
       yield one;
     }
   }
-  expect(await growth(192 * oneMiB, { open })).toBeGreaterThan(most);
+  expect(await growth(64 * oneMiB, { open })).toBeGreaterThan(most);
   expect(kept.length).toBeGreaterThan(0);
 });

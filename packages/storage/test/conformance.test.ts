@@ -57,7 +57,7 @@ describe("each mutant is caught by its rule", () => {
 
 // every mutant against every rule is minutes of waiting for mutants that hang: a few unless asked for
 const sample = Object.entries(mutants).filter(
-  (_, n) => process.env["SLUICE_DEEP"] !== undefined || n % 66 === 0,
+  (_, n) => process.env["SLUICE_DEEP"] !== undefined || n % 150 === 0,
 );
 describe("each mutant is caught by its rule alone", () => {
   for (const [id, mutant] of sample)
