@@ -12,7 +12,7 @@ export interface KnownGrant {
 }
 
 /** Headers of an answer with a whole object that lies in memory. */
-export interface KeptAnswer {
+interface KeptAnswer {
   readonly kept: KeptObject;
   readonly headers: readonly string[];
 }
