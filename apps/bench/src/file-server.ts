@@ -2,7 +2,7 @@
  * One static file server per process: `node file-server.js KIND DIRECTORY [CERTIFICATE KEY]`.
  * Prints its port as a line of JSON when it listens.
  */
-import { readFileSync } from "node:fs";
+import { lstatSync, readFileSync } from "node:fs";
 import { open, readFile } from "node:fs/promises";
 import { createServer, type RequestListener } from "node:http";
 import { createServer as createTlsServer } from "node:https";
@@ -14,6 +14,7 @@ import express from "express";
 import { Hono } from "hono";
 import send from "send";
 import sirv from "sirv";
+import { leastHeaders } from "./lib/least-headers.ts";
 import { pump } from "./lib/pump.ts";
 
 const [kind = "", directory = ".", certificate, key] = process.argv.slice(2);
@@ -54,6 +55,20 @@ const kinds: Readonly<Record<string, () => RequestListener>> = {
       const body = bodies.get(path) ?? readFileSync(join(directory, path));
       bodies.set(path, body);
       response.writeHead(200, { "content-length": body.byteLength }).end(body);
+    };
+  },
+  "memory-look": () => {
+    const kept = new Map<string, { body: Buffer; headers: string[]; changed: bigint }>();
+    return (request, response) => {
+      const path = join(directory, request.url ?? "/");
+      const { ctimeNs } = lstatSync(path, { bigint: true });
+      let file = kept.get(path);
+      if (file?.changed !== ctimeNs) {
+        const body = readFileSync(path);
+        file = { body, headers: leastHeaders(path, body.byteLength), changed: ctimeNs };
+        kept.set(path, file);
+      }
+      response.writeHead(200, file.headers).end(file.body);
     };
   },
   send: () => (request, response) => {

@@ -76,3 +76,15 @@ test("what did not open is not remembered, and what is remembered is bounded", (
   open(tokens[0]!, start);
   expect(opened()).toBe(2 + 258);
 });
+
+test("a token beside a remembered one is opened by itself, however much of it is the same", () => {
+  const { seal, open } = createOpener();
+  const token = seal();
+  open(token, start);
+  for (let at = 0; at < token.length; at++) {
+    const flipped = String.fromCharCode(token.charCodeAt(at) ^ 1);
+    const near = token.slice(0, at) + flipped + token.slice(at + 1);
+    expect(() => open(near, start)).toThrow(expect.objectContaining({ code: "not_found" }));
+  }
+  expect(open(token, start).key).toBe("a.bin");
+});

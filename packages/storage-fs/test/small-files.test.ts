@@ -1,8 +1,20 @@
-import { mkdir, rename, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  link,
+  mkdir,
+  rename,
+  rm,
+  stat,
+  symlink,
+  truncate,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createFsBackend } from "@sluice/storage-fs";
-import type { OpenedObject, StorageBackend } from "@sluice/storage";
+import { protect, type OpenedObject, type StorageBackend } from "@sluice/storage";
+import { keptBehind } from "@sluice/storage/plugin";
 import { createTemporaryTree, racyMs, readAll } from "./temporary-tree.ts";
 
 const kibibyte = 1024;
@@ -92,6 +104,74 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     vi.advanceTimersByTime(1_000);
     await expect(backend.open("folder/a.txt")).rejects.toMatchObject({ code: "permission_denied" });
     expect(tree.countOpen().files).toBe(0);
+  });
+
+  test("is found without waiting, as `open` gives it, the same object until it changes", async () => {
+    await using tree = await createTemporaryTree();
+    await tree.put("a.txt", "hello");
+    const backend = protect(createFsBackend({ root: tree.root, racyMs }));
+    const find = keptBehind(backend)!;
+    expect(find("a.txt")).toBeUndefined();
+    const { info, bytes } = await openOften(backend, "a.txt");
+    expect(find("a.txt")).toMatchObject({ info, bytes });
+    expect(find("a.txt")).toBe(find("a.txt"));
+    for (const key of ["b.txt", "../a.txt", ".a.txt", "", "a.txt/"])
+      expect(find(key)).toBeUndefined();
+  });
+
+  test.each<[string, (path: string) => Promise<unknown>]>([
+    [
+      "replaced",
+      async (path) => (await writeFile(`${path}.new`, "HELLO"), rename(`${path}.new`, path)),
+    ],
+    ["written over", (path) => writeFile(path, "HELLO")],
+    ["truncated", (path) => truncate(path, 4)],
+    ["appended to", (path) => writeFile(path, "!", { flag: "a" })],
+    ["given another mode", (path) => chmod(path, 0)],
+    ["given a second name", (path) => link(path, `${path}.too`)],
+    ["removed", (path) => rm(path)],
+    [
+      "a link to itself, as it was",
+      async (path) => (await rename(path, `${path}.old`), symlink(`${path}.old`, path)),
+    ],
+    ["a link to the outside", async (path) => (await rm(path), symlink("../../outside.txt", path))],
+    [
+      "in a folder that is a link",
+      async (path) => (
+        await rename(dirname(path), `${dirname(path)}-moved`),
+        symlink("../outside", dirname(path))
+      ),
+    ],
+  ])("is not found in memory at the first look after it was %s", async (_what, change) => {
+    await using tree = await createTemporaryTree();
+    await mkdir(join(tree.path, "outside"));
+    for (const name of ["outside.txt", "outside/a.txt"])
+      await writeFile(join(tree.path, name), "secret");
+    await tree.put("folder/a.txt", "hello");
+    const backend = protect(createFsBackend({ root: tree.root, racyMs }));
+    await openOften(backend, "folder/a.txt");
+    const find = keptBehind(backend)!;
+    expect(find("folder/a.txt")).toBeDefined();
+    await change(join(tree.root, "folder/a.txt"));
+    expect(find("folder/a.txt")).toBeUndefined();
+    // nor later: it was let go
+    expect(find("folder/a.txt")).toBeUndefined();
+  });
+
+  test("is not found in memory a second after the last proof of where it lies", async () => {
+    await using tree = await createTemporaryTree();
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
+    await tree.put("a.txt", "hello");
+    const backend = protect(createFsBackend({ root: tree.root, racyMs }));
+    await openOften(backend, "a.txt");
+    const find = keptBehind(backend)!;
+    const kept = find("a.txt");
+    expect(kept).toBeDefined();
+    vi.advanceTimersByTime(1_000);
+    expect(find("a.txt")).toBeUndefined();
+    await backend.open("a.txt");
+    expect(find("a.txt")).toBe(kept);
   });
 
   test("that is too young to have an etag is not kept", async () => {

@@ -1,4 +1,5 @@
 export { checkKey, quoteKey } from "./contract/key.ts";
+export { type FindKept, keptBehind, type KeptObject, withKept } from "./contract/kept.ts";
 export { withBody } from "./contract/opened.ts";
 export {
   type BodySteps,

@@ -17,6 +17,10 @@ export interface Peer {
 export const nginx: Peer = { name: "nginx sendfile" };
 export const pump: Peer = { name: "two buffers, no checks", kind: "pump" };
 export const fromMemory: Peer = { name: "bare Node, from memory", kind: "memory" };
+export const fromMemoryChecked: Peer = {
+  name: "bare Node, from memory, our headers and one look at the file",
+  kind: "memory-look",
+};
 export const send: Peer = { name: "send", kind: "send" };
 export const sendTuned: Peer = { name: "send, 1 MiB chunks", kind: "send-1m" };
 export const expressStatic: Peer = { name: "express static", kind: "express" };

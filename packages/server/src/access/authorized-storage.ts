@@ -1,20 +1,34 @@
-import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
+import { discardSource, type Principal } from "@sluice/core";
 import {
   protect,
+  type CallOptions,
   type ObjectInfo,
   type OpenedObject,
+  type OpenOptions,
+  type PresignedUrl,
+  type PresignOptions,
   type StorageBackend,
   type UriMapper,
 } from "@sluice/storage";
+import { keptBehind, type KeptObject } from "@sluice/storage/plugin";
 import type { AskMetadata } from "../metadata/resource-metadata.ts";
 import { contentHeads, toldHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
+import {
+  isUnsupported,
+  rethrowAsAbsent,
+  rethrowStorageFault,
+  rethrowUnlessAbsent,
+  storageFault,
+} from "./storage-fault.ts";
 
 /** What one principal may use of storage for one resource. Rejects with what a client may learn. */
 export interface AuthorizedStorage
   extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {
   /** What the author of the server knows about an object; absent where nothing was said. */
   readonly about?: AskMetadata;
+  /** The whole object from memory, where it lies there as it is stored now; `undefined` where `open` has to be asked. */
+  findKept?(): KeptObject | undefined;
 }
 
 /** What a principal wants to do with a resource. */
@@ -22,6 +36,8 @@ export interface AuthorizationRequest {
   readonly principal: Principal | undefined;
   readonly key: string;
   readonly action: AccessAction;
+  /** Canonical URI of the key, where it is known already. */
+  readonly uri?: string;
 }
 
 /** Gives each principal its storage. */
@@ -29,11 +45,13 @@ export interface StorageAccess {
   /** The backend of a principal, behind `protect`; `undefined` for one that has none. Access rules are not asked. */
   readonly of: (principal: Principal | undefined) => StorageBackend | undefined;
   /**
-   * Asks the access rules and gives what may be used of storage. Throws `permission_denied` for `deny`.
+   * Asks the access rules and gives what may be used of storage. Throws, or rejects with, `permission_denied` for `deny`.
    * After `hide` the resource is missing, and looking for it takes the calls to storage that a missing one
    * takes: neither the answer nor its time tells the two apart.
    */
-  readonly authorize: (request: AuthorizationRequest) => Promise<AuthorizedStorage>;
+  readonly authorize: (
+    request: AuthorizationRequest,
+  ) => AuthorizedStorage | Promise<AuthorizedStorage>;
 }
 
 interface StorageAccessOptions {
@@ -54,7 +72,7 @@ export function createStorageAccess(options: StorageAccessOptions): StorageAcces
   const of = options.isMade ? backendsOf(options.storage) : protectedBackends(options.storage);
   return {
     of,
-    authorize: async (request) => authorize(options, of(request.principal), request),
+    authorize: (request) => authorize(options, of(request.principal), request),
   };
 }
 
@@ -82,50 +100,151 @@ function protectedOnce(backend: StorageBackend): StorageBackend {
 
 const protectedBackend = new WeakMap<StorageBackend, StorageBackend>();
 
-async function authorize(
-  { access, mapper, isMade = false }: StorageAccessOptions,
+function authorize(
+  options: StorageAccessOptions,
   storage: StorageBackend | undefined,
-  { principal, key, action }: AuthorizationRequest,
-): Promise<AuthorizedStorage> {
+  request: AuthorizationRequest,
+): AuthorizedStorage | Promise<AuthorizedStorage> {
   if (!storage) throw hiddenFault;
-  const describe = storage.describe.bind(storage);
-  const open = storage.open.bind(storage);
-  const presign = storage.presign?.bind(storage);
-  const heads = isMade ? toldHeads : contentHeads(storage, key);
-  const whole = { describe, open, ...definedMembers({ presign }), ...heads };
-  if (!access.hasRules) return withClientFaults(whole);
-  const decision = await access.decide(principal, mapper.toUri(key), action);
-  if (decision === "deny") ensureAllowed(decision);
-  if (decision !== "allow" && isMade) throw hiddenFault;
-  if (decision !== "allow") return withClientFaults({ ...hidden(storage), ...heads });
+  const { access, mapper } = options;
+  const { principal, key, action, uri } = request;
+  if (!access.hasRules) return new AllowedStorage(options, storage, request);
+  const decision = access.decide(principal, uri ?? mapper.toUri(key), action);
+  // rules that look nothing up cost no turn of the event loop
+  if (decision === "allow") return new AllowedStorage(options, storage, request);
+  return Promise.resolve(decision).then((decided) => {
+    if (decided === "allow") return new AllowedStorage(options, storage, request);
+    if (decided === "deny") ensureAllowed(decided);
+    if (options.isMade) throw hiddenFault;
+    return new HiddenStorage(storage, key);
+  });
+}
 
-  /** Links and file systems without case lead to an object under another name: that counts, too. */
-  async function ensureSame(info: ObjectInfo): Promise<void> {
-    if (info.key === key) return;
-    ensureAllowed(await access.decide(principal, mapper.toUri(info.key), action));
+/**
+ * Storage of a caller that may have the resource, with the faults that a client may learn. A class: as many closures for each
+ * request would cost more than a small answer.
+ */
+class AllowedStorage implements AuthorizedStorage {
+  declare readonly presign?: NonNullable<AuthorizedStorage["presign"]>;
+  readonly #options: StorageAccessOptions;
+  readonly #storage: StorageBackend;
+  readonly #request: AuthorizationRequest;
+
+  constructor(
+    options: StorageAccessOptions,
+    storage: StorageBackend,
+    request: AuthorizationRequest,
+  ) {
+    this.#options = options;
+    this.#storage = storage;
+    this.#request = request;
+    if (storage.presign) this.presign = (key, asked) => this.#presign(key, asked);
   }
 
-  const describeSame: AuthorizedStorage["describe"] = async (asked, options) => {
-    const info = await describe(asked, options).catch(rethrowAsAbsent);
-    await ensureSame(info);
+  findKept(): KeptObject | undefined {
+    const { key } = this.#request;
+    const kept = keptBehind(this.#storage)?.(key);
+    // another name than was asked for is another question to the rules
+    return kept?.info.key === key ? kept : undefined;
+  }
+
+  async describe(key: string, options?: CallOptions): Promise<ObjectInfo> {
+    try {
+      return await this.#describeSame(key, options);
+    } catch (error) {
+      throw storageFault(error);
+    }
+  }
+
+  async open(key: string, options?: OpenOptions): Promise<OpenedObject> {
+    try {
+      return await this.#openSame(key, options);
+    } catch (error) {
+      throw storageFault(error);
+    }
+  }
+
+  typeOf(info: ObjectInfo, options?: CallOptions): Promise<string> {
+    return this.#heads.typeOf(info, options).catch(rethrowStorageFault);
+  }
+
+  isText(info: ObjectInfo, options?: CallOptions): Promise<boolean> {
+    return this.#heads.isText(info, options).catch(rethrowStorageFault);
+  }
+
+  get #heads(): ContentHeads {
+    return this.#options.isMade ? toldHeads : contentHeads(this.#storage, this.#request.key);
+  }
+
+  #presign(key: string, options: PresignOptions): Promise<PresignedUrl | undefined> {
+    return this.#storage.presign!(key, options).catch(rethrowStorageFault);
+  }
+
+  async #describeSame(key: string, options?: CallOptions): Promise<ObjectInfo> {
+    if (!this.#options.access.hasRules) return this.#storage.describe(key, options);
+    const info = await this.#storage.describe(key, options).catch(rethrowAsAbsent);
+    await this.#ensureSame(info);
     return info;
-  };
-  return withClientFaults({
-    ...whole,
-    describe: describeSame,
-    async open(asked, options) {
-      let opened: OpenedObject;
-      try {
-        opened = await open(asked, options);
-      } catch (error) {
-        // an archived object can be described, a folder cannot
-        if (isUnsupported(error)) await describeSame(asked, options);
-        throw error;
-      }
-      if (opened.info.key !== key) await orDiscard(opened, () => ensureSame(opened.info));
-      return opened;
-    },
-  });
+  }
+
+  async #openSame(key: string, options?: OpenOptions): Promise<OpenedObject> {
+    let opened: OpenedObject;
+    try {
+      opened = await this.#storage.open(key, options);
+    } catch (error) {
+      // an archived object can be described, a folder cannot
+      if (this.#options.access.hasRules && isUnsupported(error))
+        await this.#describeSame(key, options);
+      throw error;
+    }
+    if (opened.info.key !== key) await orDiscard(opened, () => this.#ensureSame(opened.info));
+    return opened;
+  }
+
+  /** Links and file systems without case lead to an object under another name: that counts, too. */
+  async #ensureSame({ key }: ObjectInfo): Promise<void> {
+    const { access, mapper } = this.#options;
+    const { principal, key: asked, action } = this.#request;
+    if (key === asked || !access.hasRules) return;
+    ensureAllowed(await access.decide(principal, mapper.toUri(key), action));
+  }
+}
+
+/** Nothing is found in it; each call makes the same way in storage as one for a missing object. */
+class HiddenStorage implements AuthorizedStorage {
+  readonly #storage: StorageBackend;
+  readonly #heads: ContentHeads;
+
+  constructor(storage: StorageBackend, key: string) {
+    this.#storage = storage;
+    this.#heads = contentHeads(storage, key);
+  }
+
+  async describe(key: string, options?: CallOptions): Promise<ObjectInfo> {
+    await this.#storage
+      .describe(absentBeside(key), options)
+      .catch(rethrowUnlessAbsent)
+      .catch(rethrowStorageFault);
+    throw hiddenFault;
+  }
+
+  async open(key: string, options?: OpenOptions): Promise<OpenedObject> {
+    const opened = await this.#storage
+      .open(absentBeside(key), options)
+      .catch(rethrowUnlessAbsent)
+      .catch(rethrowStorageFault);
+    // a storage that has an answer to every key
+    if (opened) await discardSource(opened, hiddenFault);
+    throw hiddenFault;
+  }
+
+  typeOf(info: ObjectInfo, options?: CallOptions): Promise<string> {
+    return this.#heads.typeOf(info, options).catch(rethrowStorageFault);
+  }
+
+  isText(info: ObjectInfo, options?: CallOptions): Promise<boolean> {
+    return this.#heads.isText(info, options).catch(rethrowStorageFault);
+  }
 }
 
 /** Gives what `use` makes of an opened object. Discards the object when `use` throws. */
@@ -140,75 +259,6 @@ export async function orDiscard<Result>(
     throw error;
   }
 }
-
-/** The same storage with the faults that a client may learn. */
-function withClientFaults(storage: AuthorizedStorage): AuthorizedStorage {
-  const { describe, open, presign, typeOf, isText } = storage;
-  const sign: AuthorizedStorage["presign"] =
-    presign && ((key, options) => presign(key, options).catch(rethrowStorageFault));
-  return {
-    describe: (key, options) => describe(key, options).catch(rethrowStorageFault),
-    open: (key, options) => open(key, options).catch(rethrowStorageFault),
-    ...definedMembers({ presign: sign }),
-    typeOf: (info, options) => typeOf(info, options).catch(rethrowStorageFault),
-    isText: (info, options) => isText(info, options).catch(rethrowStorageFault),
-  };
-}
-
-/**
- * What a fault of storage means to a client. What the service says about permissions concerns
- * the server's own credentials: a client learns neither that, nor that the object exists.
- */
-function storageFault(error: unknown): unknown {
-  if (!SluiceError.is(error)) return error;
-  if (error.code === "permission_denied")
-    return new SluiceError("not_found", "sluice: storage denies it", { cause: error });
-  if (error.code === "unauthenticated")
-    return new SluiceError("unavailable", "sluice: storage refuses our credentials", {
-      cause: error,
-    });
-  return error;
-}
-
-/** For `catch` of calls of storage that is not authorized: throws what the fault means to a client. */
-export function rethrowStorageFault(error: unknown): never {
-  throw storageFault(error);
-}
-
-/** Nothing is found in it; each call makes the same way in storage as one for a missing object. */
-function hidden(storage: StorageBackend): Pick<AuthorizedStorage, "describe" | "open"> {
-  return {
-    async describe(key, options) {
-      await storage.describe(absentBeside(key), options).catch(rethrowUnlessAbsent);
-      throw hiddenFault;
-    },
-    async open(key, options) {
-      const opened = await storage.open(absentBeside(key), options).catch(rethrowUnlessAbsent);
-      // a storage that has an answer to every key
-      if (opened) await discardSource(opened, hiddenFault);
-      throw hiddenFault;
-    },
-  };
-}
-
-/** A folder is no resource: a hidden one must look like a missing one. */
-function rethrowAsAbsent(error: unknown): never {
-  if (!isUnsupported(error)) throw error;
-  throw new SluiceError("not_found", "sluice: it is no object", { cause: error });
-}
-
-function isUnsupported(error: unknown): boolean {
-  return SluiceError.is(error) && error.code === "unsupported";
-}
-
-/** A storage that is down is down for missing and hidden objects alike. */
-function rethrowUnlessAbsent(error: unknown): undefined {
-  if (SluiceError.is(error) && absences.has(error.code)) return undefined;
-  throw error;
-}
-
-/** What services say of a missing object; some deny it to callers that may not list. */
-const absences: ReadonlySet<string> = new Set(["not_found", "permission_denied"]);
 
 const maxKeyBytes = 1_024;
 

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { withBody } from "@sluice/storage/plugin";
 import type { AskMetadata, ResourceMetadata } from "../metadata/resource-metadata.ts";
@@ -29,7 +29,7 @@ function withMetadata(
   ask: AskMetadata,
   action: AccessAction,
 ): AuthorizedStorage {
-  const { describe, open, typeOf } = storage;
+  const { presign } = storage;
   const byInfo = new WeakMap<ObjectInfo, Promise<ResourceMetadata>>();
   let last: { readonly version: string; readonly known: Promise<ResourceMetadata> } | undefined;
 
@@ -54,17 +54,19 @@ function withMetadata(
   }
 
   return {
-    ...storage,
+    ...definedMembers({ presign }),
     about,
-    describe: async (key, options) => described(await describe(key, options), options?.signal),
+    describe: async (key, options) =>
+      described(await storage.describe(key, options), options?.signal),
     async open(key, options) {
-      const opened = await open(key, options);
+      const opened = await storage.open(key, options);
       const info = await orDiscard(opened, () => described(opened.info, options?.signal));
       const { range, file, bytes } = opened;
       return withBody({ info, range, file, bytes }, () => opened.body);
     },
     // some types are those of everything to storage, but not to the author
     typeOf: async (info, options) =>
-      (await about(info, options?.signal)).mimeType ?? typeOf(info, options),
+      (await about(info, options?.signal)).mimeType ?? storage.typeOf(info, options),
+    isText: (info, options) => storage.isText(info, options),
   };
 }

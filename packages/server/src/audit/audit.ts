@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { systemClock, within } from "@sluice/core/async";
 import type { AuditFacts, AuditOutcome, AuditRecord } from "./audit-record.ts";
 import { createRefusals } from "./refusals.ts";
-import type { CarrierReader, Telemetry } from "./telemetry.ts";
+import type { CarrierReader, Telemetry, TelemetrySpan } from "./telemetry.ts";
 
 /**
  * Takes the records, one at a time, and may take its time. What it throws or rejects with goes to
@@ -102,10 +102,15 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): A
     }
   }
 
+  const ledger: AuditLedger = {
+    isKept: sink !== undefined,
+    required,
+    keep,
+    countRefusal: (record) => refusals.count(record),
+    onError,
+  };
+
   const begin: BeginAudit = (given, carrier) => {
-    const id = newId();
-    const time = Date.now();
-    const startedAt = performance.now();
     const { uri, address } = given;
     const known = addresses && address !== undefined;
     // the members that every download adds stand here from the start: an object that grows is slow
@@ -118,48 +123,7 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): A
     };
     const safe = uri === undefined ? facts : { ...facts, uri: onOneLine(uri) };
     const span = telemetry?.begin(safe, carrier ?? (() => undefined));
-    let ended = false;
-    let admitted = false;
-
-    function recordOf(outcome: AuditOutcome, { reason, bytes = 0 }: AuditEnding): AuditRecord {
-      const record: Record<string, unknown> = { id, time };
-      for (const [name, value] of Object.entries(facts))
-        if (value !== undefined) record[name] = value;
-      Object.assign(record, { outcome, bytes, durationMs: performance.now() - startedAt });
-      if (reason !== undefined) record["reason"] = reason;
-      if (facts.uri !== undefined) record["uri"] = onOneLine(facts.uri);
-      return record as unknown as AuditRecord;
-    }
-
-    function finish(outcome: AuditOutcome, ending: AuditEnding = {}): Promise<void> | undefined {
-      if (ended || (!sink && !span)) return undefined;
-      ended = true;
-      const record = recordOf(outcome, ending);
-      if (!admitted && isAnonymousRefusal(record) && refusals.count(record)) {
-        span?.count(record);
-        return undefined;
-      }
-      span?.end(record);
-      return keep(record);
-    }
-
-    return {
-      facts,
-      run: (work) => (span ? span.run(work) : work()),
-      admit() {
-        admitted = true;
-        return required ? keep(recordOf("begun", {}))?.catch(refuse) : undefined;
-      },
-      end(outcome, ending) {
-        finish(outcome, ending)?.catch(onError);
-      },
-      conclude(outcome, ending) {
-        const kept = finish(outcome, ending);
-        if (required) return kept?.catch(refuse);
-        kept?.catch(onError);
-        return undefined;
-      },
-    };
+    return new OpenEntry(ledger, newId(), facts, span);
   };
 
   return {
@@ -170,6 +134,87 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): A
     },
   };
 }
+
+/** Where the records of a trail go. */
+interface AuditLedger {
+  readonly isKept: boolean;
+  readonly required: boolean;
+  readonly keep: (record: AuditRecord) => Promise<void> | undefined;
+  /** Counts a refusal among others; false where it is to be a record of its own. */
+  readonly countRefusal: (record: AuditRecord) => boolean;
+  readonly onError: (error: unknown) => void;
+}
+
+/** A class: closures of its own for each request would cost more than its record. */
+class OpenEntry implements AuditEntry {
+  readonly facts: AuditFacts;
+  readonly #ledger: AuditLedger;
+  readonly #id: string;
+  readonly #span: TelemetrySpan | undefined;
+  readonly #time = Date.now();
+  readonly #startedAt = performance.now();
+  #hasEnded = false;
+  #isAdmitted = false;
+
+  constructor(ledger: AuditLedger, id: string, facts: AuditFacts, span: TelemetrySpan | undefined) {
+    this.facts = facts;
+    this.#ledger = ledger;
+    this.#id = id;
+    this.#span = span;
+  }
+
+  run<Result>(work: () => Result): Result {
+    return this.#span ? this.#span.run(work) : work();
+  }
+
+  admit(): Promise<void> | undefined {
+    this.#isAdmitted = true;
+    const { required, keep } = this.#ledger;
+    return required ? keep(this.#recordOf("begun", nothing))?.catch(refuse) : undefined;
+  }
+
+  end(outcome: AuditOutcome, ending: AuditEnding = nothing): void {
+    this.#finish(outcome, ending)?.catch(this.#ledger.onError);
+  }
+
+  conclude(outcome: AuditOutcome, ending: AuditEnding = nothing): Promise<void> | undefined {
+    const kept = this.#finish(outcome, ending);
+    if (this.#ledger.required) return kept?.catch(refuse);
+    kept?.catch(this.#ledger.onError);
+    return undefined;
+  }
+
+  #finish(outcome: AuditOutcome, ending: AuditEnding): Promise<void> | undefined {
+    const { isKept, countRefusal, keep } = this.#ledger;
+    if (this.#hasEnded || (!isKept && !this.#span)) return undefined;
+    this.#hasEnded = true;
+    const record = this.#recordOf(outcome, ending);
+    if (!this.#isAdmitted && isAnonymousRefusal(record) && countRefusal(record)) {
+      this.#span?.count(record);
+      return undefined;
+    }
+    this.#span?.end(record);
+    return keep(record);
+  }
+
+  #recordOf(outcome: AuditOutcome, { reason, bytes = 0 }: AuditEnding): AuditRecord {
+    const { facts } = this;
+    const record: Record<string, unknown> = { id: this.#id, time: this.#time };
+    // without a list of the members: each answer has a record
+    for (const name in facts) {
+      const value = facts[name as keyof AuditFacts];
+      if (value !== undefined) record[name] = value;
+    }
+    record["outcome"] = outcome;
+    record["bytes"] = bytes;
+    record["durationMs"] = performance.now() - this.#startedAt;
+    if (reason !== undefined) record["reason"] = reason;
+    if (facts.uri !== undefined) record["uri"] = onOneLine(facts.uri);
+    return record as unknown as AuditRecord;
+  }
+}
+
+const nothing: AuditEnding = {};
 
 /** Whether a record is of a caller that was not identified, and got nothing. Faults are told apart by what they were about. */
 function isAnonymousRefusal({ outcome, principal, bytes, uri, grant }: AuditRecord): boolean {
@@ -207,8 +252,12 @@ const maxUriLength = 4_096;
 
 /** Text that cannot forge a second line, whether the sink writes JSON or not. */
 function onOneLine(uri: string): string {
-  const kept = uri.slice(0, maxUriLength);
-  // oxlint-disable-next-line no-control-regex -- finding control characters is the point
-  const safe = kept.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, encodeURIComponent);
-  return safe.slice(0, maxUriLength);
+  const kept = uri.length > maxUriLength ? uri.slice(0, maxUriLength) : uri;
+  if (!breaksLine.test(kept)) return kept;
+  return kept.replaceAll(lineBreaks, encodeURIComponent).slice(0, maxUriLength);
 }
+
+// oxlint-disable-next-line no-control-regex -- finding control characters is the point
+const breaksLine = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/;
+// oxlint-disable-next-line no-control-regex -- the same, all of them
+const lineBreaks = /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g;

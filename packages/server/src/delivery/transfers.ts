@@ -1,7 +1,7 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
 import type { AuditEntry } from "../audit/audit.ts";
-import type { ReplyTransfer } from "../http/reply.ts";
+import type { ReplyTransfer, TransferResult } from "../http/reply.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import { takePlaces, type StreamLimiter } from "../limits/stream-limiter.ts";
 
@@ -41,25 +41,45 @@ export function createTransfers({ limiter, usage, onError }: TransfersOptions): 
   return {
     take: (principal, address, ofMount) => takePlaces(limiter, ofMount, principal, address),
     charge: (principal, bytes) => usage.charge(principal, bytes),
-    of(opened, { entry, release, settle }) {
-      const { range, info } = opened;
-      const bytes = range ? range.end - range.start : info.size;
-      let ended = false;
-      return {
-        source: opened,
-        ...definedMembers({ bytes }),
-        end({ outcome, bytes: sent, error }) {
-          if (ended) return;
-          ended = true;
-          release();
-          usage.charge(entry.facts.principal, sent);
-          entry.end(outcome, definedMembers({ bytes: sent, reason: reasonFor(outcome, error) }));
-          if (outcome !== "offloaded") settle?.(sent);
-          if (outcome === "failed") onError(error);
-        },
-      };
-    },
+    of: (opened, ending) => new Transfer(opened, ending, usage, onError),
   };
+}
+
+/** A class: every answer with bytes has one. */
+class Transfer implements ReplyTransfer {
+  readonly source: OpenedObject;
+  declare readonly bytes?: number;
+  readonly #ending: TransferEnding;
+  readonly #usage: UsageMeter;
+  readonly #onError: (error: unknown) => void;
+  #isOver = false;
+
+  constructor(
+    opened: OpenedObject,
+    ending: TransferEnding,
+    usage: UsageMeter,
+    onError: (error: unknown) => void,
+  ) {
+    this.source = opened;
+    const { range, info } = opened;
+    const bytes = range ? range.end - range.start : info.size;
+    if (bytes !== undefined) this.bytes = bytes;
+    this.#ending = ending;
+    this.#usage = usage;
+    this.#onError = onError;
+  }
+
+  end({ outcome, bytes, error }: TransferResult): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    const { entry, release, settle } = this.#ending;
+    release();
+    this.#usage.charge(entry.facts.principal, bytes);
+    const reason = reasonFor(outcome, error);
+    entry.end(outcome, reason === undefined ? { bytes } : { bytes, reason });
+    if (outcome !== "offloaded") settle?.(bytes);
+    if (outcome === "failed") this.#onError(error);
+  }
 }
 
 function reasonFor(outcome: string, error: unknown): string | undefined {

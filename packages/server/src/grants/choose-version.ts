@@ -11,6 +11,7 @@ import {
   type ByteRange,
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
+import { createBytesBody, type KeptObject } from "@sluice/storage/plugin";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { OpenGrant } from "./open-grant.ts";
 
@@ -42,8 +43,7 @@ export async function chooseVersion(
   { method, header, signal }: DownloadRequest,
 ): Promise<ChosenVersion> {
   const options = definedMembers({ signal });
-  const rangeHeader = header("range");
-  if (method === "GET" && rangeHeader === undefined && !isConditional(header)) {
+  if (isPlain({ method, header })) {
     const opened = await storage.open(key, options);
     if (isPinned(grant, opened.info)) return { status: 200, info: opened.info, opened };
     const error = changedError();
@@ -57,6 +57,7 @@ export async function chooseVersion(
   if (status) return { status, info };
   // RFC 9110 §14.2: Range has a meaning for GET alone
   if (method === "HEAD") return { status: 200, info };
+  const rangeHeader = header("range");
   const range =
     info.size !== undefined && isOneVersion(grant, info) && matchesIfRange(header("if-range"), tag)
       ? parseRange(rangeHeader, info.size)
@@ -67,6 +68,32 @@ export async function chooseVersion(
     });
   const opened = await storage.open(key, definedMembers({ signal, range, ifMatch: info.etag }));
   return { status: range ? 206 : 200, info: opened.info, range, opened };
+}
+
+/** A whole object from memory, where it is the version that a grant is for. */
+export function keptVersion(grant: OpenGrant, kept: KeptObject): ChosenVersion {
+  ensurePinned(grant, kept.info);
+  return { status: 200, info: kept.info, opened: new OpenedKept(kept) };
+}
+
+class OpenedKept implements OpenedObject {
+  readonly info: ObjectInfo;
+  readonly bytes: Uint8Array;
+
+  constructor({ info, bytes }: KeptObject) {
+    this.info = info;
+    this.bytes = bytes;
+  }
+
+  get body(): ReadableStream<Uint8Array> {
+    // a reader of a body owns its chunks
+    return createBytesBody(new Uint8Array(this.bytes), undefined);
+  }
+}
+
+/** True for a GET of the whole object, whatever its version. */
+export function isPlain({ method, header }: Pick<DownloadRequest, "method" | "header">): boolean {
+  return method === "GET" && header("range") === undefined && !isConditional(header);
 }
 
 /** Where storage names no version, parts could be of different ones: the answer is always the whole. */
@@ -88,11 +115,11 @@ function changedError(): SluiceError {
   return new SluiceError("precondition_failed", "sluice: redeem: the object has changed");
 }
 
+const conditions = ["if-match", "if-unmodified-since", "if-none-match", "if-modified-since"];
+
 /** Whether a request has a condition that a download looks at. */
 function isConditional(header: DownloadRequest["header"]): boolean {
-  return ["if-match", "if-unmodified-since", "if-none-match", "if-modified-since"].some(
-    (name) => header(name) !== undefined,
-  );
+  return conditions.some((name) => header(name) !== undefined);
 }
 
 /** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` where they let it pass. */

@@ -1,6 +1,7 @@
 import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
 import { leaseCharge, type ClaimedBody } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
+import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { type Callers, tagOf, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
@@ -13,9 +14,17 @@ import { providedTarget, redirectReply } from "../delivery/redirect-reply.ts";
 import type { Mounts, Place } from "../mounts/mounts.ts";
 import { linkRefusal } from "../links/link-refusal.ts";
 import type { Links, OpenLink } from "../links/links.ts";
-import { chooseVersion, ensurePinned, isOneVersion, type ChosenVersion } from "./choose-version.ts";
+import {
+  chooseVersion,
+  ensurePinned,
+  isOneVersion,
+  isPlain,
+  keptVersion,
+  type ChosenVersion,
+} from "./choose-version.ts";
 import type { FailedRedemptions } from "./failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
+import { createKnownGrants, type KnownGrant } from "./known-grants.ts";
 import type { OpenGrant } from "./open-grant.ts";
 
 /** A request to the download route whose Host, Origin and method a transport has checked. */
@@ -31,6 +40,10 @@ export interface RedeemRequest extends Caller {
 
 /** Answers a GET or HEAD to a download URL or a link. Never rejects. */
 export type Redeem = (request: RedeemRequest) => Promise<Reply>;
+
+interface RedeemParts extends RedeemOptions {
+  readonly know: (grant: OpenGrant) => KnownGrant;
+}
 
 interface RedeemOptions {
   readonly callers: Callers;
@@ -60,6 +73,7 @@ interface RedeemWork {
  */
 export function createRedeem(options: RedeemOptions): Redeem {
   const { callers, audit, failures, resourceMetadataUrl, onError } = options;
+  const parts: RedeemParts = { ...options, know: createKnownGrants(options.mounts) };
 
   async function refuse(
     request: RedeemRequest,
@@ -85,7 +99,7 @@ export function createRedeem(options: RedeemOptions): Redeem {
     const facts = { action: "download", mode, address } as const;
     const entry = audit.begin(facts, (name) => request.header(name));
     return entry.run(() =>
-      answer(options, request, { entry, address }).catch((error: unknown) =>
+      answer(parts, request, { entry, address }).catch((error: unknown) =>
         refuse(request, { entry, address }, error),
       ),
     );
@@ -93,48 +107,57 @@ export function createRedeem(options: RedeemOptions): Redeem {
 }
 
 async function answer(
-  options: RedeemOptions,
+  parts: RedeemParts,
   request: RedeemRequest,
   { entry, address }: RedeemWork,
 ): Promise<Reply> {
-  const { usage, transfers, grants, links, mounts } = options;
+  const { usage, transfers, grants, links, know } = parts;
   const { kind, token } = request;
   let link: OpenLink | undefined;
-  const grant =
-    kind === "link"
-      ? (link = await links.open(token, Date.now()))
-      : await grants.open(token, Date.now());
+  const opening =
+    kind === "link" ? (link = await links.open(token, Date.now())) : grants.open(token, Date.now());
+  // nothing here is waited for that is there already: of a small answer that would be the larger part
+  const grant = opening instanceof Promise ? await opening : opening;
   entry.facts.grant = grant.id;
-  const place = mounts.named(grant.key);
-  const { mount, key } = place;
-  entry.facts.uri = mount.mapper.toUri(key);
+  const known = know(grant);
+  const { uri } = known;
+  const { mount, key } = known.place;
+  entry.facts.uri = uri;
 
   if (link) await grants.ensureSession(link);
-  const principal = grant.auth === "bound" ? await holderOf(options, grant, request) : link?.minter;
+  const principal = grant.auth === "bound" ? await holderOf(parts, grant, request) : link?.minter;
   const tag = tagOf(principal);
   entry.facts.principal = tag;
-  await usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
+  const admitted = usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
+  if (admitted) await admitted;
   const release = transfers.take(tag, address, mount.limiter);
   let opened: OpenedObject | undefined;
   try {
-    const storage = await mount.storages.authorize({ principal, key, action: "stream" });
-    const chosen = await chooseVersion(storage, { key, grant }, request);
+    const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
+    const storage = authorized instanceof Promise ? await authorized : authorized;
+    const kept = isPlain(request) ? storage.findKept?.() : undefined;
+    const chosen = kept
+      ? keptVersion(grant, kept)
+      : await chooseVersion(storage, { key, grant }, request);
     ({ opened } = chosen);
-    // a 304 has no media type
-    const mimeType =
-      chosen.status === 304
-        ? undefined
-        : await storage.typeOf(chosen.info, definedMembers({ signal: request.signal }));
-    if (opened) await entry.admit();
+    const headers =
+      known.answer && known.answer.kept === kept
+        ? known.answer.headers
+        : await headersOf(parts, { storage, chosen, grant, link, uri }, request.signal);
+    if (kept && headers) known.answer = { kept, headers };
+    const begun = opened && entry.admit();
+    if (begun) await begun;
     const hasBytes = opened !== undefined;
-    await grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
+    const claimed = grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
+    if (claimed) await claimed;
     // an answer without bytes waits for its record alone
     if (!hasBytes) release();
-    return await replyWith(options, { chosen, grant, link, entry, release, mimeType });
+    const redemption = { chosen, headers, grant, link, entry, release };
+    return opened ? replyWith(parts, redemption, opened) : await replyWithout(redemption);
   } catch (error) {
     if (opened) await discardSource(opened, error);
     release();
-    return sendElsewhere(options, { place, grant, entry, tag }, error);
+    return sendElsewhere(parts, { place: known.place, grant, entry, tag }, error);
   }
 }
 
@@ -193,32 +216,26 @@ function bodyOf({ opened, info, range }: ChosenVersion): ClaimedBody {
   return { bytes: range ? range.end - range.start : size, size };
 }
 
-interface Redemption {
+interface ChosenAnswer {
+  readonly storage: AuthorizedStorage;
   readonly chosen: ChosenVersion;
-  readonly mimeType: string | undefined;
   readonly grant: OpenGrant;
   readonly link: OpenLink | undefined;
-  readonly entry: AuditEntry;
-  readonly release: () => void;
+  readonly uri: string;
 }
 
-async function replyWith(
-  { transfers, grants, exactTypes, onError }: RedeemOptions,
-  redemption: Redemption,
-): Promise<Reply> {
-  const { chosen, grant, link, entry, release, mimeType } = redemption;
-  const { status, info, range, opened } = chosen;
-  // only a 304 has none
-  if (mimeType === undefined) {
-    await entry.conclude("complete", { reason: "not_modified" });
-    return { status, headers: unchangedHeaders(info, link !== undefined) };
-  }
-  if (status === 412) {
-    await entry.conclude("denied", { reason: "precondition_failed" });
-    return problem(412);
-  }
-  const headers = byteHeaders({
-    uri: entry.facts.uri!,
+/** Headers of an answer with bytes, or of the HEAD in its place; `undefined` where there is nothing to describe. */
+async function headersOf(
+  { exactTypes }: Pick<RedeemParts, "exactTypes">,
+  { storage, chosen: { status, info, range }, grant, link, uri }: ChosenAnswer,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[] | undefined> {
+  // a 304 has no media type
+  if (status === 304) return undefined;
+  const mimeType = await storage.typeOf(info, definedMembers({ signal }));
+  if (status === 412) return undefined;
+  return byteHeaders({
+    uri,
     info,
     mimeType,
     range,
@@ -226,14 +243,44 @@ async function replyWith(
     exactType: exactTypes,
     disposition: link?.disposition,
   });
-  if (!opened) {
-    await entry.conclude("complete");
-    return { status, headers };
-  }
+}
+
+interface Redemption {
+  readonly chosen: ChosenVersion;
+  readonly headers: readonly string[] | undefined;
+  readonly grant: OpenGrant;
+  readonly link: OpenLink | undefined;
+  readonly entry: AuditEntry;
+  readonly release: () => void;
+}
+
+function replyWith(
+  { transfers, grants, onError }: RedeemParts,
+  { chosen, headers = [], grant, entry, release }: Redemption,
+  opened: OpenedObject,
+): Reply {
+  const ending = { entry, release };
+  if (grant.use !== "lease")
+    return { status: chosen.status, headers, transfer: transfers.of(opened, ending) };
   const charged = leaseCharge(bodyOf(chosen).bytes);
   const settle = (sentBytes: number): void => {
     const unsent = charged - leaseCharge(sentBytes);
-    if (grant.use === "lease" && unsent > 0) grants.refund(grant, unsent).catch(onError);
+    if (unsent > 0) grants.refund(grant, unsent).catch(onError);
   };
-  return { status, headers, transfer: transfers.of(opened, { entry, release, settle }) };
+  return { status: chosen.status, headers, transfer: transfers.of(opened, { ...ending, settle }) };
+}
+
+/** The reply to HEAD, or to a request whose condition decides. */
+async function replyWithout({ chosen, headers, link, entry }: Redemption): Promise<Reply> {
+  const { status, info } = chosen;
+  if (status === 304) {
+    await entry.conclude("complete", { reason: "not_modified" });
+    return { status, headers: unchangedHeaders(info, link !== undefined) };
+  }
+  if (!headers) {
+    await entry.conclude("denied", { reason: "precondition_failed" });
+    return problem(412);
+  }
+  await entry.conclude("complete");
+  return { status, headers };
 }

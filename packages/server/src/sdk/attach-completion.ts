@@ -2,7 +2,7 @@ import type { CompleteResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, type Principal } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
 import { allowedUris } from "../access/access.ts";
-import { rethrowStorageFault } from "../access/authorized-storage.ts";
+import { rethrowStorageFault } from "../access/storage-fault.ts";
 import type { Mount } from "../mounts/mount.ts";
 import type { Mounts } from "../mounts/mounts.ts";
 import type { IsAbsent } from "./absent-mounts.ts";

@@ -30,7 +30,7 @@ export interface SmallFiles {
    * What is kept of a key, when the name still leads to exactly that version of that file, and
    * the file was given to `keep` within the last second.
    */
-  find(key: string): SmallFile | undefined;
+  readonly find: (key: string) => SmallFile | undefined;
   /**
    * Keeps a file that was just opened under this key, when it is small, was asked for before and
    * is on a disk where looking is quick.

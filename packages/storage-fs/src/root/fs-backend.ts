@@ -1,6 +1,12 @@
 import { sleep } from "@sluice/core/async";
 import type { OpenedObject, StorageBackend } from "@sluice/storage";
-import { createBytesBody, ensureCondition, resolveRange, withBody } from "@sluice/storage/plugin";
+import {
+  createBytesBody,
+  ensureCondition,
+  resolveRange,
+  withBody,
+  withKept,
+} from "@sluice/storage/plugin";
 import { createLister } from "../read/list.ts";
 import { racyFor, toObjectInfo } from "../read/object-info.ts";
 import { closeFile, openFile, type OpenedFile } from "../read/open-file.ts";
@@ -71,7 +77,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     // #endregion
 
     // #region open
-    async open(key, { range, ifMatch, signal } = {}) {
+    open: withKept(async (key, { range, ifMatch, signal } = {}) => {
       const operation = beginCall(root, "open", key, { range, signal });
       const whole = range === undefined;
       const openKept = ({ info, bytes }: SmallFile): OpenedObject => {
@@ -97,7 +103,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
         await closeFile(root, file);
         throw error;
       }
-    },
+    }, smallFiles.find),
     // #endregion
 
     list: (listOptions = {}) => lister.list(listOptions),

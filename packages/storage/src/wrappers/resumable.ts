@@ -2,6 +2,7 @@ import { discardSource, SluiceError } from "@sluice/core";
 import type { OpenedObject, OpenOptions, StorageBackend } from "../contract/backend.ts";
 import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
+import { keptBehind, withKept } from "../contract/kept.ts";
 import { withBody } from "../contract/opened.ts";
 import { wrap } from "./wrap.ts";
 
@@ -23,16 +24,17 @@ export interface ResumableOptions {
 export function resumable(backend: StorageBackend, options: ResumableOptions = {}): StorageBackend {
   const { resumes = 3 } = options;
   return wrap(backend, {
-    open:
-      (open) =>
-      async (key, openOptions = {}) => {
+    open: (open) => {
+      const resumed: StorageBackend["open"] = async (key, openOptions = {}) => {
         const opened = await open(key, openOptions);
         const { etag } = opened.info;
         if (etag === undefined || opened.bytes) return opened;
         const operation = `${backend.name}: open ${quoteKey(key)}`;
         const terms = { operation, etag, resumes, signal: openOptions.signal };
         return withBody(opened, () => resumedBody(opened, terms, (again) => open(key, again)));
-      },
+      };
+      return withKept(resumed, keptBehind({ open }));
+    },
   });
 }
 

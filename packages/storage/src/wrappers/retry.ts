@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
+import { keptBehind, withKept } from "../contract/kept.ts";
 import { wrap } from "./wrap.ts";
 
 const firstDelayMs = 100;
@@ -53,7 +54,8 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
 
   return wrap(backend, {
     describe: (describe) => (key, call) => persist(() => describe(key, call), call?.signal),
-    open: (open) => (key, call) => persist(() => open(key, call), call?.signal),
+    open: (open) =>
+      withKept((key, call) => persist(() => open(key, call), call?.signal), keptBehind({ open })),
     list: (list) => (call) => persist(() => list(call), call?.signal),
     remove: (remove) => (key, call) => persist(() => remove(key, call), call?.signal),
     // beginning twice would leave one that no caller knows

@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
+import { keptBehind, withKept } from "../contract/kept.ts";
 import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
@@ -45,7 +46,9 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
 
   return wrap(backend, {
     describe: (describe) => (key, call) => pass(() => describe(key, call), call?.signal),
-    open: (open) => (key, call) => pass(() => open(key, call), call?.signal),
+    // what lies in memory asks the service nothing
+    open: (open) =>
+      withKept((key, call) => pass(() => open(key, call), call?.signal), keptBehind({ open })),
     list: (list) => (call) => pass(() => list(call), call?.signal),
     presign: (presign) => (key, call) => pass(() => presign(key, call), call.signal),
     remove: (remove) => (key, call) => pass(() => remove(key, call), call?.signal),

@@ -9,6 +9,7 @@ import type {
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
+import { keptBehind, withKept, type FindKept } from "../contract/kept.ts";
 import { checkKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { createBody } from "../plugin/body.ts";
@@ -51,9 +52,8 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
       return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
     },
 
-    open:
-      (open) =>
-      async (key, openOptions = {}) => {
+    open: (open) => {
+      const checked: StorageBackend["open"] = async (key, openOptions = {}) => {
         const operation = beginOperation(`${name}: open`, key, openOptions);
         const wait = deadline(operation, openOptions.signal);
         const opened = await within(
@@ -68,7 +68,9 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
           throw error;
         }
         return withBody(opened, () => countedBody(opened, wait, operation));
-      },
+      };
+      return withKept(checked, wholeOnes(keptBehind({ open })));
+    },
 
     list:
       (list) =>
@@ -165,6 +167,15 @@ function ensureAnswer(
     throw new SluiceError("corrupt", `${operation}: the file is not as long as was promised`);
   if (bytes !== undefined && size !== undefined && bytes.byteLength !== size)
     throw new SluiceError("corrupt", `${operation}: the bytes are not as many as were promised`);
+}
+
+/** What is not as long as it says is left to `open`, which refuses it. */
+function wholeOnes(find: FindKept | undefined): FindKept | undefined {
+  if (!find) return undefined;
+  return (key) => {
+    const kept = find(key);
+    return kept?.bytes.byteLength === kept?.info.size ? kept : undefined;
+  };
 }
 
 /** True when the delivered range is the asked one, shortened at most to the end of the object. */

@@ -1,5 +1,6 @@
 import { createSha256, type Sha256, SluiceError } from "@sluice/core";
 import type { StorageBackend } from "../contract/backend.ts";
+import { keptBehind, withKept, type FindKept } from "../contract/kept.ts";
 import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
@@ -23,21 +24,33 @@ export function verifyDigest(
 ): StorageBackend {
   if (options.verifyDigest === false) return backend;
   return wrap(backend, {
-    open: (open) => async (key, openOptions) => {
-      const opened = await open(key, openOptions);
-      const { sha256 } = opened.info.digests ?? {};
-      if (sha256 === undefined || opened.range !== undefined) return opened;
-      const operation = `${backend.name}: open ${quoteKey(key)}`;
-      const { bytes } = opened;
-      if (bytes !== undefined) {
-        const hash = createSha256();
-        hash.update(bytes);
-        ensureDigest(hash, sha256, operation);
-        return opened;
-      }
-      return withBody({ info: opened.info }, () => hashedBody(opened.body, sha256, operation));
+    open: (open) => {
+      const verified: StorageBackend["open"] = async (key, openOptions) => {
+        const opened = await open(key, openOptions);
+        const { sha256 } = opened.info.digests ?? {};
+        if (sha256 === undefined || opened.range !== undefined) return opened;
+        const operation = `${backend.name}: open ${quoteKey(key)}`;
+        const { bytes } = opened;
+        if (bytes !== undefined) {
+          const hash = createSha256();
+          hash.update(bytes);
+          ensureDigest(hash, sha256, operation);
+          return opened;
+        }
+        return withBody({ info: opened.info }, () => hashedBody(opened.body, sha256, operation));
+      };
+      return withKept(verified, withoutDigest(keptBehind({ open })));
     },
   });
+}
+
+/** What has a digest is left to `open`, which compares it. */
+function withoutDigest(find: FindKept | undefined): FindKept | undefined {
+  if (!find) return undefined;
+  return (key) => {
+    const kept = find(key);
+    return kept?.info.digests?.sha256 === undefined ? kept : undefined;
+  };
 }
 
 function hashedBody(

@@ -1,4 +1,5 @@
 import type { ObjectWriter, StepWriter, StorageBackend } from "../contract/backend.ts";
+import { keptBehind, withKept } from "../contract/kept.ts";
 
 /** The operations of a backend: everything but its name. */
 type BackendOperation = Exclude<keyof StorageBackend, "name">;
@@ -29,13 +30,16 @@ const operations: Record<BackendOperation, true> = {
 /**
  * A backend that behaves like `backend` except for the overridden operations. Absent operations
  * stay absent, which object spread and class prototypes do not guarantee; members outside the
- * contract are not carried over.
+ * contract are not carried over. What is kept in memory is behind an overridden `open` only where the override says so
+ * (`withKept`).
  */
 export function wrap(backend: StorageBackend, overrides: Overrides): StorageBackend {
   const wrapped: Record<string, unknown> = { name: backend.name };
   for (const operation of Object.keys(operations) as BackendOperation[]) {
     const inner = backend[operation]?.bind(backend) as never;
-    if (inner !== undefined) wrapped[operation] = overrides[operation]?.(inner) ?? inner;
+    if (inner === undefined) continue;
+    if (operation === "open") withKept(inner, keptBehind(backend));
+    wrapped[operation] = overrides[operation]?.(inner) ?? inner;
   }
   return wrapped as unknown as StorageBackend;
 }

@@ -7,10 +7,10 @@ import type { PlainRequest } from "../endpoint/plain-route.ts";
 export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
   sluice.host.markServed();
 
-  async function answer(request: PlainRequest, token: string, kind?: "link"): Promise<Reply> {
+  function answer(request: PlainRequest, token: string, kind?: "link"): Promise<Reply> {
     const { method } = request;
     if (method !== "GET" && method !== "HEAD")
-      return problem(405, { headers: ["Allow", "GET, HEAD, OPTIONS"] });
+      return Promise.resolve(problem(405, { headers: ["Allow", "GET, HEAD, OPTIONS"] }));
     return sluice.redeem({
       method,
       token,

@@ -21,12 +21,30 @@ export interface SendOptions extends OutflowOptions {
  * Sends a reply. A source that breaks before the first byte becomes an error answer; after it, the
  * connection is destroyed: a short body never ends cleanly. Never rejects.
  */
-export async function sendReply(
+export function sendReply(
   res: ServerResponse,
   reply: Reply,
   options: SendOptions = {},
 ): Promise<void> {
-  if (res.destroyed || res.headersSent) return discardReply(reply);
+  if (res.destroyed || res.headersSent) {
+    discardReply(reply);
+    return sent;
+  }
+  const { transfer } = reply;
+  try {
+    // most small answers are over here, and wait for nothing
+    if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return sent;
+  } catch (error) {
+    discardReply(reply, error);
+    res.destroy();
+    return sent;
+  }
+  return sendRest(res, reply, options);
+}
+
+const sent = Promise.resolve();
+
+async function sendRest(res: ServerResponse, reply: Reply, options: SendOptions): Promise<void> {
   try {
     const { transfer } = reply;
     if (transfer) return await sendTransfer(res, { ...reply, transfer }, options);
@@ -53,7 +71,6 @@ async function sendTransfer(
   const { transfer } = reply;
   const { source } = transfer;
   const { file, bytes } = source;
-  if (bytes && sendAtOnce(res, reply, bytes)) return;
   const outflow = createOutflow(res, options);
   let begun = false;
   const begin = (): void => {
@@ -69,6 +86,7 @@ async function sendTransfer(
       if (outflow.isBroken) return transfer.end({ outcome: "aborted", bytes: 0 });
       return transfer.end({ outcome: "offloaded", bytes: file.end - file.start });
     }
+    // sent at once, but the network has not taken all of it
     if (bytes) await outflow.end(bytes);
     else if (file && file.end > file.start) await pumpFile(file, outflow, { pool, begin });
     else await pumpBody(source.body, outflow, { bytes: transfer.bytes, begin });
@@ -96,12 +114,8 @@ export async function whileTaken(res: ServerResponse, options: OutflowOptions): 
  * Sends bytes that lie in memory together with their head. True when the network took them on the
  * spot, as it nearly always does: then there is nothing to wait for and no reader to watch.
  */
-function sendAtOnce(
-  res: ServerResponse,
-  reply: Reply & { readonly transfer: ReplyTransfer },
-  bytes: Uint8Array,
-): boolean {
-  const { transfer } = reply;
+function sendAtOnce(res: ServerResponse, reply: Reply, transfer: ReplyTransfer): boolean {
+  const bytes = transfer.source.bytes!;
   if (transfer.bytes !== undefined && transfer.bytes !== bytes.byteLength)
     throw new RangeError("http: the bytes in memory are not as many as were promised");
   writeHead(res, reply);

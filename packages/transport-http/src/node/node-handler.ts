@@ -187,7 +187,7 @@ function busy(): Reply {
 }
 
 /** A body that is not read to its end ends with its connection. */
-async function answer(
+function answer(
   req: NodeRequest,
   res: ServerResponse,
   { reply, sending }: { reply: Reply; sending: SendOptions },
@@ -195,7 +195,7 @@ async function answer(
   if (req.complete || reply.transfer || !nodeBody(req, res)) return sendReply(res, reply, sending);
   const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
   const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
-  await sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
+  return sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
 }
 
 /**

@@ -1,0 +1,255 @@
+import { createKeyRing, createSealer, generateKey, type Principal } from "@sluice/core";
+import { createSluice, type AccessDecision, type SluiceOptions } from "@sluice/server";
+import type { Reply } from "@sluice/server/transport";
+import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
+import { withKept, type KeptObject } from "@sluice/storage/plugin";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { alice, as, bodyOf, endpoint, headerOf } from "./redeeming.ts";
+
+const bytes = new TextEncoder().encode("0123456789");
+const first: KeptObject = { info: { key: "a.bin", size: 10, etag: "v1" }, bytes };
+
+/** A storage that has an object in memory, and counts what was opened. */
+function createKeeping(): {
+  storage: StorageBackend;
+  opened: string[];
+  keep(kept?: KeptObject): void;
+} {
+  const store = createMemoryBackend({ "a.bin": "slow bytes" });
+  const opened: string[] = [];
+  let kept: KeptObject | undefined = first;
+  return {
+    opened,
+    keep: (next) => void (kept = next),
+    storage: {
+      name: "keeping",
+      list: (options) => store.list(options),
+      describe: async (key) => kept?.info ?? store.describe(key),
+      open: withKept(
+        async (key, options) => {
+          opened.push(key);
+          const { range } = options ?? {};
+          const slow = await store.open(key, { ...(range && { range }) });
+          return { ...slow, info: { ...slow.info, etag: kept?.info.etag ?? "none" } };
+        },
+        (key) => (key === "a.bin" ? kept : undefined),
+      ),
+    },
+  };
+}
+
+function createKeeper(options: Partial<SluiceOptions> = {}) {
+  const key = generateKey();
+  const keys = createKeyRing([key]);
+  const keeping = createKeeping();
+  const sluice = createSluice({
+    storage: keeping.storage,
+    baseUri: "files://demo/",
+    endpoint,
+    keys,
+    onWarning: () => {},
+    onError: () => {},
+    principal: ({ header }) => {
+      const [issuer = "", subject, clientId = ""] = (header("authorization") ?? "").split(" ");
+      return subject === undefined ? undefined : { issuer, subject, clientId };
+    },
+    ...options,
+  });
+  const sealer = createSealer({ keys, audience: endpoint });
+  const { token, id } = sealer.seal("download", { key: "a.bin", principal: alice, etag: "v1" });
+  const get = (
+    headers: Record<string, string> = as(alice),
+    sent = token,
+    method: "GET" | "HEAD" = "GET",
+  ) => sluice.redeem({ method, token: sent, header: (name) => headers[name] });
+  const status = async (...sent: Parameters<typeof get>): Promise<number> => {
+    const reply = await get(...sent);
+    await bodyOf(reply);
+    return reply.status;
+  };
+  return { ...keeping, sluice, keys, token, id, get, status };
+}
+
+afterEach(() => void vi.useRealTimers());
+
+/** Answers twice, so that everything that is remembered is. */
+async function warmed(options?: Partial<SluiceOptions>) {
+  const keeper = createKeeper(options);
+  for (let round = 0; round < 2; round++) expect(await keeper.status()).toBe(200);
+  expect(keeper.opened.length).toBeLessThanOrEqual(1);
+  keeper.opened.length = 0;
+  return keeper;
+}
+
+describe("an object that lies in memory", () => {
+  test("is answered without opening it, with the same headers each time and a source of its own", async () => {
+    const { get, opened } = await warmed();
+    const [one, two] = [await get(), await get()];
+    expect(opened).toEqual([]);
+    expect(one.headers).toBe(two.headers);
+    expect([headerOf(one, "content-length"), headerOf(one, "etag")]).toEqual(["10", '"v1"']);
+    expect(headerOf(one, "cache-control")).toBe("private, no-store, no-transform");
+    expect([await bodyOf(one), await bodyOf(two)]).toEqual(["0123456789", "0123456789"]);
+  });
+
+  test("cannot be altered through a body", async () => {
+    const { get } = await warmed();
+    for await (const chunk of (await get()).transfer!.source.body) chunk.fill(0);
+    expect(await bodyOf(await get())).toBe("0123456789");
+  });
+
+  test("is opened for a range, and looked at for a condition and for HEAD", async () => {
+    const { get, opened } = await warmed();
+    expect((await get({ ...as(alice), range: "bytes=0-3" })).status).toBe(206);
+    expect(opened).toEqual(["a.bin"]);
+    expect((await get({ ...as(alice), "if-none-match": '"v1"' })).status).toBe(304);
+    const head = await get(as(alice), undefined, "HEAD");
+    expect([head.status, head.transfer]).toEqual([200, undefined]);
+  });
+
+  test("has the headers of its version from the first answer on", async () => {
+    const { sluice, keys, keep } = await warmed();
+    const { token } = createSealer({ keys, audience: endpoint }).seal("download", {
+      key: "a.bin",
+      principal: alice,
+    });
+    const get = () => sluice.redeem({ method: "GET", token, header: (name) => as(alice)[name] });
+    expect(headerOf(await get(), "etag")).toBe('"v1"');
+    keep({ info: { key: "a.bin", size: 3, etag: "v2" }, bytes: bytes.subarray(0, 3) });
+    const reply = await get();
+    expect([headerOf(reply, "etag"), headerOf(reply, "content-length")]).toEqual(['"v2"', "3"]);
+    expect(await bodyOf(reply)).toBe("012");
+  });
+
+  test("under another name than was asked for is opened, so that the rules are asked about that name", async () => {
+    const asked: string[] = [];
+    const { status, keep, opened } = await warmed({
+      access: (_principal, uri) => (asked.push(uri), "allow"),
+    });
+    keep({ info: { key: "link.bin", size: 10, etag: "v1" }, bytes });
+    await status();
+    expect(opened).toEqual(["a.bin"]);
+  });
+});
+
+describe("an answer from memory is refused at once", () => {
+  const bob: Principal = { ...alice, subject: "bob" };
+
+  test.each<
+    [string, number, (keeper: Awaited<ReturnType<typeof warmed>>) => Promise<unknown> | void]
+  >([
+    ["to a revoked grant", 404, ({ sluice, id }) => sluice.revoke({ grant: id })],
+    [
+      "to the grants of a revoked principal",
+      404,
+      ({ sluice }) => sluice.revoke({ principal: alice }),
+    ],
+    [
+      "to an expired grant",
+      410,
+      () => void vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 305_000 }),
+    ],
+    ["under another key of the same name", 404, ({ keys }) => keys.replace([generateKey()])],
+    ["under a ring without its key", 404, ({ keys }) => keys.replace([generateKey({ kid: "k2" })])],
+    ["of another version", 410, ({ keep }) => keep({ info: { ...first.info, etag: "v2" }, bytes })],
+    [
+      "of an object without a version",
+      410,
+      ({ keep }) => keep({ info: { key: "a.bin", size: 10 }, bytes }),
+    ],
+  ])("%s: %s %i", async (_what, expected, change) => {
+    const keeper = await warmed();
+    await change(keeper);
+    expect(await keeper.status()).toBe(expected);
+  });
+
+  test("to another caller, and to none", async () => {
+    const { status } = await warmed();
+    expect(await status(as(bob))).toBe(404);
+    expect(await status({})).toBe(401);
+    expect(await status()).toBe(200);
+  });
+
+  test("to a token that differs in one bit, wherever it is", async () => {
+    const { status, token } = await warmed({ limits: { failedRedemptions: false } });
+    for (let at = 6; at < token.length; at++) {
+      const flipped = String.fromCharCode(token.charCodeAt(at) ^ 1);
+      expect(await status(as(alice), token.slice(0, at) + flipped + token.slice(at + 1))).toBe(404);
+    }
+    for (const near of [`${token}A`, token.slice(0, -1), ` ${token}`, token.toUpperCase()])
+      expect(await status(as(alice), near)).toBe(404);
+    expect(await status()).toBe(200);
+  });
+
+  test.each<[AccessDecision, number, boolean]>([
+    ["hide", 404, false],
+    ["hide", 404, true],
+    ["deny", 404, false],
+    ["deny", 404, true],
+  ])("by rules that say %s: %i (later: %s)", async (decision, expected, isLater) => {
+    let decided: AccessDecision = "allow";
+    const { status, opened } = await warmed({
+      access: () => (isLater ? Promise.resolve(decided) : decided),
+    });
+    decided = decision;
+    expect(await status()).toBe(expected);
+    expect(opened).not.toContain("a.bin");
+  });
+
+  test("where a rule fails, and each answer asks it once", async () => {
+    let calls = 0;
+    let isBroken = false;
+    const { status } = await warmed({
+      access: () => {
+        calls++;
+        if (isBroken) throw new Error("rules are down");
+        return "allow";
+      },
+    });
+    calls = 0;
+    await status();
+    expect(calls).toBe(1);
+    isBroken = true;
+    expect(await status()).toBe(500);
+  });
+
+  test("beyond the places of a principal, which end with the answers", async () => {
+    const { get, status } = await warmed({ limits: { perPrincipal: 1 } });
+    const held = await get();
+    expect(await status()).toBe(429);
+    held.transfer!.end({ outcome: "complete", bytes: 10 });
+    expect(await status()).toBe(200);
+  });
+
+  test("without a record where records are required", async () => {
+    let isFull = false;
+    const { status } = await warmed({
+      audit: {
+        required: true,
+        sink: () => {
+          if (isFull) throw new Error("disk full");
+        },
+      },
+    });
+    isFull = true;
+    expect(await status()).toBe(503);
+  });
+});
+
+test("each answer from memory is one audit record, with what was sent", async () => {
+  const records: unknown[] = [];
+  const { get, id } = await warmed({ audit: (record) => void records.push(record) });
+  records.length = 0;
+  const reply: Reply = await get();
+  reply.transfer!.end({ outcome: "complete", bytes: 10 });
+  reply.transfer!.end({ outcome: "failed", bytes: 0 });
+  expect(records).toEqual([
+    expect.objectContaining({
+      action: "download",
+      outcome: "complete",
+      grant: id,
+      uri: "files://demo/a.bin",
+      bytes: 10,
+    }),
+  ]);
+});

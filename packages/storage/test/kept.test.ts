@@ -1,0 +1,73 @@
+import {
+  cached,
+  createMemoryBackend,
+  protect,
+  resumable,
+  retry,
+  throttle,
+  validate,
+  verifyDigest,
+  wrap,
+  type ObjectInfo,
+  type StorageBackend,
+} from "@sluice/storage";
+import { keptBehind, withKept, type KeptObject } from "@sluice/storage/plugin";
+import { expect, test } from "vitest";
+
+const bytes = new TextEncoder().encode("content");
+
+function keeping(info: Partial<ObjectInfo> = {}): StorageBackend & { readonly kept: KeptObject } {
+  const kept = { info: { key: "a", size: 7, etag: "v1", ...info }, bytes };
+  const store = createMemoryBackend({ a: "content" });
+  return {
+    name: "keeping",
+    describe: (key, options) => store.describe(key, options),
+    list: (options) => store.list(options),
+    open: withKept(
+      (key, options) => store.open(key, options),
+      (key) => (key === "a" ? kept : undefined),
+    ),
+    kept,
+  };
+}
+
+test.each(Object.entries({ validate, throttle, retry, resumable, verifyDigest, protect }))(
+  "what lies in memory is found through %s",
+  (_name, wrapper) => {
+    const backend = keeping();
+    const find = keptBehind(wrapper(backend))!;
+    expect(find("a")).toBe(backend.kept);
+    expect(find("b")).toBeUndefined();
+  },
+);
+
+test.each<[string, (backend: StorageBackend) => StorageBackend]>([
+  [
+    "an object with an `open` of its own",
+    (backend) => ({ ...backend, open: backend.open.bind(backend) }),
+  ],
+  ["`wrap`", (backend) => wrap(backend, { open: (open) => (key, options) => open(key, options) })],
+  ["a cache", (backend) => cached(backend)],
+])("%s in front is never passed by", (_what, front) => {
+  expect(keptBehind(front(keeping()))).toBeUndefined();
+  expect(keptBehind(protect(front(keeping())))).toBeUndefined();
+});
+
+test("a wrapper of another operation leaves it, and a backend without it stays without", () => {
+  const backend = keeping();
+  const described = wrap(backend, { describe: (describe) => (key) => describe(key) });
+  expect(keptBehind({ ...described })!("a")).toBe(backend.kept);
+  expect(keptBehind(protect(createMemoryBackend({ a: "content" })))).toBeUndefined();
+});
+
+test("what has a digest is left to `open`, which compares it", () => {
+  const backend = keeping({ digests: { sha256: "00" } });
+  expect(keptBehind(verifyDigest(backend))!("a")).toBeUndefined();
+  expect(keptBehind(protect(backend))!("a")).toBeUndefined();
+});
+
+test("what is not as long as it says is left to `open`, which refuses it", () => {
+  const backend = keeping({ size: 8 });
+  expect(keptBehind(validate(backend))!("a")).toBeUndefined();
+  expect(keptBehind(protect(backend))!("a")).toBeUndefined();
+});
