@@ -30,8 +30,8 @@ type AnswerRequest = (
 const answering = new WeakMap<McpFetchHandler["fetch"], AnswerRequest>();
 
 /**
- * Asks a handler as its `fetch` does, without a web response around a reply: who sends replies itself needs none. A
- * `fetch` that another layer put in the place of ours is called itself.
+ * Asks a handler as its `fetch` does, without a web response around a reply: an adapter that sends replies needs none. Where
+ * another layer put a `fetch` of its own in the place of ours, that one is called.
  */
 export function askHandler(
   handler: McpFetchHandler,
