@@ -163,6 +163,35 @@ describe("binding", () => {
     expect(codeOf(() => own.unseal("download", token, { now }))).toBe("not_found");
   });
 
+  test("a token is made for the key that the ring has now, whatever was made under one of the same name before", () => {
+    const keys = createKeyRing([generateKey({ kid: "a1" })]);
+    const own = createSealer({ keys, audience });
+    const claims = { key: "a", principal: user, etag: "1", now } as const;
+    own.seal("download", claims);
+    const later = generateKey({ kid: "a1" });
+    keys.replace([later]);
+    const { token } = own.seal("download", claims);
+    const other = createSealer({ keys: createKeyRing([later]), audience });
+    const opened = other.unseal("download", token, { now });
+    expect(opened.matchesPrincipal(user)).toBe(true);
+    expect(opened.matchesEtag("1")).toBe(true);
+    expect(opened.matchesEtag("2")).toBe(false);
+  });
+
+  test("users and versions are told apart however many tokens were made before", () => {
+    const own = createSealer({ keys: createKeyRing([generateKey()]), audience });
+    const claimsOf = (n: number) =>
+      ({ key: "a", principal: { ...user, subject: `user-${n}` }, etag: `${n}`, now }) as const;
+    const tokens = Array.from({ length: 1_200 }, (_, n) => own.seal("download", claimsOf(n)).token);
+    for (const n of [0, 1, 511, 512, 1_199]) {
+      const opened = own.unseal("download", tokens[n]!, { now });
+      expect(opened.matchesPrincipal(claimsOf(n).principal)).toBe(true);
+      expect(opened.matchesPrincipal(claimsOf(n + 1).principal)).toBe(false);
+      expect(opened.matchesEtag(`${n}`)).toBe(true);
+      expect(opened.matchesEtag(`${n + 1}`)).toBe(false);
+    }
+  });
+
   test("tokens work at any spelling of the same audience, and at no other", () => {
     const { token } = sealer.seal("download", { key: "a", now });
     const at = (url: string) => () =>

@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
 import { liftBodyDeadline, nodeBody, setBodyDeadline } from "../src/node/node-body.ts";
-import { toStreamingRequest } from "../src/node/streaming-request.ts";
+import { toStreamingRequest } from "../src/node/incoming-request.ts";
 import { listen } from "./serve.ts";
 
 /** Sends a request head for three bytes, and what is given of them. */

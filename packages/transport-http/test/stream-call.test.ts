@@ -1,8 +1,9 @@
 import { createMemoryBackend } from "@sluice/storage";
 import { withBinary } from "@sluice/transport-http";
+import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, test } from "vitest";
 import { post } from "./call.ts";
-import { serve } from "./serve.ts";
+import { serve, type Served } from "./serve.ts";
 
 const uri = "files://demo/a.bin";
 const storage = createMemoryBackend({ "a.bin": "0123456789" });
@@ -53,4 +54,27 @@ test("nor are they of the refusal of a malformed reference", async () => {
   const response = await handler.fetch(request);
   expect([response.status, await response.json()]).toMatchObject([400, { id: 1 }]);
   for (const name of Object.keys(headers)) expect(response.headers.get(name)).toBeNull();
+});
+
+test("a fetch that is put in the place of ours sees each call, and its answer is sent", async () => {
+  let served: Served | undefined;
+  const seen: string[] = [];
+  served = await serve({
+    sluice: { storage },
+    mount: () => (req, res) => {
+      const { handler } = served!;
+      const fetch: typeof handler.fetch = async (request, options) => {
+        seen.push(request.method);
+        const { body, status, headers: inner } = await handler.fetch(request, options);
+        const outer = new Headers(inner);
+        outer.set("x-layer", "1");
+        return new Response(body, { status, headers: outer });
+      };
+      toNodeHandler({ ...handler, fetch })(req, res);
+    },
+  });
+  const response = await post(served.url, "modern", uri);
+  expect(seen).toEqual(["POST"]);
+  expect(response.headers.get("x-layer")).toBe("1");
+  expect(await response.text()).toBe("0123456789");
 });

@@ -162,8 +162,28 @@ function tag(
   fields: Uint8Array,
 ): Uint8Array | undefined {
   const key = keys.derive(kid, tagLabels[kind]);
-  return key && hmacSha256(key, fields).subarray(0, 16);
+  if (!key || fields.length > longestKnown) return key && makeTag(key, fields);
+  const tags = knownTags.get(key) ?? new Map<string, Uint8Array>();
+  const name = String.fromCharCode(...fields);
+  let known = tags.get(name);
+  if (!known) {
+    if (tags.size >= mostKnown) tags.clear();
+    tags.set(name, (known = makeTag(key, fields)));
+    knownTags.set(key, tags);
+  }
+  return known;
 }
+
+function makeTag(key: Uint8Array, fields: Uint8Array): Uint8Array {
+  return hmacSha256(key, fields).subarray(0, 16);
+}
+
+/** Tags under each derived key that the rings still have: one user and one file are asked about again and again. */
+const knownTags = new WeakMap<Uint8Array, Map<string, Uint8Array>>();
+/** Tags of one key. */
+const mostKnown = 512;
+/** Bytes of the fields of such a tag. */
+const longestKnown = 256;
 
 /** Compares in constant time. */
 function matchesTag(sealed: Uint8Array, made: Uint8Array | undefined): boolean {

@@ -19,7 +19,7 @@ export function createMountsTemplate(
   mounts: Mounts,
   complete: ConstructorParameters<typeof ResourceTemplate>[1]["complete"],
 ): MountsRegistration {
-  const uriTemplate = new MountsTemplate(mounts);
+  const uriTemplate = mounts.areForAll ? sharedTemplate(mounts) : new MountsTemplate(mounts);
   return {
     template: new ResourceTemplate(
       uriTemplate,
@@ -34,6 +34,15 @@ export function createMountsTemplate(
       }
     },
   };
+}
+
+const shared = new WeakMap<Mounts, MountsTemplate>();
+
+/** One template for all servers, where none of them goes around it. */
+function sharedTemplate(mounts: Mounts): MountsTemplate {
+  let template = shared.get(mounts);
+  if (!template) shared.set(mounts, (template = new MountsTemplate(mounts)));
+  return template;
 }
 
 class MountsTemplate extends UriTemplate {

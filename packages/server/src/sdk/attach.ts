@@ -5,7 +5,6 @@ import {
   type ScopeChallengeHandler,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { z } from "zod";
 import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import type { AttachSubscriptions } from "../changes/attach-subscriptions.ts";
@@ -22,6 +21,7 @@ import type { ToolOptions } from "../tools/tool-parts.ts";
 import type { AttachTools } from "../tools/tools.ts";
 import type { AttachCompletion } from "./attach-completion.ts";
 import type { IsAbsent } from "./absent-mounts.ts";
+import { anyResult, cursorParams, uriParams } from "./method-params.ts";
 import { cacheHint } from "./request-caller.ts";
 import { methodNotFound, type ResourceCalls } from "./resource-calls.ts";
 import { type AnswersFor, findElsewhere, createReadProbe } from "./resource-owner.ts";
@@ -184,18 +184,6 @@ function attach(
 function hrefOf(uri: string): string {
   return URL.canParse(uri) ? new URL(uri).href : uri;
 }
-
-/** Parameters of a method about one resource. */
-const uriParams: z.ZodType<{ uri: string }> = z.looseObject({
-  uri: z.string({ error: "must be a string" }),
-});
-
-const cursorParams = z.looseObject({
-  cursor: z.optional(z.string({ error: "must be a string" })),
-});
-
-/** Takes every result. Made once: schemas are large, and there is a server for each connection. */
-const anyResult: z.ZodType<Record<string, unknown>> = z.looseObject({});
 
 const checked = {
   "resources/read": uriParams,

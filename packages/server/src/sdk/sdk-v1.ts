@@ -7,6 +7,7 @@ import {
   type ResourceTemplate,
   type ScopeChallengeHandler,
   type ServerContext,
+  type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import {
@@ -105,14 +106,16 @@ function adapt(low: LowServer, registry: Registry): McpServer {
     notification: (message: object) => low.notification(message),
     registerCapabilities: (capabilities: object) => low.registerCapabilities(capabilities),
     assertCanSetRequestHandler: (method: string) => low.assertCanSetRequestHandler(method),
-    setRequestHandler(method: string, ...rest: [HandlerV2] | [{ params: z.ZodType }, HandlerV2]) {
+    setRequestHandler(
+      method: string,
+      ...rest: [HandlerV2] | [{ params: StandardSchemaV1 }, HandlerV2]
+    ) {
       const [first, second] = rest;
       low.setRequestHandler(requestSchema(method), async (request, extra) => {
         const ctx = contextOf(extra);
         if (!second) return (first as HandlerV2)(ensureSpec(method, request), ctx);
-        const params = (first as { params: z.ZodType }).params.safeParse(request.params ?? {});
-        if (!params.success) throw invalidParams(method, params.error.issues[0]?.message);
-        return second(params.data as object, ctx);
+        const { params } = first as { params: StandardSchemaV1 };
+        return second(ensureValid(method, params, request.params ?? {}), ctx);
       });
     },
     _getRequestHandler(method: string) {
@@ -184,7 +187,11 @@ const specTypes: Readonly<Record<string, keyof typeof specTypeSchemas>> = {
 function ensureSpec(method: string, request: object): object {
   const type = specTypes[method];
   if (type === undefined) return request;
-  const checked = specTypeSchemas[type]["~standard"].validate(request);
+  return ensureValid(method, specTypeSchemas[type], request);
+}
+
+function ensureValid(method: string, schema: StandardSchemaV1, given: object): object {
+  const checked = schema["~standard"].validate(given);
   if (checked instanceof Promise) throw new TypeError("sluice: this SDK checks asynchronously");
   if (checked.issues) throw invalidParams(method, checked.issues[0]?.message);
   return checked.value as object;

@@ -47,7 +47,7 @@ async function readText(request: Request, maxBytes: number): ReturnType<typeof r
   if (body)
     return body.length > maxBytes
       ? { tooLarge: true }
-      : { tooLarge: false, text: new TextDecoder().decode(body) };
+      : { tooLarge: false, text: decoder.decode(body) };
   const copy = request.clone();
   const read = await readRequestBody(copy, maxBytes);
   // both branches of the clone would keep the rest
@@ -56,6 +56,7 @@ async function readText(request: Request, maxBytes: number): ReturnType<typeof r
   return read;
 }
 
+const decoder = new TextDecoder();
 const unreadable = "Parse error: the request body could not be read";
 
 /** The answer to a request with more JSON than is taken. */

@@ -15,14 +15,14 @@ import { errorResponse, faultResponse, sessionOf } from "./error-response.ts";
 import { passOn } from "./routed-handler.ts";
 import { endpointRoute, withHeaders } from "./router.ts";
 import type { McpFetchHandler } from "./sluice-handler.ts";
-import { toResponse } from "./web-response.ts";
+import type { LayerAnswer } from "./web-response.ts";
 
 /** Answers a call whose JSON was read. */
 export type AnswerCall = (
   request: Request,
   call: LooseRequest,
   mcpOptions: McpHandlerRequestOptions | undefined,
-) => Promise<Response>;
+) => Promise<LayerAnswer>;
 
 /**
  * Makes the function that answers `resources/stream`. The handler answers the call in any case; where its server has
@@ -56,7 +56,7 @@ export function createStreamCall(
       await inner.body?.cancel().catch(() => {});
       if (fault) return faultResponse(fault, call, sessionOf(inner));
       delete slot.reply;
-      return toResponse(withHeaders(reply!, Object.entries(sessionOf(inner)).flat()));
+      return withHeaders(reply!, Object.entries(sessionOf(inner)).flat());
     } finally {
       closeReplySlot(slot);
     }

@@ -2,6 +2,14 @@ import type { Reply, ReplyTransfer } from "@sluice/server/transport";
 
 const replies = new WeakMap<Response, Reply>();
 
+/** What a layer answers: a web response, or the reply that {@link toResponse} would make one of. */
+export type LayerAnswer = Response | Reply;
+
+/** True for an answer that is no web response yet. */
+export function isReply(answer: LayerAnswer): answer is Reply {
+  return Array.isArray(answer.headers);
+}
+
 /**
  * A reply as a web response. The source is not touched before the body is read; adapters that can
  * do better take the reply itself with {@link replyOf} and leave the response's body alone.

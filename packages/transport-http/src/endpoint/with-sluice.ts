@@ -17,6 +17,7 @@ import { createRouter, withRoutes, type EndpointOptions } from "./router.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { createStreamCall } from "./stream-call.ts";
 import { headerReader } from "./web-request.ts";
+import type { LayerAnswer } from "./web-response.ts";
 
 /** Options of {@link withSluice}. */
 export interface WithSluiceOptions extends EndpointOptions {
@@ -126,7 +127,7 @@ export function withSluice(
   async function serve(
     request: Request,
     given: McpHandlerRequestOptions | undefined,
-  ): Promise<Response> {
+  ): Promise<LayerAnswer> {
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;

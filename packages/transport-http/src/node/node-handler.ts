@@ -12,7 +12,6 @@ import {
 import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
-import { leaveBody } from "../endpoint/collected-body.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
 import { missingNext } from "../endpoint/continuation.ts";
 import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
@@ -27,12 +26,12 @@ import { readTarget } from "../endpoint/request-target.ts";
 import { NodePlainRequest } from "./node-plain-request.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { startInOrder } from "./pipelined-response.ts";
-import { passOn, withCors } from "../endpoint/routed-handler.ts";
+import { askHandler, passOn, withCors } from "../endpoint/routed-handler.ts";
 import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
 import { sendResponse } from "../download/send-response.ts";
-import { toStreamingRequest } from "./streaming-request.ts";
-import { replyOf } from "../endpoint/web-response.ts";
+import { BodyTooLargeError, toCollectedRequest, toStreamingRequest } from "./incoming-request.ts";
+import { isReply, replyOf } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 
 /** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
@@ -126,25 +125,24 @@ export function toNodeHandler(
     });
     const { signal } = gone;
     const parsedBody = parsedBodyOf(req);
-    const pieces: Uint8Array[] = [];
-    const like = unmounted(req, pieces);
-    const request = isMultipart(req)
-      ? await toStreamingRequest(req, res, { like, signal })
-      : await toWebRequest(like, parsedBody, { signal, maxRequestBodySize });
+    const request = await (isMultipart(req)
+      ? toStreamingRequest(req, res, { like: unmounted(req), signal })
+      : parsedBody === undefined && mayHaveJson(req)
+        ? toCollectedRequest(req, { target, signal, maxBytes: maxRequestBodySize })
+        : toWebRequest(unmounted(req), parsedBody, { signal, maxRequestBodySize }));
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
     noteRequest(request, { address, answers, unsent });
-    if (pieces.length > 0) leaveBody(request, Buffer.concat(pieces));
     res.once("close", shareRequest(request));
     if (handler.router) passOn(request, route);
     if (handler.isFront) callNext(request, { req, res, next: next as () => void });
     const mcpOptions = definedMembers({ authInfo: req.auth || undefined, parsedBody });
-    const answered = await handler.fetch(request, mcpOptions);
-    const response = withCors(answered, cors);
-    const reply = replyOf(response);
+    const answered = withCors(await askHandler(handler, request, mcpOptions), cors);
     const wire = wireOf(res);
+    if (isReply(answered)) return sendReply(wire, answered, sending);
+    const reply = replyOf(answered);
     return reply
       ? sendReply(wire, reply, sending)
-      : sendResponse(wire, response, { ...outflowOptions, unsent });
+      : sendResponse(wire, answered, { ...outflowOptions, unsent });
   }
 
   /** The client that unsent bytes are counted for. */
@@ -198,22 +196,14 @@ function answer(
   return sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
 }
 
-/**
- * What the SDK's conversion reads, and the pieces of the body that it has read; Express shortens `url` to what follows the
- * mount path.
- */
-function unmounted(req: NodeRequest, pieces: Uint8Array[]): NodeIncomingMessageLike {
+/** What the SDK's conversion reads; Express shortens `url` to what follows the mount path. */
+function unmounted(req: NodeRequest): NodeIncomingMessageLike {
   const { method, headers, url, originalUrl = url } = req;
   return {
     ...definedMembers({ method, url: originalUrl }),
     headers,
-    async *[Symbol.asyncIterator]() {
-      // a body that is too large must not take the connection with it: its sender is to hear of it
-      for await (const piece of req.iterator({ destroyOnReturn: false })) {
-        pieces.push(piece as Uint8Array);
-        yield piece as Uint8Array;
-      }
-    },
+    // a body that is too large must not take the connection with it: its sender is to hear of it
+    [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }),
   };
 }
 
@@ -233,7 +223,13 @@ function isMultipart({ method, headers }: IncomingMessage): boolean {
   return method === "POST" && /^multipart\/mixed\b/i.test(headers["content-type"] ?? "");
 }
 
+/** A message of JSON-RPC, or what a layer refuses as none by its type. */
+function mayHaveJson({ method, headers }: IncomingMessage): boolean {
+  return method === "POST" && headers["content-type"] !== undefined;
+}
+
 function statusOf(error: unknown): number {
+  if (error instanceof BodyTooLargeError) return 413;
   if (error instanceof Error && error.name === "RequestBodyTooLargeError") return 413;
   // a Host or target that no URL can be made of
   if (error instanceof TypeError && (error as { code?: unknown }).code === "ERR_INVALID_URL")

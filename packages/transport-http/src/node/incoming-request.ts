@@ -1,0 +1,123 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
+import { endBody, nodeBody } from "./node-body.ts";
+import { leaveBody } from "../endpoint/collected-body.ts";
+import type { RequestBody } from "../endpoint/plain-route.ts";
+
+interface CollectOptions {
+  /** Path and query as they were sent, before a mount path was taken off. */
+  readonly target: string;
+  readonly signal: AbortSignal;
+  /** Most bytes of the body. */
+  readonly maxBytes: number;
+}
+
+/** A body has more bytes than the server takes. */
+export class BodyTooLargeError extends Error {
+  override readonly name = "BodyTooLargeError";
+}
+
+/**
+ * A request with a body as a web request, and the body left for the layer that reads its JSON. The same as `toWebRequest`
+ * of the SDK makes, which decodes and encodes the body on its way. Rejects with a {@link BodyTooLargeError}, and when
+ * the connection closes within the body.
+ */
+export async function toCollectedRequest(
+  req: IncomingMessage,
+  { target, signal, maxBytes }: CollectOptions,
+): Promise<Request> {
+  const { host = req.headers[":authority"] ?? "localhost" } = req.headers;
+  if (Number(req.headers["content-length"]) > maxBytes) throw new BodyTooLargeError();
+  const body = Buffer.concat(await collect(req, maxBytes));
+  const request = new Request(`http://${String(host)}${target}`, {
+    method: req.method!,
+    headers: webHeaders(req),
+    signal,
+    body: body.byteLength > 0 ? body : null,
+  });
+  if (body.byteLength > 0) leaveBody(request, body);
+  return request;
+}
+
+/** The pieces of a body. One that is too large leaves the connection open, so that its sender hears of it. */
+function collect(req: IncomingMessage, maxBytes: number): Promise<Uint8Array[]> {
+  return new Promise((resolve, reject) => {
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    const settle = (): void => {
+      req.off("data", onData).off("end", onEnd).off("error", fail).off("close", onClose);
+    };
+    const fail = (error: unknown): void => {
+      settle();
+      req.pause();
+      reject(error);
+    };
+    const onData = (piece: Uint8Array): void => {
+      bytes += piece.byteLength;
+      if (bytes > maxBytes) return fail(new BodyTooLargeError());
+      pieces.push(piece);
+    };
+    const onEnd = (): void => {
+      settle();
+      resolve(pieces);
+    };
+    const onClose = (): void => fail(new Error("http: the connection closed within a body"));
+    // middleware read the body, and left nothing of it
+    if (req.readableEnded) return resolve(pieces);
+    if (req.destroyed) return onClose();
+    req.on("data", onData).on("end", onEnd).on("error", fail).on("close", onClose);
+  });
+}
+
+/** The header as Node read it, without the pseudo fields of HTTP/2. */
+function webHeaders({ headers }: IncomingMessage): Headers {
+  const fields = new Headers();
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || name.startsWith(":")) continue;
+    if (typeof value === "string") fields.set(name, value);
+    else for (const each of value) fields.append(name, each);
+  }
+  return fields;
+}
+
+/**
+ * A POST as a web request whose body is not collected: it comes as it is read. What is left of it when the answer is out
+ * ends with the connection, which could not be used for another request.
+ */
+export async function toStreamingRequest(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { like, signal }: { readonly like: NodeIncomingMessageLike; readonly signal: AbortSignal },
+): Promise<Request> {
+  const headless = { ...like, async *[Symbol.asyncIterator]() {} };
+  // the SDK's limit is for bodies that are collected
+  const maxRequestBodySize = Number.MAX_SAFE_INTEGER;
+  const request = await toWebRequest(headless, undefined, { signal, maxRequestBodySize });
+  const body = nodeBody(req, res);
+  if (!body) return request;
+  res.once("finish", () => void endBody(req));
+  return new Request(request, { method: "POST", body: streamOf(body), duplex: "half" });
+}
+
+/** A body as a stream that is one chunk ahead of its reader. */
+function streamOf(body: RequestBody): ReadableStream<Uint8Array> {
+  const stopped = new AbortController();
+  let goOn: (() => void) | undefined;
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      body
+        .read((chunk) => {
+          controller.enqueue(chunk);
+          return new Promise<void>((resolve) => (goOn = resolve));
+        }, stopped.signal)
+        .then(
+          // nothing is left to close of what its reader cancelled
+          () => void (stopped.signal.aborted || controller.close()),
+          (error: unknown) => controller.error(error),
+        );
+    },
+    pull: () => goOn?.(),
+    cancel: (reason) => stopped.abort(reason),
+  });
+}
