@@ -9,6 +9,7 @@ import {
 } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
 import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
+import { addOwnConnections, type OwnConnections } from "./own-connections.ts";
 
 /** How a container is named: by a client, by its URL, or by a connection string. */
 export type AzureContainer =
@@ -27,6 +28,8 @@ export interface BlobRoot {
   readonly container: ContainerClient;
   /** Empty, or what every blob name of this root starts with; it then ends in a slash. */
   readonly prefix: string;
+  /** Absent for a client that was given: its connections are its own. */
+  readonly connections?: OwnConnections;
 }
 
 // one try: waiting and trying again is done by the wrappers of @sluice/storage, which heed
@@ -40,7 +43,7 @@ export function createRoot(location: AzureContainer, prefix = ""): BlobRoot {
     ? "has a segment that ends with a dot"
     : folder && checkKey(folder.slice(0, -1));
   if (finding) throw new SluiceError("invalid_argument", `azure-blob: the prefix ${finding}`);
-  return { container: createContainerClient(location), prefix: folder };
+  return { ...createContainerClient(location), prefix: folder };
 }
 
 /** The pipeline that clients of the same account share, with the transport that a given client has. */
@@ -91,17 +94,19 @@ function hasTrailingDot(key: string): boolean {
   return key.endsWith(".") || key.includes("./");
 }
 
-function createContainerClient(location: AzureContainer): ContainerClient {
+function createContainerClient(
+  location: AzureContainer,
+): Pick<BlobRoot, "container" | "connections"> {
   const { credential } =
     "client" in location ? location.client : { credential: undefined, ...location };
   ensureOwnCopy(credential);
   if ("client" in location)
-    return new ContainerClient(location.client.url, pipelineOf(location.client));
+    return { container: new ContainerClient(location.client.url, pipelineOf(location.client)) };
   try {
-    if ("url" in location) return fromUrl(location.url, credential);
-    const { connectionString, container } = location;
-    if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
-    return new ContainerClient(connectionString, container, withoutRetries);
+    const named = "url" in location ? fromUrl(location.url, credential) : fromConnection(location);
+    const pipeline = pipelineOf(named);
+    const connections = addOwnConnections(pipeline);
+    return { container: new ContainerClient(named.url, pipeline), connections };
   } catch {
     // without a cause: what the SDK says of a wrong URL or connection string may repeat it
     const what = "url" in location ? "URL" : "connection string or name";
@@ -117,6 +122,14 @@ function ensureOwnCopy(credential: ContainerClient["credential"] | undefined): v
     "invalid_argument",
     "azure-blob: the account key is of another installed copy of @azure/storage-blob; have one copy",
   );
+}
+
+function fromConnection({
+  connectionString,
+  container,
+}: Extract<AzureContainer, { readonly connectionString: string }>): ContainerClient {
+  if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
+  return new ContainerClient(connectionString, container, withoutRetries);
 }
 
 function fromUrl(
