@@ -1,6 +1,5 @@
-import type { WriteChunk } from "@sluice/core";
 /** Where the chunks of an object go. */
 export interface ChunkSink {
-  /** Writes a chunk that begins at an offset of the object, under the terms of {@link WriteChunk}. */
+  /** Writes a chunk that begins at an offset of the object, under the terms of `WriteChunk` of core. */
   write(chunk: Uint8Array, at: number, release?: () => void): Promise<void> | void;
 }

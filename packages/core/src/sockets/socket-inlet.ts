@@ -60,6 +60,8 @@ interface Block {
   lent: number;
 }
 
+const newMemory = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes);
+
 interface OpenInlet extends SocketInlet {
   readonly onread: { buffer(): Uint8Array; callback(count: number, bytes: Uint8Array): boolean };
   attach(socket: Socket): void;
@@ -138,7 +140,7 @@ function createInlet(readBytes: number): OpenInlet {
     attach(to) {
       socket = to;
     },
-    divert(to, { blocks, blockBytes, allocate = Buffer.allocUnsafeSlow }, failed) {
+    divert(to, { blocks, blockBytes, allocate = newMemory }, failed) {
       ring = Array.from({ length: blocks }, () => ({
         bytes: allocate(blockBytes),
         filled: 0,

@@ -28,7 +28,7 @@ export interface BlobRoot {
   readonly container: ContainerClient;
   /** Empty, or what every blob name of this root starts with; it then ends in a slash. */
   readonly prefix: string;
-  /** Absent for a client that was given: its connections are its own. */
+  /** Absent for a client that was given with a transport of its own. */
   readonly connections?: OwnConnections;
 }
 
@@ -94,24 +94,47 @@ function hasTrailingDot(key: string): boolean {
   return key.endsWith(".") || key.includes("./");
 }
 
-function createContainerClient(
-  location: AzureContainer,
-): Pick<BlobRoot, "container" | "connections"> {
+function createContainerClient(location: AzureContainer): Connected {
   const { credential } =
     "client" in location ? location.client : { credential: undefined, ...location };
   ensureOwnCopy(credential);
-  if ("client" in location)
-    return { container: new ContainerClient(location.client.url, pipelineOf(location.client)) };
+  if ("client" in location) {
+    const { client } = location;
+    if (!hasOwnTransport(client)) return withConnections(client);
+    return { container: new ContainerClient(client.url, pipelineOf(client)) };
+  }
   try {
-    const named = "url" in location ? fromUrl(location.url, credential) : fromConnection(location);
-    const pipeline = pipelineOf(named);
-    const connections = addOwnConnections(pipeline);
-    return { container: new ContainerClient(named.url, pipeline), connections };
+    if ("url" in location) return withConnections(fromUrl(location.url, credential));
+    const { connectionString, container } = location;
+    if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
+    return withConnections(new ContainerClient(connectionString, container, withoutRetries));
   } catch {
     // without a cause: what the SDK says of a wrong URL or connection string may repeat it
     const what = "url" in location ? "URL" : "connection string or name";
     throw new SluiceError("invalid_argument", `azure-blob: the ${what} is not one of a container`);
   }
+}
+
+type Connected = Pick<BlobRoot, "container" | "connections">;
+
+function withConnections(client: ContainerClient): Connected {
+  const pipeline = pipelineOf(client);
+  const connections = addOwnConnections(pipeline);
+  return { container: new ContainerClient(client.url, pipeline), connections };
+}
+
+/** Options that say nothing about how requests travel. */
+const silentOptions: ReadonlySet<string> = new Set([
+  "audience",
+  "retryOptions",
+  "userAgentOptions",
+]);
+
+/** True for a client whose maker chose how its requests travel. */
+function hasOwnTransport(client: ContainerClient): boolean {
+  const given: unknown = Reflect.get(client, "pipeline");
+  if (!isPipelineLike(given) || given.factories.length > 0) return true;
+  return Object.keys(given.options).some((name) => !silentOptions.has(name));
 }
 
 /** Throws `invalid_argument` for a key of another class: the SDK would send requests without a signature. */
@@ -122,14 +145,6 @@ function ensureOwnCopy(credential: ContainerClient["credential"] | undefined): v
     "invalid_argument",
     "azure-blob: the account key is of another installed copy of @azure/storage-blob; have one copy",
   );
-}
-
-function fromConnection({
-  connectionString,
-  container,
-}: Extract<AzureContainer, { readonly connectionString: string }>): ContainerClient {
-  if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
-  return new ContainerClient(connectionString, container, withoutRetries);
 }
 
 function fromUrl(

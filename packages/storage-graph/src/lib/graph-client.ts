@@ -4,7 +4,7 @@ import { SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
 import { Agent, type Dispatcher } from "undici";
 import type { Address } from "./address.ts";
-import { type BytesRequest, createDownloadHosts } from "./download-host.ts";
+import { type BytesRequest, createDownloadHosts } from "./download/download-hosts.ts";
 import { type GraphAnswer, createCause, textOf, toSluiceError } from "./graph-error.ts";
 import type { TokenSource } from "./tokens.ts";
 
@@ -27,7 +27,7 @@ interface GraphRequest {
 
 /** A request to a URL that carries its own permission: nothing of ours goes with it. */
 interface AnonymousRequest {
-  readonly method: "PUT" | "GET" | "DELETE";
+  readonly method: "GET" | "PUT" | "DELETE";
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;

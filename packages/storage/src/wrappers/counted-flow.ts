@@ -95,13 +95,13 @@ function pumpInTime(
     let stopListening: (() => void) | undefined;
     stopListening = onAbort(signal, giveUp);
     if (hasEnded) return stopListening();
-    flow.pump(writeInTime, lending).then(
-      () => {
-        if (hasEnded) return;
-        end();
-        resolve();
-      },
-      (error: unknown) => giveUp(signal?.aborted ? signal.reason : error),
-    );
+    const finish = (): void => {
+      if (hasEnded) return;
+      end();
+      resolve();
+    };
+    flow
+      .pump(writeInTime, lending)
+      .then(finish, (error: unknown) => giveUp(signal?.aborted ? signal.reason : error));
   });
 }

@@ -59,11 +59,11 @@ function get(
     const outgoing = isSecure ? httpsRequest(options) : httpRequest(options);
     const giveUp = (): void => void outgoing.destroy(new Error("no answer came in time"));
     let stopTimer = systemClock.schedule(giveUp, connectMs);
+    const connected = (): void => {
+      stopTimer();
+      if (!outgoing.destroyed) stopTimer = systemClock.schedule(giveUp, answerMs);
+    };
     outgoing.once("socket", (socket) => {
-      const connected = (): void => {
-        stopTimer();
-        if (!outgoing.destroyed) stopTimer = systemClock.schedule(giveUp, answerMs);
-      };
       if (socket.connecting) socket.once(isSecure ? "secureConnect" : "connect", connected);
       else connected();
     });

@@ -10,10 +10,10 @@ import {
 import { flowOfReadable } from "@sluice/core/node";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import { holdLastChunk, resolveRange, sliceBody } from "@sluice/storage/plugin";
-import { type DriveFile, selectItem, toObjectInfo } from "./drive-item.ts";
-import type { FileCall } from "./find-file.ts";
-import { type GraphRoute, readAnswer } from "./graph-client.ts";
-import { createCause, textOf, toSluiceError } from "./graph-error.ts";
+import { type DriveFile, selectItem, toObjectInfo } from "../drive-item.ts";
+import type { FileCall } from "../find-file.ts";
+import { type GraphRoute, readAnswer } from "../graph-client.ts";
+import { createCause, textOf, toSluiceError } from "../graph-error.ts";
 
 /** Statuses of a download URL that died early: they say nothing about the user's permissions. */
 const staleStatuses = new Set([401, 403, 404, 410]);
