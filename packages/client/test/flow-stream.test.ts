@@ -1,6 +1,5 @@
+import type { ByteFlow, WriteChunk } from "@sluice/core";
 import { expect, test, vi } from "vitest";
-import type { WriteChunk } from "../src/net/chunk-sink.ts";
-import type { ByteFlow } from "../src/net/exchange.ts";
 import { streamOf } from "../src/net/flow-stream.ts";
 
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);

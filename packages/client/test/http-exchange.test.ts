@@ -1,8 +1,9 @@
+import type { ByteFlow } from "@sluice/core";
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Server } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { expect, test } from "vitest";
-import type { ByteFlow, HopRequest } from "../src/net/exchange.ts";
+import type { HopRequest } from "../src/net/exchange.ts";
 import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import type { ReadableFile } from "../src/net/outgoing-body.ts";
 

@@ -1,5 +1,5 @@
+import type { ByteFlow } from "@sluice/core";
 import { expect, test } from "vitest";
-import type { ByteFlow } from "../src/net/exchange.ts";
 import { watchEvents } from "../src/calls/event-answer.ts";
 
 function flowOf(...texts: readonly string[]): ByteFlow {

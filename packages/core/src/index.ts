@@ -8,6 +8,13 @@ export {
 } from "./bytes/source.ts";
 export { httpError } from "./errors/http-error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
+export {
+  createFlowBody,
+  flowOf,
+  type ByteFlow,
+  type Lending,
+  type WriteChunk,
+} from "./bytes/byte-flow.ts";
 export { ByteQueue } from "./bytes/byte-queue.ts";
 export { pullStream } from "./bytes/pull-stream.ts";
 

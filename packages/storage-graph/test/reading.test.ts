@@ -280,14 +280,6 @@ test("a stored gzip is delivered as it is, and the type is the one of the servic
   expect((await readAll(body)).equals(packed)).toBe(true);
 });
 
-test("chunks are 256 KiB, whatever the packets", async () => {
-  await using graph = await startEmulated();
-  graph.drive.put("a.bin", content);
-  const sizes: number[] = [];
-  for await (const chunk of (await graph.backend.open("a.bin")).body) sizes.push(chunk.byteLength);
-  expect(sizes).toEqual([262_144, 262_144, 262_144, 1_000_000 - 3 * 262_144]);
-});
-
 test("a cancelled body destroys its connection, and nothing more is sent", async () => {
   await using graph = await startEmulated();
   const size = 2 ** 30;

@@ -1,9 +1,10 @@
 import { gunzipSync, gzipSync } from "node:zlib";
 import { S3Client } from "@aws-sdk/client-s3";
+import { flowOf } from "@sluice/core";
 import { resumable } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
 import { describe, expect, test } from "vitest";
-import { createBucket, failureOf, readAll } from "./bucket.ts";
+import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
 import { checksumOf } from "./stand-in/checksum.ts";
 
 const mebibyte = 1024 * 1024;
@@ -231,6 +232,36 @@ describe("a client of one's own", () => {
     await backend.describe("a");
     await backend.close?.();
     expect((await readAll((await backend.open("a")).body)).equals(content)).toBe(true);
+    client.destroy();
+  });
+
+  test("that was given has its own connections, from which nothing is lent", async () => {
+    await using bucket = await createBucket();
+    const { standIn } = bucket;
+    standIn.put("large", sparse(16 * mebibyte));
+    const client = new S3Client({
+      endpoint: standIn.endpoint,
+      region: standIn.region,
+      credentials: standIn.credentials,
+      forcePathStyle: true,
+      maxAttempts: 1,
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+    });
+    const backends = [createS3Backend({ bucket: standIn.bucket, client }), bucket.backend];
+    const lent = [0, 0];
+    for (const [index, backend] of backends.entries()) {
+      const { body } = await backend.open("large");
+      await flowOf(body).pump(
+        (chunk, release) => {
+          if (release) lent[index]! += chunk.length;
+          release?.();
+        },
+        { blocks: 2, blockBytes: mebibyte },
+      );
+    }
+    expect(lent[0]).toBe(0);
+    expect(lent[1]).toBeGreaterThan(0);
     client.destroy();
   });
 

@@ -1,7 +1,6 @@
-import { isResponse, readJson, SluiceError } from "@sluice/core";
+import { isResponse, readJson, SluiceError, type ByteFlow } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
 import { createParser } from "eventsource-parser";
-import type { ByteFlow } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
 import { unanswered } from "../net/timeouts.ts";
 import { answers, foreign, isNamelessError, tooLong, type AnsweredCall } from "./rpc-answer.ts";

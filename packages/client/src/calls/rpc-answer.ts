@@ -1,5 +1,11 @@
-import { isResponse, keyOf, type LooseMessage, readJson, SluiceError } from "@sluice/core";
-import type { ByteFlow } from "../net/exchange.ts";
+import {
+  isResponse,
+  keyOf,
+  type LooseMessage,
+  readJson,
+  SluiceError,
+  type ByteFlow,
+} from "@sluice/core";
 import { readText } from "../net/read-text.ts";
 
 /** Most bytes of a JSON answer to `resources/stream`, and of the body of a refusal. */

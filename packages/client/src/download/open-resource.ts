@@ -4,9 +4,10 @@ import {
   localFileName,
   SluiceError,
   type Sha256,
+  type ByteFlow,
 } from "@sluice/core";
 import type { RequestingClient } from "../calls/requesting-client.ts";
-import type { ByteFlow, Exchange } from "../net/exchange.ts";
+import type { Exchange } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
 import { createLoader } from "../net/load-code.ts";
 import { loadSha256 } from "../net/load-sha256.ts";

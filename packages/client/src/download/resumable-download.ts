@@ -8,9 +8,10 @@ import {
   type KeptBytes,
   type Transfer,
   type TransferEvent,
+  type Lending,
 } from "@sluice/core";
 import { sleep, systemClock, watchThroughput, type Lateness } from "@sluice/core/async";
-import type { ChunkSink, Lending } from "../net/chunk-sink.ts";
+import type { ChunkSink } from "../net/chunk-sink.ts";
 import { lateError, throughputRules } from "../net/timeouts.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import {

@@ -1,17 +1,5 @@
-/**
- * Writes a chunk: for good or, with `release`, out of memory that is lent until that is called. A promise means: no more
- * until it resolves.
- */
-export type WriteChunk = (chunk: Uint8Array, release?: () => void) => Promise<void> | void;
-
 /** Where the chunks of an object go. */
 export interface ChunkSink {
-  /** Writes a chunk that begins at an offset of the object, under the terms of {@link WriteChunk}. */
+  /** Writes a chunk that begins at an offset of the object, under the terms of `WriteChunk` of core. */
   write(chunk: Uint8Array, at: number, release?: () => void): Promise<void> | void;
-}
-
-/** Memory that chunks may be lent in: as many blocks, in turn, as are not lent. */
-export interface Lending {
-  readonly blocks: number;
-  readonly blockBytes: number;
 }

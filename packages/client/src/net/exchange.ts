@@ -1,5 +1,5 @@
+import type { ByteFlow } from "@sluice/core";
 import type { HopScope } from "../trust/classify-address.ts";
-import type { Lending, WriteChunk } from "./chunk-sink.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 
 /**
@@ -50,16 +50,4 @@ export interface HopAnswer {
   /** Where the connection led, where the platform tells: the peer's address. */
   readonly address?: string | undefined;
   readonly body: ByteFlow;
-}
-
-/** The bytes of one answer. Pumped to the end or cancelled, and either only once. */
-export interface ByteFlow {
-  /**
-   * Gives every chunk to `write`, one after the other, and waits where it returns a promise.
-   * Resolves after the last byte; rejects with `interrupted` when the connection broke, and with
-   * what `write` threw. With `lending`, a flow that can reads into as much memory and no more.
-   */
-  pump(write: WriteChunk, lending?: Lending): Promise<void>;
-  /** Gives up the connection. Idempotent, and a no-op after the end. */
-  cancel(reason?: unknown): void;
 }

@@ -1,5 +1,5 @@
-import { SluiceError, type FetchLike } from "@sluice/core";
-import type { ByteFlow, Exchange, HopAnswer, HopRequest } from "./exchange.ts";
+import { SluiceError, type FetchLike, type ByteFlow } from "@sluice/core";
+import type { Exchange, HopAnswer, HopRequest } from "./exchange.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 
 /**

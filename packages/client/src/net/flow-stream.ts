@@ -1,5 +1,4 @@
-import type { Lending } from "./chunk-sink.ts";
-import type { ByteFlow } from "./exchange.ts";
+import type { ByteFlow, Lending } from "@sluice/core";
 
 /**
  * A web byte stream over a flow of bytes. Nothing is pumped before the first read, and every chunk

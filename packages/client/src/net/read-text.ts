@@ -1,5 +1,4 @@
-import { SluiceError } from "@sluice/core";
-import type { ByteFlow } from "./exchange.ts";
+import { SluiceError, type ByteFlow } from "@sluice/core";
 
 /** The text of a body, and what cut it off. */
 export interface BodyText {

@@ -1,6 +1,5 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type Lending } from "@sluice/core";
 import type { CheckedAnswer } from "../download/check-answer.ts";
-import type { Lending } from "../net/chunk-sink.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
 import type { ResumeKeeper } from "./resume-keeper.ts";

@@ -75,6 +75,7 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
 
     async close() {
       watches?.close();
+      root.connections?.close();
     },
   } satisfies StorageBackend;
 }

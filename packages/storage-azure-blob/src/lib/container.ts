@@ -9,6 +9,7 @@ import {
 } from "@azure/storage-blob";
 import { SluiceError } from "@sluice/core";
 import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
+import { addOwnConnections, type OwnConnections } from "./own-connections.ts";
 
 /** How a container is named: by a client, by its URL, or by a connection string. */
 export type AzureContainer =
@@ -27,6 +28,8 @@ export interface BlobRoot {
   readonly container: ContainerClient;
   /** Empty, or what every blob name of this root starts with; it then ends in a slash. */
   readonly prefix: string;
+  /** Absent for a client that was given with a transport of its own. */
+  readonly connections?: OwnConnections;
 }
 
 // one try: waiting and trying again is done by the wrappers of @sluice/storage, which heed
@@ -40,7 +43,7 @@ export function createRoot(location: AzureContainer, prefix = ""): BlobRoot {
     ? "has a segment that ends with a dot"
     : folder && checkKey(folder.slice(0, -1));
   if (finding) throw new SluiceError("invalid_argument", `azure-blob: the prefix ${finding}`);
-  return { container: createContainerClient(location), prefix: folder };
+  return { ...createContainerClient(location), prefix: folder };
 }
 
 /** The pipeline that clients of the same account share, with the transport that a given client has. */
@@ -91,22 +94,47 @@ function hasTrailingDot(key: string): boolean {
   return key.endsWith(".") || key.includes("./");
 }
 
-function createContainerClient(location: AzureContainer): ContainerClient {
+function createContainerClient(location: AzureContainer): Connected {
   const { credential } =
     "client" in location ? location.client : { credential: undefined, ...location };
   ensureOwnCopy(credential);
-  if ("client" in location)
-    return new ContainerClient(location.client.url, pipelineOf(location.client));
+  if ("client" in location) {
+    const { client } = location;
+    if (!hasOwnTransport(client)) return withConnections(client);
+    return { container: new ContainerClient(client.url, pipelineOf(client)) };
+  }
   try {
-    if ("url" in location) return fromUrl(location.url, credential);
+    if ("url" in location) return withConnections(fromUrl(location.url, credential));
     const { connectionString, container } = location;
     if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
-    return new ContainerClient(connectionString, container, withoutRetries);
+    return withConnections(new ContainerClient(connectionString, container, withoutRetries));
   } catch {
     // without a cause: what the SDK says of a wrong URL or connection string may repeat it
     const what = "url" in location ? "URL" : "connection string or name";
     throw new SluiceError("invalid_argument", `azure-blob: the ${what} is not one of a container`);
   }
+}
+
+type Connected = Pick<BlobRoot, "container" | "connections">;
+
+function withConnections(client: ContainerClient): Connected {
+  const pipeline = pipelineOf(client);
+  const connections = addOwnConnections(pipeline);
+  return { container: new ContainerClient(client.url, pipeline), connections };
+}
+
+/** Options that say nothing about how requests travel. */
+const silentOptions: ReadonlySet<string> = new Set([
+  "audience",
+  "retryOptions",
+  "userAgentOptions",
+]);
+
+/** True for a client whose maker chose how its requests travel. */
+function hasOwnTransport(client: ContainerClient): boolean {
+  const given: unknown = Reflect.get(client, "pipeline");
+  if (!isPipelineLike(given) || given.factories.length > 0) return true;
+  return Object.keys(given.options).some((name) => !silentOptions.has(name));
 }
 
 /** Throws `invalid_argument` for a key of another class: the SDK would send requests without a signature. */

@@ -1,6 +1,15 @@
+import { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import type { BlobDownloadResponseParsed } from "@azure/storage-blob";
-import { type ByteRange, definedMembers, parseContentRange, SluiceError } from "@sluice/core";
+import {
+  type ByteFlow,
+  type ByteRange,
+  createFlowBody,
+  definedMembers,
+  parseContentRange,
+  SluiceError,
+} from "@sluice/core";
+import { flowOfReadable } from "@sluice/core/node";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import {
   createBytesBody,
@@ -8,9 +17,8 @@ import {
   formatIfMatch,
   resolveRange,
 } from "@sluice/storage/plugin";
-import { statusOf, toSluiceError } from "./azure-error.ts";
+import { statusOf, toInterrupted, toSluiceError } from "./azure-error.ts";
 import { beginCall, type BlobRoot } from "./container.ts";
-import { createDownloadBody } from "./download-body.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";
 import { request } from "./request.ts";
 
@@ -59,12 +67,28 @@ export async function openBlob(
     return {
       info,
       ...definedMembers({ range: resolved }),
-      body: createDownloadBody(body, operation, signal),
+      body: createFlowBody(flowOfAnswer(answer, body, operation, signal), signal),
     };
   } catch (error) {
     body.destroy();
     throw error;
   }
+}
+
+/** The bytes of an answer. The SDK wraps the one of Node's client in a stream that only counts, which is looked through. */
+function flowOfAnswer(
+  { _response }: BlobDownloadResponseParsed,
+  body: Readable,
+  operation: string,
+  signal: AbortSignal | undefined,
+): ByteFlow {
+  const { readableStreamBody: inner } = _response as { readableStreamBody?: unknown };
+  return flowOfReadable(body, {
+    operation,
+    signal,
+    message: inner instanceof IncomingMessage ? inner : undefined,
+    toError: (cause) => toInterrupted(cause, operation),
+  });
 }
 
 /**

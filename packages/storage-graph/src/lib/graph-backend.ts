@@ -1,7 +1,7 @@
 import type { StorageBackend } from "@sluice/storage";
 import { ensureCondition, unlessMissing } from "@sluice/storage/plugin";
 import { beginCall, createAddress, type GraphRoot } from "./address.ts";
-import { mintUrl, openDownload } from "./download.ts";
+import { mintUrl, openDownload } from "./download/open-download.ts";
 import { type FileCall, findFile } from "./find-file.ts";
 import { createGraphClient } from "./graph-client.ts";
 import { createLister } from "./list.ts";

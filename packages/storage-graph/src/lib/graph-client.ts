@@ -1,7 +1,10 @@
+import type { IncomingMessage } from "node:http";
+import type { Readable } from "node:stream";
 import { SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
 import { Agent, type Dispatcher } from "undici";
 import type { Address } from "./address.ts";
+import { type BytesRequest, createDownloadHosts } from "./download/download-hosts.ts";
 import { type GraphAnswer, createCause, textOf, toSluiceError } from "./graph-error.ts";
 import type { TokenSource } from "./tokens.ts";
 
@@ -32,6 +35,9 @@ interface AnonymousRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A GET of a URL that carries its own permission. */
+type DownloadRequest = Omit<AnonymousRequest, "method" | "body">;
+
 interface Sent extends Omit<AnonymousRequest, "method" | "url" | "body"> {
   readonly method: Dispatcher.HttpMethod;
   readonly body?: Uint8Array | string | undefined;
@@ -43,7 +49,16 @@ export interface GraphClient {
   ask(request: GraphRequest): Promise<GraphAnswer>;
   /** Asks another host, without the bearer. The body must be read or destroyed. */
   askAnonymously(request: AnonymousRequest): Promise<Dispatcher.ResponseData>;
+  /** Gets bytes from another host, without the bearer. The answer must be read or destroyed. */
+  download(request: DownloadRequest): Promise<IncomingMessage>;
   close(): Promise<void>;
+}
+
+/** Status and headers of an answer, and its body as a stream of Node. */
+interface UnreadAnswer {
+  readonly statusCode: number;
+  readonly headers: GraphAnswer["headers"];
+  readonly body: Readable;
 }
 
 /** Where the requests of one backend go. */
@@ -64,11 +79,34 @@ export interface GraphClientOptions {
 export function createGraphClient(options: GraphClientOptions): GraphClient {
   const { baseUrl, tokens, userAgent } = options;
   const agent = new Agent({ connect: { timeout: 10_000 } });
+  const hosts = createDownloadHosts();
+  const ownHeaders = { "user-agent": userAgent, "accept-encoding": "identity" };
 
   const send = async (
     url: string,
     { method, headers, body, operation, signal }: Sent,
   ): Promise<Dispatcher.ResponseData> => {
+    const place = placeOf(url, operation, signal);
+    const response = await reach(operation, signal, () =>
+      agent.request({
+        ...place,
+        method,
+        headers: { ...ownHeaders, ...headers },
+        body: body ?? null,
+        signal: signal ?? null,
+      }),
+    );
+    // a body that is destroyed emits an error, which needs a listener
+    response.body.on("error", () => {});
+    return response;
+  };
+
+  /** Throws `untrusted` for a URL where no request of ours goes. */
+  const placeOf = (
+    url: string,
+    operation: string,
+    signal: AbortSignal | undefined,
+  ): Pick<BytesRequest, "origin" | "path"> => {
     signal?.throwIfAborted();
     // taken apart as text: parsing and writing it again could change an opaque URL
     const [, origin, path] = /^(https?:\/\/[^/?#]+)(\/[^#]*)$/i.exec(url) ?? [];
@@ -77,24 +115,7 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
         "untrusted",
         `${operation}: the service gave an address that is not usable`,
       );
-    try {
-      const response = await agent.request({
-        origin,
-        path,
-        method,
-        headers: { "user-agent": userAgent, "accept-encoding": "identity", ...headers },
-        body: body ?? null,
-        signal: signal ?? null,
-      });
-      // a body that is destroyed emits an error, which needs a listener
-      response.body.on("error", () => {});
-      return response;
-    } catch (error) {
-      signal?.throwIfAborted();
-      throw new SluiceError("unavailable", `${operation}: the service could not be reached`, {
-        cause: createCause(error),
-      });
-    }
+    return { origin, path };
   };
 
   return {
@@ -120,13 +141,40 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
 
     askAnonymously: ({ url, ...request }) => send(url, request),
 
-    close: () => agent.destroy(),
+    async download({ url, headers, operation, signal }) {
+      const { origin, path } = placeOf(url, operation, signal);
+      const allHeaders = { ...ownHeaders, ...headers };
+      return reach(operation, signal, () =>
+        hosts.get({ origin, path, headers: allHeaders, signal }),
+      );
+    },
+
+    async close() {
+      hosts.close();
+      await agent.destroy();
+    },
   };
+}
+
+/** Throws `unavailable` for what the network says. */
+async function reach<T>(
+  operation: string,
+  signal: AbortSignal | undefined,
+  send: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await send();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new SluiceError("unavailable", `${operation}: the service could not be reached`, {
+      cause: createCause(error),
+    });
+  }
 }
 
 /** Reads what is left of an answer that is not content. */
 export async function readAnswer(
-  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  { statusCode: status, headers, body }: UnreadAnswer,
   operation: string,
   signal?: AbortSignal,
 ): Promise<GraphAnswer> {

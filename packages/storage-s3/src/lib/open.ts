@@ -6,15 +6,16 @@ import {
 } from "@aws-sdk/client-s3";
 import {
   type ByteRange,
+  createFlowBody,
   definedMembers,
   formatRange,
   parseContentRange,
   SluiceError,
 } from "@sluice/core";
+import { flowOfReadable } from "@sluice/core/node";
 import type { ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
 import {
   createBytesBody,
-  createReadableBody,
   ensureCondition,
   formatIfMatch,
   resolveRange,
@@ -68,7 +69,7 @@ export async function openObject(
     const info = toObjectInfo(key, answer, size, { whole: range === undefined });
     // not every server looks at If-Match
     ensureCondition(info, { ifMatch }, operation);
-    const body = createReadableBody(message, { operation, signal });
+    const body = createFlowBody(flowOfReadable(message, { operation, signal }), signal);
     return { info, ...definedMembers({ range: resolved }), body };
   } catch (error) {
     message.destroy();

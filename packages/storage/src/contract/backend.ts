@@ -83,7 +83,10 @@ export interface OpenOptions extends CallOptions {
   readonly ifMatch?: string;
 }
 
-/** An open object. Read `body` to its end or cancel it; its reader owns the chunks (open-chunks-owned). */
+/**
+ * An open object. Read `body` to its end or cancel it; its reader owns the chunks (open-chunks-owned). A body of
+ * `createFlowBody` may also be taken as a flow, whose chunks may be lent.
+ */
 export interface OpenedObject extends Source {
   readonly info: ObjectInfo;
   /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */

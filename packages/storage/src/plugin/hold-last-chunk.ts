@@ -1,4 +1,4 @@
-import { createBody } from "./body.ts";
+import { type ByteFlow, createFlowBody, flowOf } from "@sluice/core";
 
 /**
  * A body whose last chunk waits until `verify` resolves: bytes of an object that changed meanwhile never make a
@@ -9,26 +9,31 @@ export function holdLastChunk(
   body: ReadableStream<Uint8Array>,
   verify: () => Promise<void>,
 ): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  let held: Uint8Array | undefined;
-  let ended = false;
-  return createBody({
-    async next() {
-      while (!ended) {
-        const { done, value } = await reader.read();
-        if (done) {
-          ended = true;
-          await verify();
-          const last = held;
-          held = undefined;
-          return last;
-        }
+  return createFlowBody(holdLast(flowOf(body), verify));
+}
+
+/** The same for a flow. `seen` gets every chunk when it comes. */
+export function holdLast(
+  flow: ByteFlow,
+  verify: () => Promise<void>,
+  seen?: (chunk: Uint8Array) => void,
+): ByteFlow {
+  return {
+    async pump(write, lending) {
+      let held: Uint8Array | undefined;
+      let releaseHeld: (() => void) | undefined;
+      await flow.pump((chunk, release) => {
+        if (chunk.byteLength === 0) return release?.();
+        seen?.(chunk);
         const previous = held;
-        held = value;
-        if (previous !== undefined) return previous;
-      }
-      return undefined;
+        const releasePrevious = releaseHeld;
+        held = chunk;
+        releaseHeld = release;
+        return previous && write(previous, releasePrevious);
+      }, lending);
+      await verify();
+      if (held) await write(held, releaseHeld);
     },
-    release: (reason) => reader.cancel(reason),
-  });
+    cancel: (reason) => flow.cancel(reason),
+  };
 }

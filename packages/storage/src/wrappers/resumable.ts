@@ -1,6 +1,12 @@
-import { discardSource, SluiceError } from "@sluice/core";
+import {
+  type ByteFlow,
+  createFlowBody,
+  discardSource,
+  flowOf,
+  SluiceError,
+  type WriteChunk,
+} from "@sluice/core";
 import type { OpenedObject, OpenOptions, StorageBackend } from "../contract/backend.ts";
-import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
 import { keptBehind, withKept } from "../contract/kept.ts";
 import { withBody } from "../contract/opened.ts";
@@ -31,7 +37,9 @@ export function resumable(backend: StorageBackend, options: ResumableOptions = {
         if (etag === undefined || opened.bytes) return opened;
         const operation = `${backend.name}: open ${quoteKey(key)}`;
         const terms = { operation, etag, resumes, signal: openOptions.signal };
-        return withBody(opened, () => resumedBody(opened, terms, (again) => open(key, again)));
+        return withBody(opened, () =>
+          createFlowBody(resumedFlow(opened, terms, (again) => open(key, again))),
+        );
       };
       return withKept(resumed, keptBehind({ open }));
     },
@@ -46,19 +54,19 @@ interface Terms {
   readonly signal: AbortSignal | undefined;
 }
 
-function resumedBody(
+function resumedFlow(
   opened: OpenedObject,
   { operation, etag, resumes, signal }: Terms,
   open: (options: OpenOptions) => Promise<OpenedObject>,
-): ReadableStream<Uint8Array> {
+): ByteFlow {
   const cancelled = new AbortController();
   const end = opened.range?.end ?? opened.info.size;
   let position = opened.range?.start ?? 0;
-  let reader: ReadableStreamDefaultReader<Uint8Array> | undefined = opened.body.getReader();
+  let flow = flowOf(opened.body);
   let left = resumes;
   let progressAt = position + progressBytes;
 
-  const reopen = async (cause: unknown): Promise<ReadableStreamDefaultReader<Uint8Array>> => {
+  const reopen = async (cause: unknown): Promise<ByteFlow> => {
     const again = await open({
       range: end === undefined ? { start: position } : { start: position, end },
       ifMatch: etag,
@@ -71,34 +79,41 @@ function resumedBody(
       await discardSource(again);
       throw new SluiceError("precondition_failed", `${operation}: another version came`, { cause });
     }
-    return again.body.getReader();
+    return flowOf(again.body);
   };
 
-  return createBody({
-    async next() {
-      while (reader !== undefined) {
+  return {
+    async pump(write, lending) {
+      let isRefused = false;
+      const count: WriteChunk = (chunk, release) => {
+        position += chunk.byteLength;
+        if (position >= progressAt) {
+          progressAt = position + progressBytes;
+          left = resumes;
+        }
         try {
-          const { done, value } = await reader.read();
-          if (done) return undefined;
-          position += value.byteLength;
-          if (position >= progressAt) {
-            progressAt = position + progressBytes;
-            left = resumes;
-          }
-          return value;
+          return write(chunk, release);
         } catch (error) {
-          reader = undefined;
-          const isResumable = SluiceError.is(error) && error.retryable && !signal?.aborted;
-          if (!isResumable || left === 0 || position === end) throw error;
+          isRefused = true;
+          throw error;
+        }
+      };
+      // of a body that broke, chunks may still be lent: what follows gets no memory to fill again
+      for (let lent = lending; ; lent = undefined) {
+        try {
+          return await flow.pump(count, lent);
+        } catch (error) {
+          const isResumable = SluiceError.is(error) && error.retryable && !isRefused;
+          const hasEnded = signal?.aborted || cancelled.signal.aborted;
+          if (!isResumable || hasEnded || left === 0 || position === end) throw error;
           left -= 1;
-          reader = await reopen(error);
+          flow = await reopen(error);
         }
       }
-      return undefined;
     },
-    release(reason) {
+    cancel(reason) {
       cancelled.abort(reason);
-      return reader?.cancel(reason);
+      flow.cancel(reason);
     },
-  });
+  };
 }

@@ -1,4 +1,4 @@
-import { definedMembers, discardSource, SluiceError } from "@sluice/core";
+import { createFlowBody, definedMembers, discardSource, flowOf, SluiceError } from "@sluice/core";
 import { type Clock, type Deadline, systemClock, within } from "@sluice/core/async";
 import type {
   ChangeBatch,
@@ -12,8 +12,8 @@ import type {
 import { keptBehind, withKept, type FindKept } from "../contract/kept.ts";
 import { checkKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { createBody } from "../plugin/body.ts";
 import { beginOperation } from "../plugin/operation.ts";
+import { countedFlow } from "./counted-flow.ts";
 import { wrap } from "./wrap.ts";
 
 const maxCursorLength = 8192;
@@ -67,7 +67,8 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
           await discardSource(opened, error);
           throw error;
         }
-        return withBody(opened, () => countedBody(opened, wait, operation));
+        const expected = { operation, bytes: expectedBytes(opened), wait };
+        return withBody(opened, () => createFlowBody(countedFlow(flowOf(opened.body), expected)));
       };
       return withKept(checked, wholeOnes(keptBehind({ open })));
     },
@@ -191,45 +192,6 @@ function isWithin(
 /** How many bytes the body must have, when that is known. */
 function expectedBytes({ info, range }: OpenedObject): number | undefined {
   return range === undefined ? info.size : range.end - range.start;
-}
-
-function countedBody(
-  opened: OpenedObject,
-  wait: Deadline,
-  operation: string,
-): ReadableStream<Uint8Array> {
-  const expected = expectedBytes(opened);
-  const reader = opened.body.getReader();
-  let received = 0;
-  let last: Uint8Array | undefined;
-  let ended = false;
-  return createBody({
-    async next() {
-      while (!ended) {
-        const { done, value } = await within(reader.read(), wait);
-        if (done) {
-          if (expected !== undefined && received < expected)
-            throw new SluiceError(
-              "interrupted",
-              `${operation}: it ended at ${received} of ${expected} bytes`,
-            );
-          ended = true;
-          return last;
-        }
-        received += value.byteLength;
-        if (expected === undefined || received < expected) return value;
-        if (received > expected)
-          throw new SluiceError(
-            "corrupt",
-            `${operation}: more than the promised ${expected} bytes came`,
-          );
-        // the promised length is there; hand it on once the source says that it is all
-        if (value.byteLength > 0) last = value;
-      }
-      return undefined;
-    },
-    release: (reason) => reader.cancel(reason),
-  });
 }
 
 function ensureListOptions({ prefix, cursor, limit }: ListOptions, operation: string): void {

@@ -1,10 +1,16 @@
-import { createSha256, type Sha256, SluiceError } from "@sluice/core";
+import {
+  type ByteFlow,
+  createFlowBody,
+  createSha256,
+  flowOf,
+  type Sha256,
+  SluiceError,
+} from "@sluice/core";
 import type { StorageBackend } from "../contract/backend.ts";
 import { keptBehind, withKept, type FindKept } from "../contract/kept.ts";
-import { createBody } from "../plugin/body.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { holdLastChunk } from "../plugin/hold-last-chunk.ts";
+import { holdLast } from "../plugin/hold-last-chunk.ts";
 import { wrap } from "./wrap.ts";
 
 /** Settings of {@link verifyDigest}. */
@@ -37,7 +43,9 @@ export function verifyDigest(
           ensureDigest(hash, sha256, operation);
           return opened;
         }
-        return withBody({ info: opened.info }, () => hashedBody(opened.body, sha256, operation));
+        return withBody({ info: opened.info }, () =>
+          createFlowBody(hashedFlow(flowOf(opened.body), sha256, operation)),
+        );
       };
       return withKept(verified, withoutDigest(keptBehind({ open })));
     },
@@ -53,24 +61,10 @@ function withoutDigest(find: FindKept | undefined): FindKept | undefined {
   };
 }
 
-function hashedBody(
-  body: ReadableStream<Uint8Array>,
-  sha256: string,
-  operation: string,
-): ReadableStream<Uint8Array> {
+function hashedFlow(flow: ByteFlow, sha256: string, operation: string): ByteFlow {
   const hash = createSha256();
-  const reader = body.getReader();
-  const hashed = createBody({
-    async next() {
-      const { value } = await reader.read();
-      if (value !== undefined) hash.update(value);
-      return value;
-    },
-    release: (reason) => reader.cancel(reason),
-  });
-  return holdLastChunk(hashed, async () => {
-    ensureDigest(hash, sha256, operation);
-  });
+  const verify = async (): Promise<void> => ensureDigest(hash, sha256, operation);
+  return holdLast(flow, verify, (chunk) => hash.update(chunk));
 }
 
 function ensureDigest(hash: Sha256, sha256: string, operation: string): void {

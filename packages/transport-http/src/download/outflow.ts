@@ -20,6 +20,8 @@ export interface Outflow {
   readonly isBroken: boolean;
   /** Bytes handed to the network: of those under way when the connection breaks, some have arrived. */
   readonly sentBytes: number;
+  /** Chunks that the network has not taken yet. */
+  readonly underWay: number;
   /** Calls `listener` once when the connection goes away; at once when it is gone already. */
   onBroken(listener: () => void): void;
   /** Hands a chunk over. `done` is called when the network has taken it, or never will. */
@@ -112,6 +114,9 @@ export function createOutflow(
     },
     get sentBytes() {
       return sentBytes;
+    },
+    get underWay() {
+      return pending.size;
     },
     onBroken(listener) {
       tellBroken = listener;

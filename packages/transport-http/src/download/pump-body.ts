@@ -1,35 +1,49 @@
-import { SluiceError } from "@sluice/core";
+import { flowOf, SluiceError } from "@sluice/core";
+import type { BufferPool } from "./buffer-pool.ts";
+import { createLentMemory } from "./lent-memory.ts";
 import type { Outflow } from "./outflow.ts";
 
+/** How a body is sent. */
+interface BodyPump {
+  /** Bytes that it promised. */
+  readonly bytes?: number | undefined;
+  /** Memory for a source that can read into it. */
+  readonly pool: BufferPool;
+  /** Called once, before the first chunk or the end. */
+  readonly begin: () => void;
+}
+
 /**
- * Sends a stream and ends the response, with at most two chunks under way; calls `begin` once, before the first chunk or
- * the end. Rejects when the source breaks or has not the `bytes` that it promised; a reader that goes away cancels it
- * and shows in `outflow.isBroken`.
+ * Sends a stream and ends the response, with at most two chunks under way. Rejects when the source breaks or has not the
+ * bytes that it promised; a reader that goes away cancels it and shows in `outflow.isBroken`.
  */
 export async function pumpBody(
   body: ReadableStream<Uint8Array>,
   outflow: Outflow,
-  { bytes, begin }: { readonly bytes?: number | undefined; readonly begin: () => void },
+  { bytes, pool, begin }: BodyPump,
 ): Promise<void> {
-  const reader = body.getReader();
+  const flow = flowOf(body);
+  const memory = createLentMemory(pool);
   let received = 0;
-  const stop = (): void => void reader.cancel().catch(() => {});
-  outflow.onBroken(stop);
+  let isSent = false;
+
+  function send(chunk: Uint8Array, release?: () => void): Promise<void> | void {
+    if (outflow.isBroken) return release?.();
+    if (received === 0) begin();
+    received += chunk.byteLength;
+    if (bytes !== undefined && received > bytes)
+      throw new SluiceError(
+        "corrupt",
+        `http: the source gave more than its promised ${bytes} bytes`,
+      );
+    outflow.write(chunk, release ?? (() => {}));
+    return outflow.underWay < 2 ? undefined : outflow.fewerThan(2);
+  }
+
+  outflow.onBroken(() => flow.cancel());
   try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (outflow.isBroken) return;
-      if (done) break;
-      if (received === 0) begin();
-      received += value.byteLength;
-      if (bytes !== undefined && received > bytes)
-        throw new SluiceError(
-          "corrupt",
-          `http: the source gave more than its promised ${bytes} bytes`,
-        );
-      outflow.write(value, () => {});
-      await outflow.fewerThan(2);
-    }
+    await flow.pump(send, memory.lending);
+    if (outflow.isBroken) return;
     if (bytes !== undefined && received < bytes)
       throw new SluiceError(
         "interrupted",
@@ -37,7 +51,12 @@ export async function pumpBody(
       );
     if (received === 0) begin();
     await outflow.end();
+    isSent = !outflow.isBroken;
+  } catch (error) {
+    flow.cancel(error);
+    // a source that was cancelled since its reader went away has not failed
+    if (!outflow.isBroken) throw error;
   } finally {
-    stop();
+    memory.end(isSent);
   }
 }

@@ -89,7 +89,7 @@ async function sendTransfer(
     // sent at once, but the network has not taken all of it
     if (bytes) await outflow.end(bytes);
     else if (file && file.end > file.start) await pumpFile(file, outflow, { pool, begin });
-    else await pumpBody(source.body, outflow, { bytes: transfer.bytes, begin });
+    else await pumpBody(source.body, outflow, { bytes: transfer.bytes, pool, begin });
     const outcome = outflow.isBroken ? "aborted" : "complete";
     transfer.end({ outcome, bytes: outflow.sentBytes });
   } catch (error) {

@@ -4,12 +4,11 @@ import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { SluiceError, tlsFault } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
+import { createInletAgents, flowOfReadable, type InletAgents } from "@sluice/core/node";
 import { scopeOf } from "../../trust/classify-address.ts";
 import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
 import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
-import { flowOf } from "./http-flow.ts";
 import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
-import { createInletAgents } from "./socket-inlet.ts";
 
 // idle connections are kept for the next hop, not for ever
 const idleMs = 2_000;
@@ -37,16 +36,14 @@ export function createHttpExchange(lookup: typeof systemLookup = systemLookup): 
 /** The exchange of this process: its connections are shared by every transfer. */
 export const httpExchange: Exchange = createHttpExchange();
 
-type Agents = ReturnType<typeof createInletAgents>;
-
-function createAgents(guard?: LookupFunction): Agents {
+function createAgents(guard?: LookupFunction): InletAgents {
   return createInletAgents({ keepAlive: true, timeout: idleMs, lookup: guard });
 }
 
 /** Interim answers tell of progress. This many of one request tell of an attack. */
 const maxInterimAnswers = 10_000;
 
-function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
+function send(request: HopRequest, agents: InletAgents): Promise<HopAnswer> {
   const { url, signal, progress } = request;
   return new Promise((resolve, reject) => {
     const outgoing = openRequest(request, agents);
@@ -118,7 +115,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
 
 const brokenPipes: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
-function openRequest({ method, url, headers, body, signal }: HopRequest, agents: Agents) {
+function openRequest({ method, url, headers, body, signal }: HopRequest, agents: InletAgents) {
   const secure = url.protocol === "https:";
   return (secure ? httpsRequest : httpRequest)(url, {
     method,
@@ -172,7 +169,7 @@ function answerOf(response: IncomingMessage, sentAll: boolean, signal: AbortSign
     sentAll,
     framing: framingOf(response),
     address: response.socket.remoteAddress,
-    body: flowOf(response, signal),
+    body: flowOfReadable(response, { operation: "client", signal, divertBytes: 2 ** 20 }),
   };
 }
 

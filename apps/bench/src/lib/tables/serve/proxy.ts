@@ -29,6 +29,7 @@ type Named = (typeof services)[number];
 
 const routes: readonly SluiceRoute[] = ["direct", "download"];
 const nginxOf = ({ name }: Named): string => `${name}: nginx proxy_pass`;
+const bareOf = ({ name }: Named): string => `${name}: bare Node, socket to socket`;
 const sluiceOf = ({ name }: Named, route: SluiceRoute): string => `${name}: ${nameOfRoute(route)}`;
 const otherOf = ({ name }: Named, library: string): string => `${name}: ${library} to the response`;
 
@@ -60,7 +61,7 @@ export const proxy: Experiment = {
       const others = service.others.map((library) => otherOf(service, library));
       const ours = routes.map((route) => sluiceOf(service, route));
       return rowsOf(
-        [service.sdk, ...others, nginxOf(service), ...ours],
+        [service.sdk, ...others, nginxOf(service), bareOf(service), ...ours],
         hasNginx ? [] : [nginxOf(service)],
         (name) => ({
           rate: of(name, service.sdk),
@@ -71,7 +72,7 @@ export const proxy: Experiment = {
       );
     });
     return {
-      how: "Three local services that make up their bytes, each behind servers that pass them on to curl to the void: a bare Node server with the service's own SDK, nginx with a URL that the service signed, and Sluice. CPU is that of the server between both.",
+      how: "Three local services that make up their bytes, each behind servers that pass them on to curl to the void: a bare Node server with the service's own SDK, nginx with a URL that the service signed, a Node program that reads one socket and writes another without a look at HTTP, and Sluice. CPU is that of the server between both.",
       columns: [
         { key: "rate", title: "rate, pipeline = 1.00", digits: 2, bars: true },
         { key: "ofNginx", title: "rate, nginx = 1.00", digits: 2 },
@@ -113,11 +114,19 @@ async function startWays(
   const served = [await byHand(service.sdk, "pipeline")];
   for (const library of service.others)
     served.push(await byHand(otherOf(service, library), library));
+  const passOn = (name: string, server: ServerProcess): void => {
+    running.use(server);
+    served.push({ name, server, url: `http://127.0.0.1:${server.ready.port}/object` });
+  };
+  const signed = await signedUrl(place, `${bytes}`);
   if (hasNginx) {
-    const server = running.use(await startSigned(bench, place, `${bytes}`));
-    const url = `http://127.0.0.1:${server.ready.port}/object`;
-    served.push({ name: nginxOf(service), server, url });
+    const directory = await bench.scratch("nginx");
+    passOn(
+      nginxOf(service),
+      await startNginxPass({ directory, url: signed, signal: bench.signal }),
+    );
   }
+  passOn(bareOf(service), await startNodeServer("bare-proxy", [signed], bench));
   for (const route of routes) {
     const ours = await startSluice(bench, route, `${bytes}`, { service: place });
     running.use(ours.server);
@@ -126,17 +135,13 @@ async function startWays(
   return served;
 }
 
-/** nginx before one URL that the service signed. */
-async function startSigned(bench: Bench, place: Service, key: string): Promise<ServerProcess> {
+/** A URL that the service signed. */
+async function signedUrl(place: Service, key: string): Promise<string> {
   const backend = openBackend(place);
   try {
     const signed = await backend.presign!(key, { expiresInMs: 60 * 60_000 });
     if (signed === undefined) throw new Error("bench: the service signs no URL");
-    return await startNginxPass({
-      directory: await bench.scratch("nginx"),
-      url: signed.url,
-      signal: bench.signal,
-    });
+    return signed.url;
   } finally {
     await backend.close?.();
   }

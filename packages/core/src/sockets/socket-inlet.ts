@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, type AgentOptions } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
-import type { Lending, WriteChunk } from "../chunk-sink.ts";
+import type { Lending, WriteChunk } from "../bytes/byte-flow.ts";
 
 /**
  * Where the bytes of one socket go: to Node's HTTP parser, which copies them, or, once the headers
@@ -21,18 +21,27 @@ export function inletOf(socket: Socket): SocketInlet | undefined {
   return inlets.get(socket);
 }
 
-/** Agents whose sockets have an inlet. */
-export function createInletAgents(options: AgentOptions): { http: HttpAgent; https: HttpsAgent } {
-  return { http: fit(new HttpAgent(options)), https: fit(new HttpsAgent(options)) };
+/** Agents of one program for `http:` and `https:`. */
+export interface InletAgents {
+  readonly http: HttpAgent;
+  readonly https: HttpsAgent;
+}
+
+/** Agents whose sockets have an inlet. For the parser they read at most `readBytes` at once. Default: 64 KiB. */
+export function createInletAgents(options: AgentOptions, readBytes = 65_536): InletAgents {
+  return {
+    http: fit(new HttpAgent(options), readBytes),
+    https: fit(new HttpsAgent(options), readBytes),
+  };
 }
 
 type Connect = (options: object, callback?: unknown) => Socket;
 
-function fit<A extends HttpAgent>(agent: A): A {
+function fit<A extends HttpAgent>(agent: A, readBytes: number): A {
   const own = agent as unknown as { createConnection: Connect };
   const connect = own.createConnection.bind(agent);
   own.createConnection = (options, callback) => {
-    const inlet = createInlet();
+    const inlet = createInlet(readBytes);
     const socket = connect({ ...options, onread: inlet.onread }, callback);
     inlet.attach(socket);
     inlets.set(socket, inlet);
@@ -41,25 +50,26 @@ function fit<A extends HttpAgent>(agent: A): A {
   return agent;
 }
 
-// what is read for the parser, which copies what it keeps
-const scratchBytes = 65_536;
 // a block with less room than this is handed on rather than read into
 const leastRoom = 65_536;
 
 interface Block {
-  readonly bytes: Buffer;
+  readonly bytes: Uint8Array;
   filled: number;
   /** Views of it that are lent. */
   lent: number;
 }
+
+const newMemory = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes);
 
 interface OpenInlet extends SocketInlet {
   readonly onread: { buffer(): Uint8Array; callback(count: number, bytes: Uint8Array): boolean };
   attach(socket: Socket): void;
 }
 
-function createInlet(): OpenInlet {
-  const scratch = Buffer.allocUnsafeSlow(scratchBytes);
+function createInlet(readBytes: number): OpenInlet {
+  // what is read for the parser, which copies what it keeps
+  const scratch = Buffer.allocUnsafeSlow(readBytes);
   let socket: Socket;
   let write: WriteChunk | undefined;
   let fail: (error: unknown) => void;
@@ -130,9 +140,9 @@ function createInlet(): OpenInlet {
     attach(to) {
       socket = to;
     },
-    divert(to, { blocks, blockBytes }, failed) {
+    divert(to, { blocks, blockBytes, allocate = newMemory }, failed) {
       ring = Array.from({ length: blocks }, () => ({
-        bytes: Buffer.allocUnsafeSlow(blockBytes),
+        bytes: allocate(blockBytes),
         filled: 0,
         lent: 0,
       }));

@@ -1,22 +1,22 @@
+import type { IncomingMessage } from "node:http";
 import {
   type ByteRange,
+  createFlowBody,
   definedMembers,
   formatRange,
   parseContentRange,
   SluiceError,
 } from "@sluice/core";
+import { flowOfReadable } from "@sluice/core/node";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import { createBody, holdLastChunk, resolveRange, sliceBody } from "@sluice/storage/plugin";
-import type { Dispatcher } from "undici";
-import { type DriveFile, selectItem, toObjectInfo } from "./drive-item.ts";
-import type { FileCall } from "./find-file.ts";
-import { type GraphRoute, readAnswer } from "./graph-client.ts";
-import { createCause, textOf, toSluiceError } from "./graph-error.ts";
+import { holdLastChunk, resolveRange, sliceBody } from "@sluice/storage/plugin";
+import { type DriveFile, selectItem, toObjectInfo } from "../drive-item.ts";
+import type { FileCall } from "../find-file.ts";
+import { type GraphRoute, readAnswer } from "../graph-client.ts";
+import { createCause, textOf, toSluiceError } from "../graph-error.ts";
 
 /** Statuses of a download URL that died early: they say nothing about the user's permissions. */
 const staleStatuses = new Set([401, 403, 404, 410]);
-
-const chunkBytes = 256 * 1024;
 
 /** One download of a file that was found. */
 export interface DownloadCall extends FileCall {
@@ -49,12 +49,17 @@ export async function openDownload(
   file: DriveFile,
   call: DownloadCall,
 ): Promise<OpenedObject> {
-  const { range, operation } = call;
+  const { range, operation, signal } = call;
   const response = await request(route, file, call);
   try {
     const { size, came } = readExtent(response, file, call);
     const resolved = range && resolveRange(range, size, operation);
-    const all = bodyOf(response.body, came.end - came.start, call);
+    const toError = (error: unknown): SluiceError =>
+      new SluiceError("interrupted", `${operation}: the connection broke`, {
+        cause: createCause(error),
+      });
+    const flow = flowOfReadable(response, { operation, signal, toError });
+    const all = createFlowBody(flow, signal);
     const body = resolved && !isSameRange(resolved, came) ? cut(all, resolved, came.start) : all;
     return {
       // `driveItem.size` may lag behind
@@ -63,14 +68,14 @@ export async function openDownload(
       body: holdLastChunk(body, () => ensureUnchanged(route, file, call)),
     };
   } catch (error) {
-    response.body.destroy();
+    response.destroy();
     throw error;
   }
 }
 
 /** The size of the whole file and the bytes that come, by the headers of an answer. */
 function readExtent(
-  { statusCode, headers }: Dispatcher.ResponseData,
+  { statusCode, headers }: IncomingMessage,
   { info }: DriveFile,
   { range, operation }: DownloadCall,
 ): { readonly size: number; readonly came: Required<ByteRange> } {
@@ -111,74 +116,25 @@ function cut(
   return sliceBody(body, { start: start - from, end: end - from });
 }
 
-/** The body of an answer of about `length` bytes. */
-function bodyOf(
-  response: Dispatcher.ResponseData["body"],
-  length: number,
-  { operation, signal }: FileCall,
-): ReadableStream<Uint8Array> {
-  const chunks = gather(response, length);
-  return createBody({
-    async next() {
-      try {
-        return (await chunks.next()).value;
-      } catch (error) {
-        throw new SluiceError("interrupted", `${operation}: the connection broke`, {
-          cause: createCause(error),
-        });
-      }
-    },
-    release: () => void response.destroy(),
-    signal,
-  });
-}
-
-/** The bytes in chunks of 256 KiB: every chunk costs its way through the wrappers, and the socket gives small ones. */
-async function* gather(
-  parts: AsyncIterable<Uint8Array>,
-  length: number,
-): AsyncGenerator<Uint8Array, undefined> {
-  let left = length;
-  let chunk: Uint8Array = new Uint8Array();
-  let filled = 0;
-  for await (const part of parts)
-    for (let taken = 0; taken < part.byteLength;) {
-      // more than was promised is handed on as well: `validate` counts
-      if (filled === 0)
-        chunk = Buffer.allocUnsafeSlow(left > 0 ? Math.min(left, chunkBytes) : chunkBytes);
-      const piece = part.subarray(taken, taken + chunk.byteLength - filled);
-      chunk.set(piece, filled);
-      filled += piece.byteLength;
-      taken += piece.byteLength;
-      if (filled < chunk.byteLength) continue;
-      yield chunk;
-      left -= filled;
-      filled = 0;
-    }
-  if (filled > 0) yield chunk.subarray(0, filled);
-}
-
 /** Asks the download host; a URL that is refused is replaced once. */
 async function request(
   route: GraphRoute,
   file: DriveFile,
   call: DownloadCall,
-): Promise<Dispatcher.ResponseData> {
+): Promise<IncomingMessage> {
   const { range, operation, signal } = call;
   const headers: Record<string, string> = range ? { range: toRangeHeader(range) } : {};
   for (let attempt = 1; ; attempt++) {
     const url = await mintUrl(route, file.id, call);
-    const response = await route.client.askAnonymously({
-      method: "GET",
-      url,
-      headers,
-      operation,
-      signal,
-    });
-    const { statusCode } = response;
+    const response = await route.client.download({ url, headers, operation, signal });
+    const { statusCode = 0 } = response;
     if (statusCode === 200 || (range !== undefined && (statusCode === 206 || statusCode === 416)))
       return response;
-    const answer = await readAnswer(response, operation, signal);
+    const answer = await readAnswer(
+      { statusCode, headers: response.headers, body: response },
+      operation,
+      signal,
+    );
     if (attempt === 1 && staleStatuses.has(statusCode)) continue;
     // this host was asked without credentials, so it cannot mean ours
     throw toSluiceError(statusCode === 401 ? { ...answer, status: 502 } : answer, operation);
@@ -215,7 +171,7 @@ function isSame(now: ObjectInfo, before: ObjectInfo): boolean {
   return now.size === before.size && now.lastModified?.getTime() === before.lastModified?.getTime();
 }
 
-function lengthOf(headers: Dispatcher.ResponseData["headers"]): number | undefined {
+function lengthOf(headers: IncomingMessage["headers"]): number | undefined {
   const text = textOf(headers["content-length"]);
   return text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }

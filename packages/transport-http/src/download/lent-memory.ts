@@ -1,0 +1,42 @@
+import type { Lending } from "@sluice/core";
+import type { BufferPool } from "./buffer-pool.ts";
+
+/** Blocks of the pool that the source of one transfer reads into. */
+export interface LentMemory {
+  readonly lending: Lending;
+  /** Returns them. Pass `false` while the network may still be reading from them. */
+  end(isIdle: boolean): void;
+}
+
+/** Half of a large buffer: four blocks in two of them, or in small ones while there are no others. */
+const blockBytes = 256 * 1024;
+const blocks = 4;
+
+/** Memory for one transfer, taken when its source begins to read into it. */
+export function createLentMemory(pool: BufferPool): LentMemory {
+  const loans: ReturnType<BufferPool["take"]>[] = [];
+  let half: Uint8Array | undefined;
+
+  function allocate(bytes: number): Uint8Array {
+    if (half) {
+      const second = half;
+      half = undefined;
+      return second;
+    }
+    const loan = pool.take(2 * bytes);
+    loans.push(loan);
+    const middle = loan.buffer.length / 2;
+    half = loan.buffer.subarray(middle);
+    return loan.buffer.subarray(0, middle);
+  }
+
+  return {
+    lending: { blocks, blockBytes, allocate },
+    end(isIdle) {
+      for (const loan of loans) {
+        if (isIdle) loan.release();
+        else loan.forget();
+      }
+    },
+  };
+}
