@@ -1,7 +1,7 @@
 import { Agent as HttpAgent, type AgentOptions } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
 import type { Socket } from "node:net";
-import type { Lending, WriteChunk } from "../chunk-sink.ts";
+import { leastRoomBytes, type Lending, type WriteChunk } from "../chunk-sink.ts";
 
 /**
  * Where the bytes of one socket go: to Node's HTTP parser, which copies them, or, once the headers
@@ -43,14 +43,14 @@ function fit<A extends HttpAgent>(agent: A): A {
 
 // what is read for the parser, which copies what it keeps
 const scratchBytes = 65_536;
-// a block with less room than this is handed on rather than read into
-const leastRoom = 65_536;
 
 interface Block {
   readonly bytes: Buffer;
   filled: number;
   /** Views of it that are lent. */
   lent: number;
+  /** Gives one of them back. */
+  readonly release: () => void;
 }
 
 interface OpenInlet extends SocketInlet {
@@ -69,21 +69,19 @@ function createInlet(): OpenInlet {
   let starved = false;
 
   const current = (): Block => ring[at] as Block;
+  const next = (): Block => ring[(at + 1) % ring.length] as Block;
+  const roomOf = ({ bytes, filled }: Block): number => bytes.length - filled;
 
-  function release(block: Block): void {
-    block.lent--;
-    if (!starved || block !== current() || block.lent > 0) return;
-    starved = false;
-    block.filled = 0;
-    if (!waiting) socket.resume();
-  }
-
-  /** Goes on to the next block when this one is nearly full; starves while that one is still lent. */
+  /**
+   * Goes on to the next block when this one is nearly full. Starves while the one after is lent: a
+   * socket asks for memory before it stops, so one block stays in reserve.
+   */
   function rotate(): void {
-    if (current().bytes.length - current().filled >= leastRoom) return;
-    at = (at + 1) % ring.length;
-    if (current().lent > 0) starved = true;
-    else current().filled = 0;
+    if (roomOf(current()) < leastRoomBytes && next().lent === 0) {
+      at = (at + 1) % ring.length;
+      current().filled = 0;
+    }
+    starved = next().lent > 0;
   }
 
   function goOn(): void {
@@ -108,15 +106,31 @@ function createInlet(): OpenInlet {
     const view = block.bytes.subarray(block.filled, block.filled + count);
     block.filled += count;
     block.lent++;
-    const wanted = pass(to, view, () => release(block));
+    const wanted = pass(to, view, block.release);
     rotate();
     return wanted;
+  }
+
+  function createBlock(bytes: Buffer): Block {
+    const block: Block = {
+      bytes,
+      filled: 0,
+      lent: 0,
+      release() {
+        block.lent--;
+        if (!starved) return;
+        rotate();
+        if (!starved && !waiting) socket.resume();
+      },
+    };
+    return block;
   }
 
   return {
     onread: {
       // asked after every read for what the next one fills; nothing that is lent is ever filled
-      buffer: () => (write && !starved ? current().bytes.subarray(current().filled) : scratch),
+      buffer: () =>
+        write && roomOf(current()) > 0 ? current().bytes.subarray(current().filled) : scratch,
       callback(count, bytes) {
         if (!write) return socket.emit("data", bytes.subarray(0, count));
         const wanted =
@@ -130,12 +144,12 @@ function createInlet(): OpenInlet {
     attach(to) {
       socket = to;
     },
-    divert(to, { blocks, blockBytes }, failed) {
-      ring = Array.from({ length: blocks }, () => ({
-        bytes: Buffer.allocUnsafeSlow(blockBytes),
-        filled: 0,
-        lent: 0,
-      }));
+    divert(to, { blocks, blockBytes, isShared }, failed) {
+      const allocate = (): Buffer =>
+        isShared
+          ? Buffer.from(new SharedArrayBuffer(blockBytes))
+          : Buffer.allocUnsafeSlow(blockBytes);
+      ring = Array.from({ length: blocks }, () => createBlock(allocate()));
       write = to;
       fail = failed;
     },
