@@ -3,7 +3,7 @@ import { mkdtemp, open, readFile, rm, truncate, type FileHandle } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createFileThread, type FileThread } from "../src/save/file-thread.ts";
+import { createFileThread, type FileThread } from "../src/save/write/file-thread.ts";
 import { createPartFile } from "../src/save/part-file.ts";
 
 const mebibyte = 2 ** 20;

@@ -3,12 +3,12 @@ import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { ChunkSink } from "../net/chunk-sink.ts";
-import { createOwnRun, createSharedRun, isSharedChunk, type ChunkRun } from "./chunk-run.ts";
+import { createOwnRun, createSharedRun, isSharedChunk, type ChunkRun } from "./write/chunk-run.ts";
 import { diskError } from "./disk-error.ts";
-import { createFileThread, type FileThread } from "./file-thread.ts";
-import { createFileWrites } from "./file-writes.ts";
+import { createFileThread, type FileThread } from "./write/file-thread.ts";
+import { createFileWrites } from "./write/file-writes.ts";
 import { randomPartName } from "./part-name.ts";
-import { createWatermark, type Watermark } from "./watermark.ts";
+import { createWatermark, type Watermark } from "./write/watermark.ts";
 
 /** A file that is being written beside its final place, under a name of its own. */
 export interface PartFile {

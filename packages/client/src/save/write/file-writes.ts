@@ -1,6 +1,6 @@
 import type { FileHandle } from "node:fs/promises";
 import type { ChunkRun } from "./chunk-run.ts";
-import { diskError } from "./disk-error.ts";
+import { diskError } from "../disk-error.ts";
 import type { FileThread } from "./file-thread.ts";
 import { writeChunks } from "./write-chunks.ts";
 
