@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { shareRanges } from "../src/save/share-ranges.ts";
-import { createWatermark } from "../src/save/watermark.ts";
+import { createWatermark } from "../src/save/write/watermark.ts";
 
 test("with fast and slow connections, every byte is fetched exactly once", () => {
   const speeds = fc.array(fc.integer({ min: 1, max: 50 }), { minLength: 1, maxLength: 16 });

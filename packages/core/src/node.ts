@@ -1,2 +1,2 @@
-export { createInletAgents, type InletAgents } from "./sockets/socket-inlet.ts";
+export { createInletAgents, leastRoomBytes, type InletAgents } from "./sockets/socket-inlet.ts";
 export { flowOfReadable, type ReadableFlowOptions } from "./sockets/readable-flow.ts";

@@ -1,4 +1,5 @@
 import { SluiceError, type Lending } from "@sluice/core";
+import { leastRoomBytes } from "@sluice/core/node";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
@@ -22,7 +23,7 @@ export interface Filling {
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
   const { part, keeper, onProgress } = filling;
   const { download } = opened;
-  const buffer = part.writeBuffer(oneConnection.blockBytes);
+  const buffer = part.writeBuffer(writeBytesOf(oneConnection));
   const latest = (): CheckedAnswer => download.latest() as CheckedAnswer;
   await download.receive({
     lending: oneConnection,
@@ -61,11 +62,13 @@ export async function fetchShares(
   const shares = shareRanges(missing, connections, rounds, leastShareBytes);
   const progress = { received: kept };
   const active = { connections };
+  const lending = oneOf(connections);
   const first = kept === 0 ? opened.download : undefined;
   if (!first) opened.download.cancel();
   const running = Array.from({ length: connections }, (_, index) =>
     fetchConnection(filling, opened, version, shares, {
       kept,
+      lending,
       progress,
       active,
       first: index === 0 ? first : undefined,
@@ -81,9 +84,22 @@ export async function fetchShares(
 }
 
 // fewer, larger writes: the system call costs more than the bytes
-const oneConnection: Lending = { blocks: 6, blockBytes: 2 ** 20 };
-// sixteen of these together need no more memory than a few of those
-const oneOfMany: Lending = { blocks: 3, blockBytes: 2 ** 18 };
+const oneConnection: Lending = { blocks: 6, blockBytes: 2 ** 20, allocate: newSharedMemory };
+/** Memory of one of several connections: all of them together need no more than 12 MiB. */
+function oneOf(connections: number): Lending {
+  return { blocks: 3, blockBytes: connections > 8 ? 2 ** 18 : 2 ** 19, allocate: newSharedMemory };
+}
+
+/** Memory that the thread of a file reads too. */
+function newSharedMemory(bytes: number): Uint8Array {
+  return Buffer.from(new SharedArrayBuffer(bytes));
+}
+
+/** A block goes to the disk when nothing more is read into it. */
+function writeBytesOf({ blockBytes }: Lending): number {
+  return blockBytes - leastRoomBytes + 1;
+}
+
 // a request for less costs more time than it saves
 const leastShareBytes = 512 * 1_024;
 
@@ -103,6 +119,7 @@ const roundBytes = 8 * 2 ** 20;
 
 interface ConnectionState {
   readonly kept: number;
+  readonly lending: Lending;
   readonly progress: { received: number };
   /** How many connections still fetch. */
   readonly active: { connections: number };
@@ -115,9 +132,9 @@ async function fetchConnection(
   { facts, grants, settings, download }: OpenedResource,
   version: KeptVersion,
   shares: SharedRanges,
-  { kept, progress, active, first }: ConnectionState,
+  { kept, lending, progress, active, first }: ConnectionState,
 ): Promise<void> {
-  const buffer = part.writeBuffer(oneOfMany.blockBytes);
+  const buffer = part.writeBuffer(writeBytesOf(lending));
   let unread = first;
   let gaveWay = false;
   const mayGiveWay = (): boolean => (gaveWay = active.connections > 1);
@@ -131,7 +148,7 @@ async function fetchConnection(
         : createResumableDownload(facts.uri, grants, settings, { receivedBytes: from, etag, size });
     unread = undefined;
     const sink = {
-      lending: oneOfMany,
+      lending,
       write(chunk: Uint8Array, at: number, release?: () => void) {
         progress.received += chunk.length;
         note(at + chunk.length - kept);

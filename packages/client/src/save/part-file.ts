@@ -1,18 +1,21 @@
 import { constants } from "node:fs";
 import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { ByteQueue, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import type { ChunkSink } from "../net/chunk-sink.ts";
+import { createOwnRun, createSharedRun, isSharedChunk, type ChunkRun } from "./write/chunk-run.ts";
 import { diskError } from "./disk-error.ts";
+import { createFileThread, type FileThread } from "./write/file-thread.ts";
+import { createFileWrites } from "./write/file-writes.ts";
 import { randomPartName } from "./part-name.ts";
-import { createTrailingHash, type TrailingHash } from "./trailing-hash.ts";
-import { createWatermark, type Watermark } from "./watermark.ts";
-import { writeChunks } from "./write-chunks.ts";
+import { createWatermark, type Watermark } from "./write/watermark.ts";
 
 /** A file that is being written beside its final place, under a name of its own. */
 export interface PartFile {
   readonly path: string;
   readonly directory: string;
+  /** Gets ready for a file of so many bytes. */
+  expect(size: number): void;
   /** Bytes at its beginning that are written without a gap. */
   gapless(): number;
   /** A buffer for chunks that follow each other, written `leastBytes` at a time. There may be several. */
@@ -21,7 +24,7 @@ export interface PartFile {
   flush(): Promise<void>;
   /** Forgets everything that was written. */
   restart(): Promise<void>;
-  /** Waits for every write, makes them durable, and tells the size and the SHA-256 of what is there. */
+  /** Waits for every write, makes them durable, and tells the size and the SHA-256 of what was written. */
   finish(): Promise<{ readonly size: number; readonly sha256: string }>;
   /** Throws `corrupt` when another file is in its place: that one must not be published. */
   ensureInPlace(): Promise<void>;
@@ -53,13 +56,6 @@ interface OpenBuffer extends WriteBuffer {
   drop(): void;
 }
 
-/** Chunks that lie one after the other in the file, collected for one write. */
-interface ChunkRun {
-  readonly chunks: ByteQueue;
-  readonly start: number;
-  readonly releases: (() => void)[];
-}
-
 /** Creates a part file in a directory; it did not exist before and no link is followed. */
 export async function createPartFile(
   directory: string,
@@ -74,56 +70,30 @@ export async function createPartFile(
   }
 }
 
-const mostQueuedBytes = 4 * 2 ** 20;
 const syncEveryBytes = 64 * 2 ** 20;
 
 /** A part file over an open descriptor whose first `kept` bytes are to stay. */
 export function partFileOf(handle: FileHandle, path: string, kept: number): PartFile {
   let mark: Watermark = createWatermark(kept);
-  let hash: TrailingHash = createTrailingHash(handle.fd);
-  let fault: unknown;
+  let thread: FileThread = createFileThread(handle.fd);
   let closed = false;
   const buffers: OpenBuffer[] = [];
-  const queue: ChunkRun[] = [];
-  let queuedBytes = 0;
-  let writing: Promise<void> | undefined;
-  let batch: Promise<void> = Promise.resolve();
   let unsyncedBytes = 0;
   let syncing: Promise<void> | undefined;
   let durable = kept;
   let isLost = false;
-  hash.advance(kept);
+  thread.advance(kept);
 
-  /** Takes runs off the queue that follow each other in the file. */
-  function nextBatch(): ChunkRun[] {
-    const [first] = queue;
-    if (!first) return [];
-    let end = first.start;
-    const follows = (run: ChunkRun): boolean =>
-      run.start === end && ((end += run.chunks.bytes), true);
-    const stop = queue.findIndex((run) => !follows(run));
-    return queue.splice(0, stop < 0 ? queue.length : stop);
-  }
-
-  async function writeBatch(runs: readonly ChunkRun[]): Promise<void> {
-    const bytes = runs.reduce((sum, { chunks }) => sum + chunks.bytes, 0);
-    const { start } = runs[0] as ChunkRun;
-    const pieces = runs.flatMap(({ chunks }) => chunks.take());
-    let written = start;
-    try {
-      if (fault !== undefined) return;
-      await writeChunks(handle, pieces, start, (position) => (written = position));
-    } catch (error) {
-      fault = diskError("save", error);
-    } finally {
-      if (written > start) mark.add(start, written);
-      hash.advance(mark.value());
-      unsyncedBytes += written - start;
+  const writes = createFileWrites(
+    handle,
+    () => thread,
+    (start, end) => {
+      mark.add(start, end);
+      thread.advance(mark.value());
+      unsyncedBytes += end - start;
       if (unsyncedBytes >= syncEveryBytes) syncing ??= syncBehind();
-      queuedBytes -= bytes;
-      for (const { releases } of runs) for (const release of releases) release();
-    }
-  }
+    },
+  );
 
   /** Has the disk work while bytes still come: the sync at the end finds little left to do. */
   async function syncBehind(): Promise<void> {
@@ -131,7 +101,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     try {
       await syncGapless(() => handle.datasync());
     } catch (error) {
-      fault ??= diskError("save", error);
+      writes.fail(diskError("save", error));
     } finally {
       syncing = undefined;
     }
@@ -150,47 +120,28 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     }
   }
 
-  // one write at a time, of all that came meanwhile: the slower the disk, the larger the writes
-  async function drain(): Promise<void> {
-    for (let runs = nextBatch(); runs.length > 0; runs = nextBatch()) {
-      batch = writeBatch(runs);
-      await batch;
-    }
-    writing = undefined;
-  }
-
-  async function settle(mostBytes: number): Promise<void> {
-    for (;;) {
-      if (fault !== undefined) throw fault;
-      if (queuedBytes <= mostBytes) return;
-      await batch;
-    }
-  }
-
   function writeBuffer(leastBytes: number): WriteBuffer {
     let run: ChunkRun | undefined;
 
     function flush(): Promise<void> | void {
-      if (!run) return undefined;
-      queue.push(run);
-      queuedBytes += run.chunks.bytes;
+      const full = run;
       run = undefined;
-      writing ??= drain();
-      return queuedBytes > mostQueuedBytes ? settle(mostQueuedBytes) : undefined;
+      return full && writes.push(full);
     }
 
     const opened: OpenBuffer = {
       write(chunk, at, release) {
-        if (fault !== undefined) throw fault;
-        run ??= { chunks: new ByteQueue(), start: at, releases: [] };
-        const isCopied = run.chunks.push(chunk);
-        if (isCopied) release?.();
-        else if (release) run.releases.push(release);
-        return run.chunks.bytes >= leastBytes ? flush() : undefined;
+        writes.ensureSound();
+        const isShared = isSharedChunk(chunk, release);
+        // a run is written by one thread
+        if (run && run.isShared !== isShared) void flush();
+        run ??= isShared ? createSharedRun(at) : createOwnRun(at);
+        run.push(chunk, release);
+        return run.bytes() >= leastBytes ? flush() : undefined;
       },
       flush,
       drop() {
-        for (const release of run?.releases ?? []) release();
+        run?.release();
         run = undefined;
       },
     };
@@ -201,9 +152,9 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   async function close(): Promise<void> {
     if (closed) return;
     closed = true;
-    await writing;
+    await writes.idle();
     await syncing;
-    await hash.stop();
+    await thread.stop();
     await handle.close();
   }
 
@@ -222,25 +173,26 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   return {
     path,
     directory: dirname(path),
+    expect: (size) => thread.expect(size),
     gapless: () => mark.value(),
     writeBuffer,
     async flush() {
       for (const each of buffers) await each.flush();
-      await settle(0);
+      await writes.settle(0);
     },
     async restart() {
       // bytes of the version that is given up must never be written into the next one
       for (const each of buffers) each.drop();
-      await settle(0);
-      await hash.stop();
+      await writes.settle(0);
+      await thread.stop();
       await handle.truncate(0);
       mark = createWatermark();
       durable = 0;
-      hash = createTrailingHash(handle.fd);
+      thread = createFileThread(handle.fd);
     },
     async cut(spareBytes) {
       for (const each of buffers) each.drop();
-      await writing;
+      await writes.idle();
       await syncing;
       const to = Math.max(0, (isLost ? durable : mark.value()) - spareBytes);
       await handle.truncate(to);
@@ -255,13 +207,14 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       await handle.utimes(new Date(), new Date(modifiedMs)).catch(() => {});
     },
     async finish() {
-      await settle(0);
+      await writes.settle(0);
       const size = mark.value();
-      // the disk and the hashing thread work at the same time
+      // the disk and the thread work at the same time
       const synced = syncGapless(() => handle.sync());
-      const [sha256] = await Promise.all([hash.digest(size), synced]).catch((error) => {
+      const [sha256] = await Promise.all([thread.digest(size), synced]).catch((error) => {
         throw diskError("save", error);
       });
+      await ensureSize(handle, size);
       return { size, sha256 };
     },
     async ensureInPlace() {
@@ -279,4 +232,14 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       if (mine) await unlink(path).catch(() => {});
     },
   };
+}
+
+/** What is written out of memory is hashed out of memory: the file must at least be as long as that. */
+async function ensureSize(handle: FileHandle, size: number): Promise<void> {
+  const found = (await handle.stat()).size;
+  if (found === size) return;
+  throw new SluiceError(
+    "corrupt",
+    `client: save: ${size} bytes were written, but the file has ${found}; start again`,
+  );
 }

@@ -44,7 +44,7 @@ export interface SavedFile {
   readonly path: string;
   /** Bytes. */
   readonly size: number;
-  /** Of what is on the disk, lower-case hex. */
+  /** Of what was written to the disk, lower-case hex. */
   readonly sha256: string;
   /** `digest`: it equals the SHA-256 that the server promised · `length`: the server promised none. */
   readonly verified: "digest" | "length";
@@ -109,7 +109,10 @@ async function fill(
   const filling: Filling = { part, keeper, onProgress: options.onProgress ?? settings.onProgress };
   const aborted = (): boolean => settings.signal.aborted;
   try {
-    if (facts.size !== undefined) await ensureSpace(part.directory, facts.size - resumedBytes);
+    if (facts.size !== undefined) {
+      await ensureSpace(part.directory, facts.size - resumedBytes);
+      part.expect(facts.size);
+    }
     const answer = await fetchAll(filling, current, reopen, connectionsOf(options));
     // hashing what an earlier run left can take minutes
     const { size, sha256 } = await abortable(part.finish(), current.opened.settings.signal);

@@ -1,8 +1,8 @@
 import { onAbort } from "../async/on-abort.ts";
 
 /**
- * Writes a chunk: for good or, with `release`, out of memory that is lent until that is called. A promise means: no more
- * until it resolves.
+ * Writes a chunk: for good or, with `release`, out of memory that is lent until that is called. Chunks of one block come
+ * with the same `release`, which is called once for each. A promise means: no more until it resolves.
  */
 export type WriteChunk = (chunk: Uint8Array, release?: () => void) => Promise<void> | void;
 

@@ -50,14 +50,16 @@ function fit<A extends HttpAgent>(agent: A, readBytes: number): A {
   return agent;
 }
 
-// a block with less room than this is handed on rather than read into
-const leastRoom = 65_536;
+/** A block is handed on, rather than read into, when it has less room than this. */
+export const leastRoomBytes: number = 65_536;
 
 interface Block {
   readonly bytes: Uint8Array;
   filled: number;
   /** Views of it that are lent. */
   lent: number;
+  /** Gives one of them back. */
+  readonly release: () => void;
 }
 
 const newMemory = (bytes: number): Uint8Array => Buffer.allocUnsafeSlow(bytes);
@@ -79,21 +81,19 @@ function createInlet(readBytes: number): OpenInlet {
   let starved = false;
 
   const current = (): Block => ring[at] as Block;
+  const next = (): Block => ring[(at + 1) % ring.length] as Block;
+  const roomOf = ({ bytes, filled }: Block): number => bytes.length - filled;
 
-  function release(block: Block): void {
-    block.lent--;
-    if (!starved || block !== current() || block.lent > 0) return;
-    starved = false;
-    block.filled = 0;
-    if (!waiting) socket.resume();
-  }
-
-  /** Goes on to the next block when this one is nearly full; starves while that one is still lent. */
+  /**
+   * Goes on to the next block when this one is nearly full. Starves while the one after is lent: a
+   * socket asks for memory before it stops, so one block stays in reserve.
+   */
   function rotate(): void {
-    if (current().bytes.length - current().filled >= leastRoom) return;
-    at = (at + 1) % ring.length;
-    if (current().lent > 0) starved = true;
-    else current().filled = 0;
+    if (roomOf(current()) < leastRoomBytes && next().lent === 0) {
+      at = (at + 1) % ring.length;
+      current().filled = 0;
+    }
+    starved = next().lent > 0;
   }
 
   function goOn(): void {
@@ -118,15 +118,31 @@ function createInlet(readBytes: number): OpenInlet {
     const view = block.bytes.subarray(block.filled, block.filled + count);
     block.filled += count;
     block.lent++;
-    const wanted = pass(to, view, () => release(block));
+    const wanted = pass(to, view, block.release);
     rotate();
     return wanted;
+  }
+
+  function createBlock(bytes: Uint8Array): Block {
+    const block: Block = {
+      bytes,
+      filled: 0,
+      lent: 0,
+      release() {
+        block.lent--;
+        if (!starved) return;
+        rotate();
+        if (!starved && !waiting) socket.resume();
+      },
+    };
+    return block;
   }
 
   return {
     onread: {
       // asked after every read for what the next one fills; nothing that is lent is ever filled
-      buffer: () => (write && !starved ? current().bytes.subarray(current().filled) : scratch),
+      buffer: () =>
+        write && roomOf(current()) > 0 ? current().bytes.subarray(current().filled) : scratch,
       callback(count, bytes) {
         if (!write) return socket.emit("data", bytes.subarray(0, count));
         const wanted =
@@ -141,11 +157,7 @@ function createInlet(readBytes: number): OpenInlet {
       socket = to;
     },
     divert(to, { blocks, blockBytes, allocate = newMemory }, failed) {
-      ring = Array.from({ length: blocks }, () => ({
-        bytes: allocate(blockBytes),
-        filled: 0,
-        lent: 0,
-      }));
+      ring = Array.from({ length: blocks }, () => createBlock(allocate(blockBytes)));
       write = to;
       fail = failed;
     },

@@ -5,7 +5,7 @@ import type { FileHandle } from "node:fs/promises";
  * looks for memory to make them of: where that is scarce, or has to come back from the host of a
  * virtual machine, a write took up to ten times as long. Below this it hardly matters.
  */
-const mostWriteBytes = 192 * 1_024;
+export const mostWriteBytes: number = 192 * 1_024;
 
 /** Writes chunks one after the other from an offset on, and tells after each write where the next one begins. */
 export async function writeChunks(

@@ -1,0 +1,126 @@
+import { createHash } from "node:crypto";
+import { read } from "node:fs";
+import { promisify } from "node:util";
+import { Worker } from "node:worker_threads";
+import { threadSource } from "./file-thread-source.ts";
+import { mostWriteBytes } from "./write-chunks.ts";
+
+/**
+ * A SHA-256 over an open file that is being written. Beyond a few megabytes a thread computes it
+ * beside the transfer; that thread can also write, and hashes what it wrote out of the same memory.
+ */
+export interface FileThread {
+  /** Starts the thread early where the file will be large enough for one. */
+  expect(size: number): void;
+  /** The file is written without a gap up to here. */
+  advance(to: number): void;
+  /** True while the thread takes writes. */
+  isReady(): boolean;
+  /**
+   * Writes shared chunks from an offset on; `done` hears how many bytes of them are written, and what
+   * stopped it. After a fault it writes nothing more.
+   */
+  write(chunks: readonly Uint8Array[], at: number, done: WriteDone): void;
+  /** Hashes up to the end and gives the digest in lower-case hex. Every write is done by then. */
+  digest(size: number): Promise<string>;
+  /** Ends the work without a result; the descriptor is free afterwards. */
+  stop(): Promise<void>;
+}
+
+type WriteDone = (writtenBytes: number, fault?: unknown) => void;
+
+/** What the thread says: how a write went, or the digest. */
+type ThreadMessage =
+  | string
+  | {
+      readonly written: number;
+      readonly fault?: { readonly code?: string; readonly message: string };
+    };
+
+/**
+ * What the thread did not write itself, it reads from the descriptor, and behind the gapless
+ * watermark only: the bytes that an earlier run kept, and chunks that came ahead of their turn.
+ */
+export function createFileThread(fd: number): FileThread {
+  let worker: Worker | undefined;
+  let finished: Promise<string> | undefined;
+  let small: Promise<string> | undefined;
+  let told = 0;
+  let gapless = 0;
+  let isReady = false;
+  const writes: WriteDone[] = [];
+
+  function start(): Worker {
+    const started = new Worker(threadSource, {
+      eval: true,
+      workerData: { fd, mostWriteBytes },
+      // not this process's own: loaders and --input-type would change what the source means
+      execArgv: [],
+    });
+    finished = new Promise((resolve, reject) => {
+      function end(error: Error): void {
+        isReady = false;
+        for (const done of writes.splice(0)) done(0, error);
+        reject(error);
+      }
+      started.once("online", () => (isReady = true));
+      started.on("message", (message: ThreadMessage) => {
+        if (typeof message === "string") return resolve(message);
+        const { written, fault } = message;
+        writes.shift()?.(written, fault && Object.assign(new Error(fault.message), fault));
+      });
+      started.once("error", end);
+      started.once("exit", () => end(new Error("the thread of the file ended")));
+    });
+    // a caller that waits for the digest sees it; one that stopped has no use for it
+    finished.catch(() => {});
+    return started;
+  }
+
+  /* oxlint-disable unicorn/require-post-message-target-origin -- a thread has no origin */
+  return {
+    expect(size) {
+      if (size >= largeBytes) worker ??= start();
+    },
+    advance(to) {
+      gapless = to;
+      if (to - told < stepBytes) return;
+      told = to;
+      worker ??= start();
+      worker.postMessage({ gapless });
+    },
+    isReady: () => isReady,
+    write(chunks, at, done) {
+      writes.push(done);
+      worker?.postMessage({ gapless, chunks, at });
+    },
+    async digest(size) {
+      if (!worker) return (small = hashFile(fd, size));
+      worker.postMessage({ gapless: size, isLast: true });
+      return (await finished) as string;
+    },
+    async stop() {
+      isReady = false;
+      await worker?.terminate();
+      await small?.catch(() => {});
+    },
+  };
+  /* oxlint-enable unicorn/require-post-message-target-origin */
+}
+
+const stepBytes = 8 * 2 ** 20;
+const largeBytes = 32 * 2 ** 20;
+
+async function hashFile(fd: number, size: number): Promise<string> {
+  const hash = createHash("sha256");
+  const buffer = Buffer.allocUnsafeSlow(Math.max(1, Math.min(size, 512 * 1_024)));
+  for (let at = 0; at < size;) {
+    const { bytesRead } = await readAt(fd, buffer, 0, Math.min(buffer.length, size - at), at);
+    if (bytesRead === 0) throw new Error("the file is shorter than it was written");
+    hash.update(buffer.subarray(0, bytesRead));
+    at += bytesRead;
+  }
+  return hash.digest("hex");
+}
+
+const readAt = promisify(read);
