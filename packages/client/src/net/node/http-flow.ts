@@ -19,7 +19,9 @@ export function flowOf(response: IncomingMessage, signal: AbortSignal): ByteFlow
           const error = new SluiceError("interrupted", "client: the connection broke", { cause });
           fail(signal.aborted ? signal.reason : error);
         }
-        if (response.destroyed && !response.readableEnded) return broken(response.errored);
+        // Node reads an answer to its end when it is aborted: no event of it is left then
+        const isOver = response.destroyed && !response.readableEnded;
+        if (isOver || signal.aborted) return broken(response.errored);
         response.on("error", broken);
         response.on("close", broken);
         // a body that only its connection ends looks whole when it is aborted
