@@ -10,6 +10,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sweepOrphans } from "../src/save/resume-record.ts";
 import { isOrphanedPart, randomPartName, saveBytes, saveFile } from "@sluice/client";
 import { expect, onTestFinished, test } from "vitest";
 
@@ -73,4 +74,22 @@ test("a file of another file system is copied", async (context) => {
   const path = await saveFile(from, join(directory, "a.txt"), { name: "a.txt" });
   expect(readFileSync(path, "utf8")).toBe("bytes");
   expect(readdirSync(directory)).toEqual(["a.txt"]);
+});
+
+test("a folder is looked through for parts once a minute, another one at once", async () => {
+  const [directory, other] = [folder(), folder()];
+  const dead = deadName();
+  const plant = (where: string): void => writeFileSync(join(where, dead), "half");
+  const now = Date.now();
+  const look = async (where: string, atMs: number): Promise<boolean> => {
+    plant(where);
+    await sweepOrphans(where, atMs);
+    return !existsSync(join(where, dead));
+  };
+  expect(await look(directory, now + 1_000)).toBe(true);
+  expect(await look(directory, now + 60_000)).toBe(false);
+  expect(await look(other, now + 60_000)).toBe(true);
+  expect(await look(directory, now + 61_001)).toBe(true);
+  // a clock that was set back
+  expect(await look(directory, now + 500)).toBe(true);
 });

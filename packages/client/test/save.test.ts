@@ -6,6 +6,7 @@ import {
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
+import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -397,3 +398,19 @@ test("orphans of crashed runs go after a day, kept ones after a week, other peop
   const left = [1, 2, 5, 6, 7].map((index) => ages[index]?.[0]);
   expect(new Set(await readdir(directory))).toEqual(new Set([...left, "b.bin"]));
 });
+
+test.each([1, 200_000])(
+  "a save of %i bytes whose signal aborted before it began rejects with the reason, and leaves nothing",
+  async (bytes) => {
+    await using server = await startFileServer({ content: large.subarray(0, bytes) });
+    const abort = new AbortController();
+    const stream = await open(server, { signal: abort.signal });
+    // all of it is here
+    await sleep(50);
+    const reason = new Error("enough");
+    abort.abort(reason);
+    await sleep(50);
+    await expect(stream.saveTo(directory)).rejects.toBe(reason);
+    expect(await readdir(directory)).toEqual([]);
+  },
+);

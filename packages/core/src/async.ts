@@ -11,6 +11,7 @@ export {
   type SessionEntry,
   type SessionTable,
 } from "./async/session-table.ts";
+export { createSharedRuns } from "./async/shared-runs.ts";
 export { sleep } from "./async/sleep.ts";
 export { ThroughputBudget } from "./async/throughput-budget.ts";
 export {

@@ -21,6 +21,9 @@ import { Advice, fault, goOnAdvice, isResumableFault } from "../outcome/failure.
 import { note, print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
 import { createProgressBar } from "../terminal/progress-bar.ts";
+import { type ReportProgress, shareProgress } from "../terminal/shared-progress.ts";
+import { runInOrder } from "../save/run-in-order.ts";
+import { createSaveOrder, type SavePlace } from "../save/save-order.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { isStreamless, readResource } from "../server-calls/read-resource.ts";
 
@@ -35,15 +38,17 @@ export interface GetOptions extends ConnectOptions {
   /** Do not ask before a large download. */
   readonly yes?: boolean;
   readonly connections: number;
+  /** Resources that are got at the same time. */
+  readonly jobs: number;
   /** Further origins that bytes may come from. */
   readonly trust?: readonly string[];
   readonly json?: boolean;
 }
 
 /**
- * `sluice get`: saves resources, one after the other, and says on standard output where. What an
- * interrupted run left is taken up again when the same resource is saved to the same place. What a server does not stream comes
- * by `resources/read`, which is said on standard error.
+ * `sluice get`: saves resources, several at a time, and says on standard output where, in the order of the URIs. The first
+ * that fails ends those behind it. What an interrupted run left is taken up again when the same resource is saved to the same
+ * place. What a server does not stream comes by `resources/read`, which is said on standard error.
  */
 export async function getCommand(
   server: string,
@@ -56,14 +61,52 @@ export async function getCommand(
   if (!isOne && !(await isFolder(output)))
     throw fault("invalid_argument", `${output} is no folder`, "name one for several resources");
   const connection = await connect(server, options);
+  const bar = createProgressBar(process.stderr);
   try {
     const consent = createConsent(options);
     const consentOf =
       isOne || !consent ? () => consent : await askAtOnce(connection, uris, consent, options);
-    for (const uri of uris) await save(connection, uri, options, consentOf(uri));
+    const order = createSaveOrder();
+    const progressOf = shareProgress(bar, uris.length);
+    await runInOrder({
+      count: uris.length,
+      jobs: options.jobs,
+      signal: options.signal,
+      run: (index, signal) => {
+        const uri = uris[index] as string;
+        const place = (pathOf: () => Promise<string>) => order.enter(index, pathOf);
+        const wanted = { uri, consent: consentOf(uri), report: progressOf(), place };
+        return save({ ...connection, signal }, wanted, { ...options, signal }).finally(() =>
+          order.pass(index),
+        );
+      },
+      async tell({ notes, line }) {
+        bar.clear();
+        notes.forEach(note);
+        await print(line);
+      },
+    });
   } finally {
+    bar.clear();
     await connection.client.close();
   }
+}
+
+/** A resource to save. */
+interface Wanted {
+  readonly uri: string;
+  readonly consent: Consent | undefined;
+  readonly report: ReportProgress;
+  /** Takes the path for a save; `leave` is called when it is over. */
+  readonly place: (pathOf: () => Promise<string>) => Promise<SavePlace>;
+}
+
+/** What is said of a resource that was saved. */
+interface SaveReport {
+  /** For people. */
+  readonly notes: readonly string[];
+  /** For standard output. */
+  readonly line: string;
 }
 
 /** Asks once for several resources; gives what then holds each of them to the size it was asked for with. */
@@ -74,14 +117,23 @@ async function askAtOnce(
   options: GetOptions,
 ): Promise<(uri: string) => Consent> {
   const resources = new Map<string, StreamFacts>();
-  for (const uri of uris) {
-    const stream = await openStream(connection, uri, options, undefined);
+  await runInOrder({
+    count: uris.length,
+    jobs: options.jobs,
+    signal: options.signal,
+    run: async (index, signal) => {
+      const asked = { ...options, signal };
+      const stream = await openStream(connection, uris[index] as string, asked, undefined);
+      if (!stream) return undefined;
+      const { body, ...facts } = stream;
+      await body.cancel();
+      return facts;
+    },
     // what comes in one message is bounded
-    if (!stream) continue;
-    const { body, ...facts } = stream;
-    await body.cancel();
-    resources.set(uri, facts);
-  }
+    async tell(facts, index) {
+      if (facts) resources.set(uris[index] as string, facts);
+    },
+  });
   await consent(scaleOf([...resources.values()], options.output));
   return (uri) => (now) => {
     const { size = Infinity } = resources.get(uri) ?? {};
@@ -108,52 +160,54 @@ async function openStream(
 
 async function save(
   connection: ServerConnection,
-  uri: string,
+  wanted: Wanted,
   options: GetOptions,
-  consent: Consent | undefined,
-): Promise<void> {
+): Promise<SaveReport> {
+  const { uri } = wanted;
   const { output, force = false, connections } = options;
-  const bar = createProgressBar(process.stderr);
   let receivedBytes = 0;
+  const stream = await openStream(connection, uri, options, wanted.consent);
+  if (!stream) return saveContent(connection, wanted, options);
+  const { path, leave } = await wanted
+    .place(() => pathFor(output, stream.name))
+    .catch(async (error: unknown) => {
+      await stream.body.cancel();
+      throw error;
+    });
   try {
-    const stream = await openStream(connection, uri, options, consent);
-    if (!stream) return await saveContent(connection, uri, options);
     const startedAt = performance.now();
-    const path = await pathFor(output, stream.name);
-    const saved = await stream
-      .saveTo(path, {
-        overwrite: force,
-        resume: true,
-        connections,
-        onProgress(count) {
-          ({ receivedBytes } = count);
-          bar.update(receivedBytes, count.totalBytes);
-        },
-      })
-      .catch((error: unknown) => {
-        if (error instanceof Advice) throw error;
-        const isKept = stream.etag !== undefined && stream.size !== undefined;
-        const advice = goOnAdvice(isKept ? receivedBytes : 0, "kept");
-        throw new Advice(error, isResumableFault(error) ? advice : undefined);
-      });
-    bar.clear();
+    const saved = await stream.saveTo(path, {
+      overwrite: force,
+      resume: true,
+      connections,
+      onProgress(count) {
+        ({ receivedBytes } = count);
+        wanted.report(receivedBytes, count.totalBytes);
+      },
+    });
     const durationMs = performance.now() - startedAt;
-    if (options.json) return await print(printableJson({ uri, mode: stream.mode, ...saved }));
-    note(summary(saved, durationMs));
+    if (options.json)
+      return { notes: [], line: printableJson({ uri, mode: stream.mode, ...saved }) };
+    const notes = [summary(saved, durationMs)];
     if (stream.contentEncoding !== undefined)
-      note(`stored and saved as ${printable(stream.contentEncoding)}: unpack it to read it`);
-    await print(shortest(saved.path));
+      notes.push(`stored and saved as ${printable(stream.contentEncoding)}: unpack it to read it`);
+    return { notes, line: shortest(saved.path) };
+  } catch (error) {
+    if (error instanceof Advice) throw error;
+    const isKept = stream.etag !== undefined && stream.size !== undefined;
+    const advice = goOnAdvice(isKept ? receivedBytes : 0, "kept");
+    throw new Advice(error, isResumableFault(error) ? advice : undefined);
   } finally {
-    bar.clear();
+    leave();
   }
 }
 
 /** The way of servers without streaming: the whole content in one message. */
 async function saveContent(
   connection: ServerConnection,
-  uri: string,
+  { uri, place }: Wanted,
   options: GetOptions,
-): Promise<void> {
+): Promise<SaveReport> {
   const { output, force = false, maxSize = Number.MAX_SAFE_INTEGER } = options;
   note(
     `${connection.server} does not stream ${printable(uri)}: read in one message (resources/read)`,
@@ -161,12 +215,16 @@ async function saveContent(
   const startedAt = performance.now();
   const { bytes, verified } = await readResource(connection, uri, maxSize);
   const name = sanitizeFileName(fileNameFromUri(uri));
-  const path = await pathFor(output, name);
-  const saved = await saveBytes(bytes, path, { name, overwrite: force });
-  const result = { ...saved, verified, resumedBytes: 0 };
-  if (options.json) return print(printableJson({ uri, mode: "read", ...result }));
-  note(summary(result, performance.now() - startedAt));
-  await print(shortest(saved.path));
+  const { path, leave } = await place(() => pathFor(output, name));
+  try {
+    const saved = await saveBytes(bytes, path, { name, overwrite: force });
+    const result = { ...saved, verified, resumedBytes: 0 };
+    if (options.json) return { notes: [], line: printableJson({ uri, mode: "read", ...result }) };
+    const notes = [summary(result, performance.now() - startedAt)];
+    return { notes, line: shortest(saved.path) };
+  } finally {
+    leave();
+  }
 }
 
 /** In a folder the library would number a name that is taken; a command that is run again should not. */

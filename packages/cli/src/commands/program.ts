@@ -206,6 +206,7 @@ export function createProgram(signal: AbortSignal): Command {
       wholeNumber(1, 16),
       1,
     )
+    .option("-j, --jobs <number>", "resources to get at the same time", wholeNumber(1, 16), 5)
     .option(
       "--trust <origin>",
       "origin that the bytes may come from besides the server's own; may be repeated",

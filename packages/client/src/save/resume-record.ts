@@ -105,9 +105,14 @@ export function mayRun({ host, pid, startedMs }: Writer): boolean {
 
 /**
  * Deletes what crashed runs left in a folder: part files at once where their process is surely over, else after a day,
- * resumable ones after a week.
+ * resumable ones after a week. Looks into a folder once a minute: to look costs more the more files were saved to it.
  */
 export async function sweepOrphans(directory: string, now: number): Promise<void> {
+  const sweptMs = sweptAt.get(directory) ?? Number.NEGATIVE_INFINITY;
+  if (now >= sweptMs && now - sweptMs < sweepEveryMs) return;
+  sweptAt.delete(directory);
+  sweptAt.set(directory, now);
+  if (sweptAt.size > mostSwept) sweptAt.delete(sweptAt.keys().next().value as string);
   const entries = await opendir(directory).catch(() => undefined);
   let looked = 0;
   for await (const { name } of entries ?? []) {
@@ -122,5 +127,9 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
   }
 }
 
+/** When each of the folders was looked into that were last. */
+const sweptAt = new Map<string, number>();
+const mostSwept = 256;
+const sweepEveryMs = 60_000;
 const dayMs = 86_400_000;
 const mostLooked = 10_000;

@@ -1,13 +1,7 @@
 import type { SavedFile } from "./save-resource.ts";
 import { createPartFile } from "./part-file.ts";
 import { sweepOrphans } from "./resume-record.ts";
-import {
-  ensureFree,
-  ensureSpace,
-  permissionsOf,
-  publishFile,
-  resolveTarget,
-} from "./save-target.ts";
+import { ensureSpace, permissionsOf, publishFile, resolveTarget } from "./save-target.ts";
 
 /** Options of {@link saveBytes}. */
 export interface SaveBytesOptions {
@@ -28,7 +22,6 @@ export async function saveBytes(
   { name, overwrite = false }: SaveBytesOptions,
 ): Promise<Pick<SavedFile, "path" | "size" | "sha256">> {
   const target = await resolveTarget(path, name, overwrite);
-  await ensureFree(target);
   await sweepOrphans(target.directory, Date.now());
   await ensureSpace(target.directory, bytes.length);
   const permissions = await permissionsOf(target);

@@ -5,13 +5,7 @@ import { diskError } from "./disk-error.ts";
 import { randomPartName } from "./part-name.ts";
 import { sweepOrphans } from "./resume-record.ts";
 import type { SaveBytesOptions } from "./save-bytes.ts";
-import {
-  ensureFree,
-  permissionsOf,
-  publishFile,
-  resolveTarget,
-  type SaveTarget,
-} from "./save-target.ts";
+import { permissionsOf, publishFile, resolveTarget, type SaveTarget } from "./save-target.ts";
 
 /**
  * Saves a file of this user that another part of a program wrote, as `saveBytes` saves bytes: `from` gets a second name, or
@@ -23,7 +17,6 @@ export async function saveFile(
   { name, overwrite = false }: SaveBytesOptions,
 ): Promise<string> {
   const target = await resolveTarget(path, name, overwrite);
-  await ensureFree(target);
   await sweepOrphans(target.directory, Date.now());
   const permissions = await permissionsOf(target);
   const part = join(target.directory, randomPartName());

@@ -8,13 +8,7 @@ import { isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile } from "./part-file.ts";
 import { createResumeKeeper } from "./resume-keeper.ts";
 import { recordName, sweepOrphans, type KeptVersion } from "./resume-record.ts";
-import {
-  ensureFree,
-  ensureSpace,
-  permissionsOf,
-  publishFile,
-  resolveTarget,
-} from "./save-target.ts";
+import { ensureSpace, permissionsOf, publishFile, resolveTarget } from "./save-target.ts";
 import type { TransferCount } from "../download/stream-options.ts";
 import { ensureDigest, type OpenedResource } from "../download/open-resource.ts";
 
@@ -68,7 +62,6 @@ export async function saveResource(
   try {
     const target = await resolveTarget(path, options.name ?? facts.name, overwrite);
     const { directory } = target;
-    await ensureFree(target);
     await opened.askConsent(path);
     await sweepOrphans(directory, Date.now());
     const permissions = await permissionsOf(target);

@@ -1,6 +1,8 @@
+import type { Stats } from "node:fs";
 import { link, lstat, mkdir, open, rename, stat, statfs, unlink } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
 import { localFileName, SluiceError } from "@sluice/core";
+import { createSharedRuns } from "@sluice/core/async";
 import { diskError } from "./disk-error.ts";
 import { randomPartName } from "./part-name.ts";
 import { isMine } from "./resume-record.ts";
@@ -19,6 +21,9 @@ export interface SaveTarget {
 /**
  * Reads a path as a folder (it is one, or it ends with a separator, and is then created) or as the
  * file itself. In a folder the file gets `name`, made safe.
+ *
+ * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for
+ * files: a device or a pipe in `/dev` must stay one, also where this user may replace it.
  */
 export async function resolveTarget(
   path: string,
@@ -27,15 +32,33 @@ export async function resolveTarget(
 ): Promise<SaveTarget> {
   const asFolder = path.endsWith("/") || path.endsWith(sep);
   const full = resolve(path);
+  let info: Stats | undefined;
   try {
     if (asFolder) await mkdir(full, { recursive: true });
-    const info = await stat(full).catch(() => undefined);
-    if (asFolder || info?.isDirectory())
-      return { directory: full, name: localFileName(name), mayRename: true, overwrite };
-    return { directory: dirname(full), name: basename(full), mayRename: false, overwrite };
+    info = await stat(full).catch(() => undefined);
   } catch (error) {
     throw diskError(`save to ${JSON.stringify(path)}`, error);
   }
+  if (!asFolder && !info?.isDirectory()) {
+    ensureFree(full, info, overwrite);
+    return { directory: dirname(full), name: basename(full), mayRename: false, overwrite };
+  }
+  const target = { directory: full, name: localFileName(name), mayRename: true, overwrite };
+  // a name that is taken is numbered, unless its file is to be replaced
+  if (overwrite) {
+    const wanted = join(full, target.name);
+    ensureFree(wanted, await stat(wanted).catch(() => undefined), overwrite);
+  }
+  return target;
+}
+
+function ensureFree(path: string, info: Stats | undefined, overwrite: boolean): void {
+  if (info && overwrite && !info.isFile())
+    throw new SluiceError(
+      "already_exists",
+      `client: save ${JSON.stringify(path)}: that is no file; choose another name`,
+    );
+  if (info && !overwrite) throw taken(path);
 }
 
 /** Throws `no_space` when `bytes` more do not fit. Unknown file systems pass. */
@@ -59,39 +82,24 @@ export async function permissionsOf({ directory, name, overwrite }: SaveTarget):
     ? await lstat(join(directory, name)).catch(() => undefined)
     : undefined;
   if (replaced && isMine(replaced)) return replaced.mode & 0o777;
-  const path = join(directory, randomPartName());
   try {
-    const probe = await open(path, "wx", 0o666);
-    try {
-      return (await probe.stat()).mode & 0o777;
-    } finally {
-      await probe.close();
-      await unlink(path);
-    }
+    return await permissionsOfNewFile(directory);
   } catch (error) {
     throw diskError(`save to ${JSON.stringify(directory)}`, error);
   }
 }
 
-/**
- * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for
- * files: a device or a pipe in `/dev` must stay one, also where this user may replace it.
- */
-export async function ensureFree({
-  directory,
-  name,
-  mayRename,
-  overwrite,
-}: SaveTarget): Promise<void> {
-  const path = join(directory, name);
-  const info = await stat(path).catch(() => undefined);
-  if (info && overwrite && !info.isFile())
-    throw new SluiceError(
-      "already_exists",
-      `client: save ${JSON.stringify(path)}: that is no file; choose another name`,
-    );
-  if (info && !mayRename && !overwrite) throw taken(path);
-}
+/** Saves that begin together in a folder share an empty file; none uses one that was made before it began. */
+const permissionsOfNewFile = createSharedRuns(async (directory) => {
+  const path = join(directory, randomPartName());
+  const probe = await open(path, "wx", 0o666);
+  try {
+    return (await probe.stat()).mode & 0o777;
+  } finally {
+    await probe.close();
+    await unlink(path);
+  }
+});
 
 /**
  * Gives a finished part file its final name and that name back. An existing file is never
@@ -172,12 +180,13 @@ function* numbered(name: string): Generator<string> {
 /** What file systems take. */
 const maxNameBytes = 255;
 
-async function syncDirectory(directory: string): Promise<void> {
+/** Files that get their names at the same time in a folder share a sync that begins after that. */
+const syncDirectory = createSharedRuns(async (directory) => {
   // Windows opens no directories, and makes renames durable itself
   const handle = await open(directory, "r").catch(() => undefined);
   await handle?.sync().catch(() => {});
   await handle?.close();
-}
+});
 
 function taken(path: string): SluiceError {
   return new SluiceError(

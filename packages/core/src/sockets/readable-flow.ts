@@ -50,7 +50,9 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
           reject(error);
         }
         const broken = (cause?: unknown): void => fail(errorOf(cause));
-        if (readable.destroyed && !readable.readableEnded) return broken(readable.errored);
+        // Node reads an answer to its end when it is aborted: no event of it is left then
+        const isOver = readable.destroyed && !readable.readableEnded;
+        if (isOver || signal?.aborted) return broken(readable.errored);
         readable.on("error", broken);
         readable.on("close", broken);
         // a body that only its connection ends looks whole when it is aborted

@@ -20,7 +20,7 @@ export interface BufferPool {
 
 /** Settings of {@link createBufferPool}, in bytes. */
 export interface BufferPoolOptions {
-  /** Size of a large buffer. Default 512 KiB: throughput grows with it up to there. */
+  /** Size of a large buffer. Default 256 KiB: throughput grows with it up to there. */
   readonly largeBytes?: number;
   /** Size of what is lent when the large ones are all out. Default 64 KiB. */
   readonly smallBytes?: number;
@@ -35,7 +35,7 @@ export interface BufferPoolOptions {
 
 /** Makes a pool. */
 export function createBufferPool(options: BufferPoolOptions = {}): BufferPool {
-  const { largeBytes = 512 * 1024, smallBytes = 64 * 1024 } = options;
+  const { largeBytes = 256 * 1024, smallBytes = 64 * 1024 } = options;
   const { maxBytes = 16 * 1024 * 1024, idleBytes = 4 * 1024 * 1024 } = options;
   const idleLarge: Buffer[] = [];
   const idleSmall: Buffer[] = [];

@@ -6,14 +6,15 @@ import type { Outflow } from "./outflow.ts";
 
 const firstChunkBytes = 128 * 1024;
 const smallestChunkBytes = 64 * 1024;
-const largestChunkBytes = 512 * 1024;
+/** Larger ones save nothing, and the event loop stands still while the network copies one. */
+const largestChunkBytes = 256 * 1024;
 /** A chunk that takes longer than this to leave makes the next ones smaller. */
 const slowMs = 250;
 
 /**
- * Sends a region of a file and ends the response: at most two buffers under way, one being written while the other
- * fills. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file which changed
- * meanwhile never looks complete. Rejects when the file breaks; a reader that goes away shows in `outflow.isBroken`.
+ * Sends a region of a file and ends the response: at most two buffers are being written while a third fills, of small ones
+ * one while a second fills. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
+ * which changed meanwhile never looks complete. Rejects when the file breaks; a reader that goes away shows in `outflow.isBroken`.
  */
 export async function pumpFile(
   region: FileRegion,
@@ -37,17 +38,19 @@ export async function pumpFile(
       throw error;
     }
     const chunk = wanted === buffer.length ? buffer : buffer.subarray(0, wanted);
+    const waitedFrom = performance.now();
+    // of small buffers, which stand for a process with many readers, each reader has one less
+    await outflow.fewerThan(buffer.length > smallestChunkBytes ? 2 : 1);
+    if (outflow.isBroken) return loan.release();
     if (position === end) {
       await outflow.end(chunk);
       if (outflow.isBroken) loan.forget();
       else loan.release();
       return;
     }
-    const writtenAt = performance.now();
     outflow.write(chunk, (flushed) => (flushed ? loan.release() : loan.forget()));
-    await outflow.fewerThan(2);
     chunkBytes =
-      performance.now() - writtenAt > slowMs
+      performance.now() - waitedFrom > slowMs
         ? smallestChunkBytes
         : Math.min(chunkBytes * 2, largestChunkBytes);
   }

@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { GiB, KiB, type Bench } from "../../bench.ts";
 import { runToEnd } from "../../child.ts";
-import { builtProgram } from "../../server-process.ts";
+import { builtProgram, type ServerProcess } from "../../server-process.ts";
 import { downloadUrlOf, startSluiceServer, uriOf } from "../../sluice.ts";
 import { createStalledReaders } from "../../stalled-readers.ts";
 import { summarise, type Summary } from "../../statistics.ts";
@@ -111,15 +112,27 @@ async function measureStreams(bench: Bench, counts: readonly number[]): Promise<
   let opened = 0;
   for (const count of counts) {
     if (count > opened) await readers.open(count - opened);
+    await rest(server, bench.signal);
     const more = Math.max(20, count / 10);
     const before = { bytes: server.rssBytes(), cpu: server.cpuSeconds() };
     await readers.open(more);
+    await rest(server, bench.signal);
     opened = Math.max(opened, count) + more;
     const bytes = (server.rssBytes() - before.bytes) / more;
     const microseconds = ((server.cpuSeconds() - before.cpu) * 1e6) / more;
     found.push(told(bench, "stream", { count, bytes, microseconds }));
   }
   return found;
+}
+
+/** Waits until a server does nothing: the buffers of a thousand readers take it many seconds to fill. */
+async function rest(server: ServerProcess, signal: AbortSignal): Promise<void> {
+  for (let looks = 0; looks < 60; looks += 1) {
+    const before = server.cpuSeconds();
+    await sleep(1_000, undefined, { signal });
+    if (server.cpuSeconds() - before <= 0.02) return;
+  }
+  throw new Error("bench: the server does not come to rest");
 }
 
 function told(bench: Bench, kind: Kind, one: OneMore): OneMore {

@@ -13,6 +13,7 @@ import { rowsOf, type Experiment, type Table } from "../../table.ts";
 
 const idle = "nothing else";
 const bare = "a bare ws server, the download from nginx";
+const floor = "a bare ws server that sends the file itself";
 const sidecar = "a download from the same process";
 const elsewhere = "a download from a process of its own";
 const inBand = "the file as binary frames on the connection";
@@ -38,6 +39,8 @@ export const websocket: Experiment = {
 
     await using plain = await startNodeServer("ws-echo-server", [], bench);
     await using echo = await createPinger(urlOf(plain.ready.port, "/"), { initialize: false });
+    await using single = await startNodeServer("ws-file-server", [bench.files], bench);
+    await using alone = await createPinger(urlOf(single.ready.port, "/"), { initialize: false });
     const files = await startPeer(nginx, bench);
     await using running = createRunning();
     if (files) running.use(files);
@@ -55,6 +58,9 @@ export const websocket: Experiment = {
             ),
           ]
         : []),
+      subject(floor, alone, () =>
+        curl(`http://127.0.0.1:${single.ready.port}/${file}`, bytes, bench),
+      ),
       subject(sidecar, pinger, () => download(pinger)),
       subject(elsewhere, other, () => download(other)),
       subject(inBand, mixed, () => takeFrames(mixed, file)),
@@ -66,19 +72,25 @@ export const websocket: Experiment = {
     });
     const of = (name: string, base: string) => ratio(samples.get(name), samples.get(base), "p99");
     return {
-      how: `Round trips of JSON-RPC pings on one connection, one after the other, while ${bytes / MiB} MiB go to curl, or come between the messages. The bare server answers pings with \`ws\` alone. The last columns are quotients within a round.`,
+      how: `Round trips of JSON-RPC pings on one connection, one after the other, while ${bytes / MiB} MiB go to curl, or come between the messages. The bare servers answer pings with \`ws\` alone; the one that sends the file itself reads and writes and does nothing else. The last columns are quotients within a round.`,
       columns: [
         { key: "p50", title: "p50 ms", digits: 2 },
         { key: "p99", title: "p99 ms", digits: 2, bars: true },
+        { key: "ofFloor", title: "p99 ÷ p99 of one bare process", digits: 2 },
         { key: "ofBare", title: "p99 ÷ bare p99", digits: 2 },
         { key: "ofIdle", title: "p99 ÷ idle p99", digits: 2 },
       ],
-      rows: rowsOf([idle, bare, sidecar, elsewhere, inBand], files ? [] : [bare], (name) => ({
-        p50: across(samples.get(name), "p50"),
-        p99: across(samples.get(name), "p99"),
-        ofBare: of(name, bare),
-        ofIdle: of(name, idle),
-      })),
+      rows: rowsOf(
+        [idle, bare, floor, sidecar, elsewhere, inBand],
+        files ? [] : [bare],
+        (name) => ({
+          p50: across(samples.get(name), "p50"),
+          p99: across(samples.get(name), "p99"),
+          ofFloor: of(name, floor),
+          ofBare: of(name, bare),
+          ofIdle: of(name, idle),
+        }),
+      ),
       reach: [
         {
           claim: "ping p99 beside a download, of a bare server beside nginx",
@@ -86,7 +98,12 @@ export const websocket: Experiment = {
           got: of(sidecar, bare),
         },
         {
-          claim: "the same with a process for the bytes",
+          claim: "the same of a bare server that sends the file itself",
+          atMost: 1.2,
+          got: of(sidecar, floor),
+        },
+        {
+          claim: "ping p99 with a process for the bytes, of a bare server beside nginx",
           atMost: 1.2,
           got: of(elsewhere, bare),
         },
