@@ -1,4 +1,13 @@
-import { lstat, readdir, truncate, utimes, writeFile } from "node:fs/promises";
+import {
+  lstat,
+  open as openFile,
+  readdir,
+  readFile,
+  rename,
+  truncate,
+  utimes,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
@@ -54,10 +63,68 @@ test("a writer that another process has overtaken writes and makes nothing, also
   const behind = await writeInSteps("a.bin", { id });
   expect(behind.offset).toBe(2 ** 21);
   await (await open()("a.bin", { id })).commit();
-  await behind.write(Buffer.alloc(10, 3));
-  await expect(behind.suspend()).rejects.toMatchObject({ code: "precondition_failed" });
+  const late = behind.write(Buffer.alloc(10, 3));
+  await expect(late).rejects.toMatchObject({ code: "precondition_failed" });
   const [path] = await files();
   expect((await lstat(path!)).size).toBe(2 ** 21);
+});
+
+test("what a stopped writer had begun to write is in no object, however late it is written", async () => {
+  const { root, open, files, writeInSteps } = await createFolder();
+  const stopped = await writeInSteps("a.bin");
+  await stopped.write(Buffer.alloc(2 ** 21, 1));
+  const { id } = stopped;
+  const [path] = await files();
+  await expect.poll(async () => (await lstat(path!)).size).toBe(2 ** 21);
+  // what the stopped writer has open, and has looked at before it was stopped
+  await using late = await openFile(path!, "r+");
+  const next = await open()("a.bin", { id });
+  expect(next.offset).toBe(2 ** 21);
+  await next.write(Buffer.alloc(2 ** 20, 2));
+  await late.write(Buffer.alloc(10, 3), 0, 10, 2 ** 21);
+  await next.suspend();
+  await late.write(Buffer.alloc(10, 3), 0, 10, 2 ** 21);
+  await (await open()("a.bin", { id })).commit();
+  await late.write(Buffer.alloc(10, 3), 0, 10, 2 ** 21);
+  const whole = Buffer.concat([Buffer.alloc(2 ** 21, 1), Buffer.alloc(2 ** 20, 2)]);
+  expect((await readFile(join(root, "a.bin"))).equals(whole)).toBe(true);
+  await expect(stopped.suspend()).resolves.toBeDefined();
+  await expect(open()("a.bin", { id })).rejects.toMatchObject({ code: "not_found" });
+  expect(await files()).toEqual([join(root, "a.bin")]);
+});
+
+test("a writer that ended leaves its file to the next one, which copies nothing", async () => {
+  const { files, writeInSteps } = await createFolder();
+  const writer = await writeInSteps("a.bin");
+  await writer.write(Buffer.from("one"));
+  await writer.suspend();
+  const inodes = async (): Promise<unknown[]> =>
+    Promise.all((await files()).map(async (path) => (await lstat(path)).ino));
+  const before = await inodes();
+  const caller = new AbortController();
+  const next = await writeInSteps("a.bin", { id: writer.id, signal: caller.signal });
+  await next.write(Buffer.from("two"));
+  caller.abort();
+  await expect.poll(() => files()).toEqual([expect.stringMatching(/[0-9a-f]{64}\.steps$/)]);
+  expect(await inodes()).toEqual(before);
+});
+
+test("of two files that claims at once have left the longer one is gone on with, and no other stays", async () => {
+  const { files, writeInSteps } = await createFolder();
+  const writer = await writeInSteps("a.bin");
+  await writer.write(Buffer.from("kept"));
+  await writer.suspend();
+  const [path] = await files();
+  const named = (token: string): string => path!.replace(".steps", `-${token.repeat(16)}.steps`);
+  await rename(path!, named("b"));
+  for (const token of ["a", "c"]) await writeFile(named(token), "ke");
+  const next = await writeInSteps("a.bin", { id: writer.id });
+  expect(next.offset).toBe(4);
+  await next.write(Buffer.from(" whole"));
+  await next.commit();
+  const [made, ...others] = await files();
+  expect(others).toEqual([]);
+  expect(await readFile(made!, "utf8")).toBe("kept whole");
 });
 
 test("what was lost with the power is written again: a step begins where the file ends", async () => {

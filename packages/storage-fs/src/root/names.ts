@@ -14,14 +14,14 @@ export function isTemporary(name: string): boolean {
   );
 }
 
-/** The name of an object that is written in steps, of the 64 hexadecimal digits that name it. */
+/** The name of an object that is written in steps, of the 64 hexadecimal digits that name it, and 16 of its writer. */
 export function stepsName(digest: string): string {
   return `${temporaryPrefix}${digest}.steps`;
 }
 
 /** True for what {@link stepsName} makes. */
 export function isStepsName(name: string): boolean {
-  return /^\.sluice-[0-9a-f]{64}\.steps$/.test(name);
+  return /^\.sluice-[0-9a-f]{64}(?:-[0-9a-f]{16})?\.steps$/.test(name);
 }
 
 /** True when a segment of the key must be neither listed nor opened. */

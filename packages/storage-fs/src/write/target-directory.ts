@@ -70,12 +70,15 @@ const mostAttempts = 20;
  * Makes a file in a folder that is made for it. Once the file is there its folder stays; before, a removal nearby may
  * take the empty folder away.
  */
-export async function againWithFolder<T>(attempt: () => Promise<T>): Promise<T> {
+export async function againWithFolder<T>(
+  attempt: () => Promise<T>,
+  attempts: number = mostAttempts,
+): Promise<T> {
   for (let tries = 1; ; tries++)
     try {
       return await attempt();
     } catch (error) {
-      if (systemCode(error) !== "ENOENT" || tries === mostAttempts) throw error;
+      if (systemCode(error) !== "ENOENT" || tries === attempts) throw error;
     }
 }
 
