@@ -25,7 +25,15 @@ export async function serveInProcess(
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "inherit", "ipc"],
   });
-  const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
+  const ended = once(child, "exit").then(([code, signal]) => {
+    throw new Error(`the server ended with ${String(code ?? signal)}`);
+  });
+  // most end when they are killed, and nothing waits for them then
+  ended.catch(() => {});
+  const [line] = (await Promise.race([
+    once(child.stdout as NodeJS.ReadableStream, "data"),
+    ended,
+  ])) as [Buffer];
   const { port, urls } = JSON.parse(line.toString()) as { port: number; urls: string[] };
   const now = (url: string): string => url.replace(/127\.0\.0\.1:\d+/, `127.0.0.1:${port}`);
   return {
@@ -33,7 +41,7 @@ export async function serveInProcess(
     now,
     async rss() {
       child.send("rss");
-      const [bytes] = (await once(child, "message")) as [number];
+      const [bytes] = (await Promise.race([once(child, "message"), ended])) as [number];
       return bytes;
     },
     async kill() {

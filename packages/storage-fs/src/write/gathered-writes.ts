@@ -5,7 +5,7 @@ import { createFlushBehind } from "./flush-behind.ts";
 const gatherBytes = 1024 * 1024;
 const gatherChunks = 512;
 /** Bytes that all files of this process gather together, but for 64 KiB of each. */
-const gatherBytesOfAll = 8 * 1024 * 1024;
+const gatherBytesOfAll = 4 * 1024 * 1024;
 const leastGatherBytes = 64 * 1024;
 /** Files that have bytes waiting. */
 let busyFiles = 0;

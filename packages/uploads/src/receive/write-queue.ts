@@ -10,7 +10,7 @@ export interface WriteQueue {
 
 /** Bytes that wait in one queue, at most, and in all queues of this process together, but for one chunk of each. */
 const mostBytes = 512 * 1024;
-const mostBytesOfAll = 8 * 1024 * 1024;
+const mostBytesOfAll = 2 * 1024 * 1024;
 /** Queues in which something waits. */
 let busyQueues = 0;
 
