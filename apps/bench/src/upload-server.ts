@@ -2,6 +2,7 @@
  * Takes uploads in several ways: `node upload-server.js DIRECTORY`. Prints its port as a line of JSON
  * when it listens. Each file is removed as soon as it was answered.
  */
+import { createHash } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { open, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -40,6 +41,24 @@ const ways: Readonly<Record<string, Way>> = {
       const parser = busboy({ headers: req.headers });
       parser.on("file", (_name, stream) => {
         pipeline(stream, createWriteStream(path)).then(resolve, reject);
+      });
+      req.pipe(parser);
+    }),
+  // the least that does what Sluice does, but for the look at the type
+  "busboy-sha256": (req, res, path) =>
+    new Promise((resolve, reject) => {
+      const parser = busboy({ headers: req.headers });
+      parser.on("file", (_name, stream) => {
+        const hash = createHash("sha256");
+        stream.on("data", (chunk: Uint8Array) => hash.update(chunk));
+        pipeline(stream, createWriteStream(path))
+          .then(async () => {
+            res.setHeader("sha256", hash.digest("hex"));
+            const file = await open(path);
+            await file.sync();
+            await file.close();
+          })
+          .then(resolve, reject);
       });
       req.pipe(parser);
     }),

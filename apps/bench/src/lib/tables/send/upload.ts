@@ -24,7 +24,7 @@ export const upload: Experiment = {
     const best = ratio(of("pipeline(req, createWriteStream)"), of("Sluice, raw"), "seconds");
     const form = ratio(of("pipeline(req, createWriteStream)"), of("Sluice, form"), "seconds");
     return {
-      how: "curl sends to one Node process per table, each way in turn, on one disk; the file sent is in the page cache. Sluice counts, hashes, looks at the type and flushes to disk before it answers; of the others only the second line flushes.",
+      how: "curl sends to one Node process per table, each way in turn, on one disk; the file sent is in the page cache. Sluice counts, hashes, looks at the type and flushes to disk before it answers; of the others only the two lines with fsync flush, and one hashes.",
       columns: [
         { key: "seconds", title: "seconds", digits: 3 },
         { key: "cpu", title: "CPU s of the server", digits: 2 },
@@ -75,6 +75,7 @@ const ways: readonly Way[] = [
   { name: "Sluice, raw", path: "slot" },
   { name: "Sluice, form", path: "slot", isForm: true },
   { name: "busboy", path: "busboy", isForm: true },
+  { name: "busboy, SHA-256 and fsync", path: "busboy-sha256", isForm: true },
   { name: "@fastify/busboy", path: "fastify-busboy", isForm: true },
   { name: "multer", path: "multer", isForm: true },
 ];
