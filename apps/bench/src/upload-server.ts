@@ -8,6 +8,7 @@ import { open, rm } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Busboy } from "@fastify/busboy";
 import { formatKey, generateKey } from "@sluice/core";
@@ -48,18 +49,15 @@ const ways: Readonly<Record<string, Way>> = {
   "busboy-sha256": (req, res, path) =>
     new Promise((resolve, reject) => {
       const parser = busboy({ headers: req.headers });
-      parser.on("file", (_name, stream) => {
+      async function save(stream: Readable): Promise<void> {
         const hash = createHash("sha256");
         stream.on("data", (chunk: Uint8Array) => hash.update(chunk));
-        pipeline(stream, createWriteStream(path))
-          .then(async () => {
-            res.setHeader("sha256", hash.digest("hex"));
-            const file = await open(path);
-            await file.sync();
-            await file.close();
-          })
-          .then(resolve, reject);
-      });
+        await pipeline(stream, createWriteStream(path));
+        res.setHeader("sha256", hash.digest("hex"));
+        await using file = await open(path);
+        await file.sync();
+      }
+      parser.on("file", (_name, stream) => void save(stream).then(resolve, reject));
       req.pipe(parser);
     }),
   "fastify-busboy": (req, _res, path) =>

@@ -13,7 +13,7 @@ const first: KeptObject = { info: { key: "a.bin", size: 10, etag: "v1" }, bytes 
 function createKeeping(): {
   storage: StorageBackend;
   opened: string[];
-  keep(kept?: KeptObject): void;
+  readonly keep: (kept?: KeptObject) => void;
 } {
   const store = createMemoryBackend({ "a.bin": "slow bytes" });
   const opened: string[] = [];
