@@ -27,6 +27,15 @@ const port = await freePort();
 
 type Way = (req: IncomingMessage, res: ServerResponse, path: string) => Promise<void>;
 
+async function saveHashed(stream: Readable, path: string, res: ServerResponse): Promise<void> {
+  const hash = createHash("sha256");
+  stream.on("data", (chunk: Uint8Array) => hash.update(chunk));
+  await pipeline(stream, createWriteStream(path));
+  res.setHeader("sha256", hash.digest("hex"));
+  await using file = await open(path);
+  await file.sync();
+}
+
 const store = multer({ storage: multer.diskStorage({ destination: root }) }).single("file");
 
 const ways: Readonly<Record<string, Way>> = {
@@ -49,15 +58,10 @@ const ways: Readonly<Record<string, Way>> = {
   "busboy-sha256": (req, res, path) =>
     new Promise((resolve, reject) => {
       const parser = busboy({ headers: req.headers });
-      async function save(stream: Readable): Promise<void> {
-        const hash = createHash("sha256");
-        stream.on("data", (chunk: Uint8Array) => hash.update(chunk));
-        await pipeline(stream, createWriteStream(path));
-        res.setHeader("sha256", hash.digest("hex"));
-        await using file = await open(path);
-        await file.sync();
-      }
-      parser.on("file", (_name, stream) => void save(stream).then(resolve, reject));
+      parser.on(
+        "file",
+        (_name, stream) => void saveHashed(stream, path, res).then(resolve, reject),
+      );
       req.pipe(parser);
     }),
   "fastify-busboy": (req, _res, path) =>
