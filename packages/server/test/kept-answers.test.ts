@@ -13,7 +13,7 @@ const first: KeptObject = { info: { key: "a.bin", size: 10, etag: "v1" }, bytes 
 function createKeeping(): {
   storage: StorageBackend;
   opened: string[];
-  keep(kept?: KeptObject): void;
+  readonly keep: (kept?: KeptObject) => void;
 } {
   const store = createMemoryBackend({ "a.bin": "slow bytes" });
   const opened: string[] = [];
@@ -157,7 +157,7 @@ describe("an answer from memory is refused at once", () => {
       410,
       ({ keep }) => keep({ info: { key: "a.bin", size: 10 }, bytes }),
     ],
-  ])("%s: %s %i", async (_what, expected, change) => {
+  ])("%s: %i", async (_what, expected, change) => {
     const keeper = await warmed();
     await change(keeper);
     expect(await keeper.status()).toBe(expected);
@@ -219,6 +219,21 @@ describe("an answer from memory is refused at once", () => {
     expect(await status()).toBe(429);
     held.transfer!.end({ outcome: "complete", bytes: 10 });
     expect(await status()).toBe(200);
+  });
+
+  test("to a client that has gone, which uses up nothing", async () => {
+    const { sluice, keys } = await warmed();
+    const { token } = createSealer({ keys, audience: endpoint }).seal("download", {
+      key: "a.bin",
+      principal: alice,
+      use: "once",
+      etag: first.info.etag!,
+    });
+    const get = (signal?: AbortSignal) =>
+      sluice.redeem({ method: "GET", token, header: (name) => as(alice)[name], signal });
+    expect((await get(AbortSignal.abort())).status).toBe(503);
+    expect(await bodyOf(await get())).toBe("0123456789");
+    expect((await get()).status).toBe(404);
   });
 
   test("without a record where records are required", async () => {

@@ -135,7 +135,8 @@ async function answer(
   try {
     const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
     const storage = authorized instanceof Promise ? await authorized : authorized;
-    const kept = isPlain(request) ? storage.findKept?.() : undefined;
+    // a client that has gone uses nothing up: storage ends its request
+    const kept = isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
     const chosen = kept
       ? keptVersion(grant, kept)
       : await chooseVersion(storage, { key, grant }, request);
