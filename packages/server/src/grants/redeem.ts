@@ -142,10 +142,10 @@ async function answer(
       : await chooseVersion(storage, { key, grant }, request);
     ({ opened } = chosen);
     const headers =
-      known.answer && known.answer.kept === kept
+      known.answer && known.answer.info === kept?.info
         ? known.answer.headers
         : await headersOf(parts, { storage, chosen, grant, link, uri }, request.signal);
-    if (kept && headers) known.answer = { kept, headers };
+    if (kept && headers) known.answer = { info: kept.info, headers: Object.freeze(headers) };
     const begun = opened && entry.admit();
     if (begun) await begun;
     const hasBytes = opened !== undefined;
