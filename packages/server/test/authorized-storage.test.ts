@@ -50,3 +50,53 @@ test.each(["describe", "open"] as const)(
     }
   },
 );
+
+test("`deny` is told from `hide`, whether the rule decides at once or later", async () => {
+  for (const [decision, code] of [
+    ["deny", "permission_denied"],
+    ["hide", "not_found"],
+  ] as const)
+    for (const rule of [() => decision, () => Promise.resolve(decision)]) {
+      const opened = (async () => (await authorized(rule)).open("a.txt"))();
+      await expect(opened).rejects.toMatchObject({ code });
+    }
+});
+
+test("what is hidden is not described either, and an answer to every key is discarded", async () => {
+  const described: string[] = [];
+  let cancelled = 0;
+  const store = createMemoryBackend(files);
+  const storage: StorageBackend = {
+    ...store,
+    describe: async (key) => (described.push(key), { key, size: 1 }),
+    open: async (key) => ({
+      info: { key },
+      body: new ReadableStream<Uint8Array>({ cancel: () => void cancelled++ }),
+    }),
+  };
+  const hidden = await authorized(() => "hide", storage);
+  await expect(hidden.describe("a.txt")).rejects.toMatchObject({ code: "not_found" });
+  await expect(hidden.open("a.txt")).rejects.toMatchObject({ code: "not_found" });
+  expect([described.includes("a.txt"), described.length, cancelled]).toEqual([false, 1, 1]);
+});
+
+test("where rules decide, a folder is as missing as what they hide", async () => {
+  const fail = (): Promise<never> => Promise.reject(new SluiceError("unsupported", "a folder"));
+  const storage = { ...createMemoryBackend(files), describe: fail, open: fail };
+  const allowed = await authorized(() => "allow", storage);
+  await expect(allowed.describe("a.txt")).rejects.toMatchObject({ code: "not_found" });
+  await expect(allowed.open("a.txt")).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a URL and a media type that storage denies tell nothing of the server's own credentials", async () => {
+  const fail = (): Promise<never> => Promise.reject(new SluiceError("permission_denied", "secret"));
+  const storage = { ...createMemoryBackend(files), open: fail, presign: fail };
+  const allowed = await authorized(() => "allow", storage);
+  const info = { key: "unknown", size: 3, etag: "v1" };
+  for (const asked of [
+    allowed.presign!("a.txt", { expiresInMs: 1_000 }),
+    allowed.typeOf(info),
+    allowed.isText(info),
+  ])
+    await expect(asked).rejects.toMatchObject({ code: "not_found" });
+});
