@@ -301,3 +301,34 @@ test("each answer from memory is one audit record, with what was sent", async ()
     }),
   ]);
 });
+
+test("a refusal after the record of an answer was asked for is a record of its own each time", async () => {
+  const records: unknown[] = [];
+  const { sluice, keys } = createKeeper({
+    anonymous: true,
+    limits: { failedRedemptions: false },
+    audit: (record) => void records.push(record),
+  });
+  const { token } = createSealer({ keys, audience: endpoint }).seal("download", {
+    key: "a.bin",
+    use: "once",
+    etag: first.info.etag!,
+  });
+  const statuses: number[] = [];
+  for (let round = 0; round < 8; round++) {
+    const reply = await sluice.redeem({ method: "GET", token, header: () => undefined });
+    await bodyOf(reply);
+    statuses.push(reply.status);
+  }
+  expect(statuses).toEqual([200, ...Array<number>(7).fill(404)]);
+  expect(records).toHaveLength(8);
+});
+
+test("an answer that its record forbids has no second record", async () => {
+  let calls = 0;
+  const { get } = createKeeper({
+    audit: { required: true, sink: () => Promise.reject(new Error(`full ${++calls}`)) },
+  });
+  expect((await get(as(alice), undefined, "HEAD")).status).toBe(503);
+  expect(calls).toBe(1);
+});
