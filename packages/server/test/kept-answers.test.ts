@@ -1,3 +1,6 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { createKeyRing, createSealer, generateKey, type Principal } from "@sluice/core";
 import { createSluice, type AccessDecision, type SluiceOptions } from "@sluice/server";
 import type { Reply } from "@sluice/server/transport";
@@ -92,6 +95,13 @@ describe("an object that lies in memory", () => {
     expect([await bodyOf(one), await bodyOf(two)]).toEqual(["0123456789", "0123456789"]);
   });
 
+  test("has headers that no transport can alter for the next answer", async () => {
+    const { get } = await warmed();
+    const { headers } = await get();
+    expect(() => (headers as string[]).push("Set-Cookie", "a=b")).toThrow(TypeError);
+    expect((await get()).headers).not.toContain("Set-Cookie");
+  });
+
   test("cannot be altered through a body", async () => {
     const { get } = await warmed();
     for await (const chunk of (await get()).transfer!.source.body) chunk.fill(0);
@@ -119,6 +129,29 @@ describe("an object that lies in memory", () => {
     const reply = await get();
     expect([headerOf(reply, "etag"), headerOf(reply, "content-length")]).toEqual(['"v2"', "3"]);
     expect(await bodyOf(reply)).toBe("012");
+  });
+
+  test("is not held by the grants that were answered with it", async () => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const { sluice, keys, keep } = createKeeper();
+    const sealer = createSealer({ keys, audience: endpoint });
+    const held: WeakRef<KeptObject>[] = [];
+    for (let version = 0; version < 8; version++) {
+      const kept = { info: { key: "a.bin", size: 10, etag: `v${version}` }, bytes: bytes.slice() };
+      keep(kept);
+      held.push(new WeakRef(kept));
+      const { token } = sealer.seal("download", { key: "a.bin", principal: alice });
+      const header = (name: string) => as(alice)[name];
+      expect(await bodyOf(await sluice.redeem({ method: "GET", token, header }))).toBe(
+        "0123456789",
+      );
+    }
+    keep();
+    await turn();
+    collect();
+    // the last one may still lie on the stack
+    expect(held.filter((one) => one.deref()).length).toBeLessThanOrEqual(1);
   });
 
   test("under another name than was asked for is opened, so that the rules are asked about that name", async () => {
@@ -157,7 +190,7 @@ describe("an answer from memory is refused at once", () => {
       410,
       ({ keep }) => keep({ info: { key: "a.bin", size: 10 }, bytes }),
     ],
-  ])("%s: %s %i", async (_what, expected, change) => {
+  ])("%s: %i", async (_what, expected, change) => {
     const keeper = await warmed();
     await change(keeper);
     expect(await keeper.status()).toBe(expected);
@@ -221,6 +254,21 @@ describe("an answer from memory is refused at once", () => {
     expect(await status()).toBe(200);
   });
 
+  test("to a client that has gone, which uses up nothing", async () => {
+    const { sluice, keys } = await warmed();
+    const { token } = createSealer({ keys, audience: endpoint }).seal("download", {
+      key: "a.bin",
+      principal: alice,
+      use: "once",
+      etag: first.info.etag!,
+    });
+    const get = (signal?: AbortSignal) =>
+      sluice.redeem({ method: "GET", token, header: (name) => as(alice)[name], signal });
+    expect((await get(AbortSignal.abort())).status).toBe(503);
+    expect(await bodyOf(await get())).toBe("0123456789");
+    expect((await get()).status).toBe(404);
+  });
+
   test("without a record where records are required", async () => {
     let isFull = false;
     const { status } = await warmed({
@@ -252,4 +300,35 @@ test("each answer from memory is one audit record, with what was sent", async ()
       bytes: 10,
     }),
   ]);
+});
+
+test("a refusal after the record of an answer was asked for is a record of its own each time", async () => {
+  const records: unknown[] = [];
+  const { sluice, keys } = createKeeper({
+    anonymous: true,
+    limits: { failedRedemptions: false },
+    audit: (record) => void records.push(record),
+  });
+  const { token } = createSealer({ keys, audience: endpoint }).seal("download", {
+    key: "a.bin",
+    use: "once",
+    etag: first.info.etag!,
+  });
+  const statuses: number[] = [];
+  for (let round = 0; round < 8; round++) {
+    const reply = await sluice.redeem({ method: "GET", token, header: () => undefined });
+    await bodyOf(reply);
+    statuses.push(reply.status);
+  }
+  expect(statuses).toEqual([200, ...Array<number>(7).fill(404)]);
+  expect(records).toHaveLength(8);
+});
+
+test("an answer that its record forbids has no second record", async () => {
+  let calls = 0;
+  const { get } = createKeeper({
+    audit: { required: true, sink: () => Promise.reject(new Error(`full ${++calls}`)) },
+  });
+  expect((await get(as(alice), undefined, "HEAD")).status).toBe(503);
+  expect(calls).toBe(1);
 });

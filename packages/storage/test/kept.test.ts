@@ -60,6 +60,16 @@ test("a wrapper of another operation leaves it, and a backend without it stays w
   expect(keptBehind(protect(createMemoryBackend({ a: "content" })))).toBeUndefined();
 });
 
+test("an illegal key is left to `open`, which refuses it before the backend sees it", () => {
+  const asked: string[] = [];
+  const { kept, ...backend } = keeping();
+  const open = withKept(backend.open.bind(backend), (key) => (asked.push(key), kept));
+  const find = keptBehind(validate({ ...backend, open }))!;
+  for (const key of ["", "../a", "a//b", "a\\b", "a\n", "\ud800", "a".repeat(1_025)])
+    expect(find(key)).toBeUndefined();
+  expect([find("a"), asked]).toEqual([kept, ["a"]]);
+});
+
 test("what has a digest is left to `open`, which compares it", () => {
   const backend = keeping({ digests: { sha256: "00" } });
   expect(keptBehind(verifyDigest(backend))!("a")).toBeUndefined();

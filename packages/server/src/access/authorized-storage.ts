@@ -197,7 +197,8 @@ class AllowedStorage implements AuthorizedStorage {
         await this.#describeSame(key, options);
       throw error;
     }
-    if (opened.info.key !== key) await orDiscard(opened, () => this.#ensureSame(opened.info));
+    if (opened.info.key !== this.#request.key)
+      await orDiscard(opened, () => this.#ensureSame(opened.info));
     return opened;
   }
 

@@ -1,4 +1,4 @@
-import type { KeptObject } from "@sluice/storage/plugin";
+import type { ObjectInfo } from "@sluice/storage";
 import type { Mounts, Place } from "../mounts/mounts.ts";
 import type { OpenGrant } from "./open-grant.ts";
 
@@ -7,13 +7,14 @@ export interface KnownGrant {
   readonly place: Place;
   /** Canonical URI of the resource. */
   readonly uri: string;
-  /** The last answer from memory. Another version of the object is another `KeptObject`. */
+  /** The last answer from memory. Another version of the object has another `info`. */
   answer?: KeptAnswer;
 }
 
-/** Headers of an answer with a whole object that lies in memory. */
+/** Headers of an answer with a whole object that lies in memory. Its bytes are not here: storage bounds how many it keeps. */
 interface KeptAnswer {
-  readonly kept: KeptObject;
+  readonly info: ObjectInfo;
+  /** Frozen: every answer has the same array. */
   readonly headers: readonly string[];
 }
 

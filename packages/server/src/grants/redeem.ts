@@ -135,16 +135,17 @@ async function answer(
   try {
     const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
     const storage = authorized instanceof Promise ? await authorized : authorized;
-    const kept = isPlain(request) ? storage.findKept?.() : undefined;
+    // a client that has gone uses nothing up: storage ends its request
+    const kept = isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
     const chosen = kept
       ? keptVersion(grant, kept)
       : await chooseVersion(storage, { key, grant }, request);
     ({ opened } = chosen);
     const headers =
-      known.answer && known.answer.kept === kept
+      known.answer && known.answer.info === kept?.info
         ? known.answer.headers
         : await headersOf(parts, { storage, chosen, grant, link, uri }, request.signal);
-    if (kept && headers) known.answer = { kept, headers };
+    if (kept && headers) known.answer = { info: kept.info, headers: Object.freeze(headers) };
     const begun = opened && entry.admit();
     if (begun) await begun;
     const hasBytes = opened !== undefined;

@@ -9,7 +9,7 @@ export interface KeptObject {
 
 /**
  * Finds in memory what `open` would give of a whole object, without waiting for anything: the same `KeptObject` while the
- * version is the same. `undefined` where only `open` can tell. Never throws.
+ * version is the same, and another `info` for another. `undefined` where only `open` can tell. Never throws.
  */
 export type FindKept = (key: string) => KeptObject | undefined;
 

@@ -170,11 +170,11 @@ function ensureAnswer(
     throw new SluiceError("corrupt", `${operation}: the bytes are not as many as were promised`);
 }
 
-/** What is not as long as it says is left to `open`, which refuses it. */
+/** A key that is not legal, and what is not as long as it says, are left to `open`, which refuses them. */
 function wholeOnes(find: FindKept | undefined): FindKept | undefined {
   if (!find) return undefined;
   return (key) => {
-    const kept = find(key);
+    const kept = isLegal(key) ? find(key) : undefined;
     return kept?.bytes.byteLength === kept?.info.size ? kept : undefined;
   };
 }
