@@ -94,9 +94,12 @@ async function findParts(
         ? new SluiceError("not_found", `${operation}: nothing of it is kept`, { cause: error })
         : error;
     });
-    for (const { PartNumber, ETag, Size } of page.Parts ?? []) {
+    const parts = page.Parts ?? [];
+    // a page of nothing that promises more would be asked for again and again
+    if (parts.length === 0) return found;
+    for (const { PartNumber, ETag, Size } of parts) {
       const isNext = PartNumber === found.length + 1 && Size === grid.sizeOf(found.length);
-      if (!isNext) return found;
+      if (!isNext || ETag === undefined) return found;
       found.push({ PartNumber, ETag });
     }
     PartNumberMarker = page.IsTruncated ? page.NextPartNumberMarker : undefined;

@@ -67,7 +67,7 @@ export function createUpload(
         throw new SluiceError("protocol", `${operation}: the upload has no id`);
       return UploadId;
     });
-  return driveUpload(calls, target, { starting, completed: [], signal });
+  return driveUpload(calls, target, { starting, completed: [], cutOff: false, signal });
 }
 
 /** Goes on with an upload of which some parts are kept. `signal` ends everything but the abort. */
@@ -86,7 +86,8 @@ export function goOnWithUpload(
   },
 ): MultipartUpload {
   const starting = Promise.resolve(id);
-  return driveUpload(calls, target, { starting, completed: [...kept], signal });
+  // a part of an earlier step may be on its way
+  return driveUpload(calls, target, { starting, completed: [...kept], cutOff: true, signal });
 }
 
 function driveUpload(
@@ -95,15 +96,18 @@ function driveUpload(
   {
     starting,
     completed,
+    cutOff: mayBeCutOff,
     signal,
   }: {
     readonly starting: Promise<string>;
     readonly completed: CompletedPart[];
+    /** A part was sent that may arrive yet. */
+    readonly cutOff: boolean;
     readonly signal: AbortSignal;
   },
 ): MultipartUpload {
   const { operation, address } = target;
-  let cutOff = false;
+  let cutOff = mayBeCutOff;
   const started = (): Promise<string> =>
     within(starting, {
       timeoutMs: longMs,
@@ -122,6 +126,9 @@ function driveUpload(
       });
       try {
         const { ETag } = await calls.send(command, { operation, signal, timeoutMs: longMs });
+        // without it S3 would complete with what another writer sent in this place
+        if (ETag === undefined)
+          throw new SluiceError("protocol", `${operation}: S3 names no ETag of part ${number}`);
         completed.push({ PartNumber: number, ETag });
       } catch (error) {
         cutOff = true;

@@ -1,4 +1,5 @@
 import { definedMembers } from "@sluice/core";
+import { onAbort, systemClock } from "@sluice/core/async";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
@@ -25,6 +26,8 @@ export interface FileProgress {
   readonly record?: FileRecord;
 }
 
+/** Longest time to keep what came while another request waits for the file, which it does for 10 s. */
+const longestKeepMs = 8_000;
 /** Files of a slot that were begun and left, beside as many as it takes. */
 const spareFiles = 4;
 
@@ -106,7 +109,7 @@ export function createResumableUploads({
     let isHeld = true;
     try {
       await receiveStep(request, file, length);
-      if (!facts.complete) return { fileId, offset: await file.keep(), length };
+      if (!facts.complete) return { fileId, offset: await keepInTime(file, lease), length };
       if (length !== undefined && file.offset !== length) throw inconsistent();
       // before the bytes are copied and scanned
       const found = listing ?? (await partials.list(slot, signal));
@@ -116,7 +119,7 @@ export function createResumableUploads({
       return wholeProgress(record);
     } catch (error) {
       const isRefused = error instanceof RefusedFile;
-      if (!isRefused) await file.keep().catch(onError);
+      if (!isRefused) await keepInTime(file, lease).catch(onError);
       // after an abort a newer request has the file, and judges for itself
       if (isRefused && !lease.signal.aborted) {
         await file.leave();
@@ -212,6 +215,23 @@ export function createResumableUploads({
         await partials.remove(slot, fileId, signal, listing);
       }),
   };
+}
+
+/** Keeps what came. A request whose storage is stuck gives that up when another one has waited for its file. */
+async function keepInTime(file: PartialFile, { signal }: LockLease): Promise<number> {
+  let cancel: (() => void) | undefined;
+  let removeListener: (() => void) | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    removeListener = onAbort(signal, (reason) => {
+      cancel = systemClock.schedule(() => reject(reason), longestKeepMs);
+    });
+  });
+  try {
+    return await Promise.race([file.keep(), late]);
+  } finally {
+    cancel?.();
+    removeListener?.();
+  }
 }
 
 function wholeProgress(record: FileRecord): FileProgress {

@@ -74,17 +74,21 @@ export function createStepRecord(
       const key = stepKey(folder, fileId, offset);
       const before = last;
       try {
-        const { etag } = await writeObject(storage, key, rest.slice(), conditionOf(rest));
+        const { etag } = await writeObject(storage, key, rest.slice(), conditionOf());
         last = { key, etag };
       } catch (error) {
-        throw codeOf(error) === "precondition_failed" ? goneOn(error) : error;
+        if (codeOf(error) !== "precondition_failed") throw error;
+        // what came before the power was lost may have left a record of the same
+        const found =
+          rest.byteLength === 0 ? await unlessMissing(storage.describe(key)) : undefined;
+        if (found?.size !== 0) throw goneOn(error);
+        last = { key, etag: found.etag };
       }
       // one that stays is removed with the plan
       if (before && before.key !== key) await storage.remove(before.key).catch(onError);
 
       /** A rest takes the place of the one that this request found, and of none else. */
-      function conditionOf({ byteLength }: Uint8Array) {
-        if (byteLength === 0) return {};
+      function conditionOf() {
         if (before?.key !== key) return { ifAbsent: true };
         return before.etag === undefined ? {} : { ifMatch: before.etag };
       }
