@@ -93,8 +93,25 @@ export function createFlowBody(flow: ByteFlow, signal?: AbortSignal): ReadableSt
     },
     { highWaterMark: 0 },
   );
-  flows.set(body, flow);
+  flows.set(body, signal ? untilEnd(flow, end) : flow);
   return body;
+}
+
+/** A flow that calls `end` when it is over. */
+function untilEnd(flow: ByteFlow, end: () => void): ByteFlow {
+  return {
+    async pump(write, lending) {
+      try {
+        await flow.pump(write, lending);
+      } finally {
+        end();
+      }
+    },
+    cancel(reason) {
+      end();
+      flow.cancel(reason);
+    },
+  };
 }
 
 /**
