@@ -111,6 +111,21 @@ test("a reader that goes away cancels a lent source, which has not failed", asyn
   expect(noted.cancelled).toBe(true);
 });
 
+test("chunks without bytes reach no reader, also as the first and the last", async () => {
+  const flow: ByteFlow = {
+    async pump(write) {
+      for (const chunk of [content.subarray(0, 0), content, content.subarray(0, 0)]) {
+        await write(new Uint8Array());
+        await write(chunk);
+      }
+    },
+    cancel() {},
+  };
+  const { url, results } = await serveFlow(flow);
+  expect(await readSlowly(url)).toEqual({ sha256: sha(content), isWhole: true });
+  await expect.poll(() => results).toEqual([{ outcome: "complete", bytes: content.length }]);
+});
+
 test("the memory of one transfer is two buffers of the pool, small ones when the large are out", () => {
   const pool = createBufferPool({ largeBytes: 1_024, smallBytes: 64, maxBytes: 2_048 });
   const first = createLentMemory(pool);

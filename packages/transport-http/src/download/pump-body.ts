@@ -28,7 +28,8 @@ export async function pumpBody(
   let isSent = false;
 
   function send(chunk: Uint8Array, release?: () => void): Promise<void> | void {
-    if (outflow.isBroken) return release?.();
+    // an empty chunk tells nothing, and Node never says that it was taken
+    if (outflow.isBroken || chunk.byteLength === 0) return release?.();
     if (received === 0) begin();
     received += chunk.byteLength;
     if (bytes !== undefined && received > bytes)
