@@ -6,6 +6,8 @@ import type { Reply, TransferResult } from "@sluice/server/transport";
 import { expect, test } from "vitest";
 import { createBufferPool } from "../src/download/buffer-pool.ts";
 import { createLentMemory } from "../src/download/lent-memory.ts";
+import type { Outflow } from "../src/download/outflow.ts";
+import { pumpBody } from "../src/download/pump-body.ts";
 import { sendReply } from "../src/download/send-reply.ts";
 import { listen } from "./serve.ts";
 
@@ -109,6 +111,29 @@ test("a reader that goes away cancels a lent source, which has not failed", asyn
   answer.once("data", () => answer.destroy());
   await expect.poll(() => results.map(({ outcome }) => outcome)).toEqual(["aborted"]);
   expect(noted.cancelled).toBe(true);
+});
+
+test("a source is cancelled at the first chunk after a write failed, before the connection closes", async () => {
+  const { flow, noted } = lendingFlow();
+  let written = 0;
+  const outflow: Outflow = {
+    get isBroken() {
+      return written > 0;
+    },
+    sentBytes: 0,
+    underWay: 0,
+    onBroken() {},
+    write(_chunk, done) {
+      written += 1;
+      done(true);
+    },
+    fewerThan: async () => {},
+    end: async () => {},
+    dispose() {},
+  };
+  await pumpBody(createFlowBody(flow), outflow, { pool: createBufferPool(), begin() {} });
+  expect(noted.cancelled).toBe(true);
+  expect(noted.lent).toBeLessThan(2 ** 20);
 });
 
 test("chunks without bytes reach no reader, also as the first and the last", async () => {

@@ -28,6 +28,8 @@ export async function pumpBody(
   let isSent = false;
 
   function send(chunk: Uint8Array, release?: () => void): Promise<void> | void {
+    // a failed write tells so before the connection closes
+    if (outflow.isBroken) flow.cancel();
     // an empty chunk tells nothing, and Node never says that it was taken
     if (outflow.isBroken || chunk.byteLength === 0) return release?.();
     if (received === 0) begin();
