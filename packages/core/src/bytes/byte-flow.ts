@@ -23,7 +23,10 @@ export interface ByteFlow {
    * more; a `write` that takes lent chunks returns a promise before all blocks are lent.
    */
   pump(write: WriteChunk, lending?: Lending): Promise<void>;
-  /** Gives up the source, also while it is pumped, which rejects then. Idempotent, and a no-op after the end. */
+  /**
+   * Gives up the source, also while it is pumped, which rejects then; nothing is read into lent memory any more.
+   * Idempotent, and a no-op after the end.
+   */
   cancel(reason?: unknown): void;
 }
 
