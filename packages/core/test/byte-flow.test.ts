@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { createFlowBody, flowOf, type ByteFlow, type WriteChunk } from "../src/index.ts";
 
@@ -99,6 +100,23 @@ test("a body of which something was read is read on, not pumped from its beginni
   const texts: string[] = [];
   await flowOf(body).pump((chunk) => void texts.push(text(chunk)));
   expect(texts).toEqual(["two", "three"]);
+});
+
+test("a body whose flow was taken listens for an abort until that flow is over, and no longer", async () => {
+  const abort = new AbortController();
+  const listeners = (): number => getEventListeners(abort.signal, "abort").length;
+  const pumped = flowOf(createFlowBody(lendingFlow("one").flow, abort.signal));
+  const cancelled = flowOf(createFlowBody(lendingFlow("one").flow, abort.signal));
+  const { flow, noted } = lendingFlow("one", "two");
+  const aborted = flowOf(createFlowBody(flow, abort.signal));
+  expect(listeners()).toBe(3);
+  await pumped.pump(() => {});
+  cancelled.cancel();
+  expect(listeners()).toBe(1);
+  const reason = new Error("enough");
+  abort.abort(reason);
+  await expect(aborted.pump(() => {})).rejects.toBe(reason);
+  expect(noted.reason).toBe(reason);
 });
 
 test("a body made of another hides the flow behind it, so that what was changed stays changed", async () => {

@@ -82,6 +82,20 @@ test("lent chunks pass all wrappers, and memory is asked for once", async () => 
   expect(noted).toEqual({ openings: 1, lendings: [true], cancelled: 0 });
 });
 
+test("each wrapper that holds a chunk asks for a block more", async () => {
+  const blocks: (number | undefined)[] = [];
+  const flow: ByteFlow = {
+    async pump(_write, lending) {
+      blocks.push(lending?.blocks);
+    },
+    cancel() {},
+  };
+  const held = (body: ReadableStream<Uint8Array>) => holdLastChunk(body, async () => {});
+  await flowOf(held(held(createFlowBody(flow)))).pump(() => {}, memory);
+  await flowOf(held(createFlowBody(flow))).pump(() => {});
+  expect(blocks).toEqual([memory.blocks + 2, undefined]);
+});
+
 test("a lent body with another digest never gives its last chunk", async () => {
   const { backend } = lendingStorage({ sha256: digestOf("other") });
   const text = content.slice(0, 12);

@@ -23,7 +23,10 @@ export interface ByteFlow {
    * more; a `write` that takes lent chunks returns a promise before all blocks are lent.
    */
   pump(write: WriteChunk, lending?: Lending): Promise<void>;
-  /** Gives up the source, also while it is pumped, which rejects then. Idempotent, and a no-op after the end. */
+  /**
+   * Gives up the source, also while it is pumped, which rejects then; nothing is read into lent memory any more.
+   * Idempotent, and a no-op after the end.
+   */
   cancel(reason?: unknown): void;
 }
 
@@ -93,8 +96,25 @@ export function createFlowBody(flow: ByteFlow, signal?: AbortSignal): ReadableSt
     },
     { highWaterMark: 0 },
   );
-  flows.set(body, flow);
+  flows.set(body, signal ? untilEnd(flow, end) : flow);
   return body;
+}
+
+/** A flow that calls `end` when it is over. */
+function untilEnd(flow: ByteFlow, end: () => void): ByteFlow {
+  return {
+    async pump(write, lending) {
+      try {
+        await flow.pump(write, lending);
+      } finally {
+        end();
+      }
+    },
+    cancel(reason) {
+      end();
+      flow.cancel(reason);
+    },
+  };
 }
 
 /**

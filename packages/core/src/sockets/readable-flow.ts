@@ -49,7 +49,10 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
           readable.destroy();
           reject(error);
         }
-        const broken = (cause?: unknown): void => fail(errorOf(cause));
+        let isWhole = false;
+        const broken = (cause?: unknown): void => {
+          if (!isWhole) fail(errorOf(cause));
+        };
         // Node reads an answer to its end when it is aborted: no event of it is left then
         const isOver = readable.destroyed && !readable.readableEnded;
         if (isOver || signal?.aborted) return broken(readable.errored);
@@ -57,8 +60,11 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
         readable.on("close", broken);
         // a body that only its connection ends looks whole when it is aborted
         readable.on("end", () => (signal?.aborted ? broken() : resolve()));
-        const finish = (): void => {
-          resolve();
+        // the source is done, the last chunk perhaps not: it may still fail
+        const finish = (wait: Promise<void> | void): void => {
+          isWhole = true;
+          if (wait) wait.then(resolve, reject);
+          else resolve();
           readable.destroy();
         };
         const divert =
@@ -124,7 +130,7 @@ function divertible(
   write: WriteChunk,
   lending: Lending,
   fail: (error: unknown) => void,
-  finish: () => void,
+  finish: (wait: Promise<void> | void) => void,
 ): ((given: number) => void) | undefined {
   const inlet = inletOf(message.socket);
   const length = Number(message.headers["content-length"]);
@@ -140,7 +146,7 @@ function divertible(
       const chunk = bytes.length > missing ? bytes.subarray(0, missing) : bytes;
       missing -= chunk.length;
       const wait = write(chunk, release);
-      if (missing === 0) finish();
+      if (missing === 0) finish(wait);
       return wait;
     };
     inlet.divert(writeRest, lending, fail);

@@ -1,4 +1,4 @@
-import { type ByteFlow, createFlowBody, flowOf } from "@sluice/core";
+import { type ByteFlow, createFlowBody, flowOf, type Lending } from "@sluice/core";
 
 /**
  * A body whose last chunk waits until `verify` resolves: bytes of an object that changed meanwhile never make a
@@ -30,10 +30,15 @@ export function holdLast(
         held = chunk;
         releaseHeld = release;
         return previous && write(previous, releasePrevious);
-      }, lending);
+      }, withRoomForOne(lending));
       await verify();
       if (held) await write(held, releaseHeld);
     },
     cancel: (reason) => flow.cancel(reason),
   };
+}
+
+/** A chunk is held: without a block for it, wrappers that hold one each would together hold all, and none would come. */
+function withRoomForOne(lending: Lending | undefined): Lending | undefined {
+  return lending && { ...lending, blocks: lending.blocks + 1 };
 }

@@ -8,9 +8,10 @@ export interface LentMemory {
   end(isIdle: boolean): void;
 }
 
-/** Half of a large buffer: four blocks in two of them, or in small ones while there are no others. */
+/** Half of a large buffer, or of a small one while there are no others. */
 const blockBytes = 256 * 1024;
-const blocks = 4;
+/** Two are under way while one is filled. Wrappers that hold chunks ask for more. */
+const blocks = 3;
 
 /** Memory for one transfer, taken when its source begins to read into it. */
 export function createLentMemory(pool: BufferPool): LentMemory {

@@ -24,7 +24,7 @@ export interface Outflow {
   readonly underWay: number;
   /** Calls `listener` once when the connection goes away; at once when it is gone already. */
   onBroken(listener: () => void): void;
-  /** Hands a chunk over. `done` is called when the network has taken it, or never will. */
+  /** Hands a chunk over. `done`, a function of this chunk alone, is called when the network has taken it, or never will. */
   write(chunk: Uint8Array, done: (flushed: boolean) => void): void;
   /** Waits until fewer than `count` chunks are under way, or the connection is gone. */
   fewerThan(count: number): Promise<void>;

@@ -28,7 +28,10 @@ export async function pumpBody(
   let isSent = false;
 
   function send(chunk: Uint8Array, release?: () => void): Promise<void> | void {
-    if (outflow.isBroken) return release?.();
+    // a failed write tells so before the connection closes
+    if (outflow.isBroken) flow.cancel();
+    // an empty chunk tells nothing, and Node never says that it was taken
+    if (outflow.isBroken || chunk.byteLength === 0) return release?.();
     if (received === 0) begin();
     received += chunk.byteLength;
     if (bytes !== undefined && received > bytes)
@@ -36,7 +39,8 @@ export async function pumpBody(
         "corrupt",
         `http: the source gave more than its promised ${bytes} bytes`,
       );
-    outflow.write(chunk, release ?? (() => {}));
+    // chunks of one block come with one function, and the outflow tells chunks apart by theirs
+    outflow.write(chunk, () => release?.());
     return outflow.underWay < 2 ? undefined : outflow.fewerThan(2);
   }
 
