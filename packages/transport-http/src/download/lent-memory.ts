@@ -8,7 +8,7 @@ export interface LentMemory {
   end(isIdle: boolean): void;
 }
 
-/** Half of a large buffer, or of a small one while there are no others. */
+/** A large buffer, or a small one while there are no others. */
 const blockBytes = 256 * 1024;
 /** Two are under way while one is filled. Wrappers that hold chunks ask for more. */
 const blocks = 3;
@@ -16,19 +16,10 @@ const blocks = 3;
 /** Memory for one transfer, taken when its source begins to read into it. */
 export function createLentMemory(pool: BufferPool): LentMemory {
   const loans: ReturnType<BufferPool["take"]>[] = [];
-  let half: Uint8Array | undefined;
-
   function allocate(bytes: number): Uint8Array {
-    if (half) {
-      const second = half;
-      half = undefined;
-      return second;
-    }
-    const loan = pool.take(2 * bytes);
+    const loan = pool.take(bytes);
     loans.push(loan);
-    const middle = loan.buffer.length / 2;
-    half = loan.buffer.subarray(middle);
-    return loan.buffer.subarray(0, middle);
+    return loan.buffer;
   }
 
   return {
