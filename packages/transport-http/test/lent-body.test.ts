@@ -45,7 +45,8 @@ function lendingFlow({ honest = true, breaksAt = Infinity } = {}) {
         const half = Math.ceil(count / 2);
         for (const chunk of [block.bytes.subarray(0, half), block.bytes.subarray(half, count)]) {
           block.lent++;
-          await write(chunk, block.release);
+          const wait = write(chunk, block.release);
+          if (wait && honest) await wait;
         }
       }
     },
