@@ -24,7 +24,7 @@ function lendingFlow({ honest = true, breaksAt = Infinity } = {}) {
         const block = {
           bytes: lending!.allocate!(lending!.blockBytes),
           lent: 0,
-          release() {
+          release: () => {
             block.lent--;
             wake();
           },
@@ -33,8 +33,8 @@ function lendingFlow({ honest = true, breaksAt = Infinity } = {}) {
       });
       for (let at = 0, turn = 0; at < content.length; turn++) {
         const block = ring[turn % ring.length]!;
-        while (honest && block.lent > 0 && !noted.cancelled)
-          await new Promise<void>((resolve) => (wake = resolve));
+        const mayFill = (): boolean => !honest || block.lent === 0 || noted.cancelled;
+        while (!mayFill()) await new Promise<void>((resolve) => (wake = resolve));
         if (noted.cancelled || at >= breaksAt)
           throw new SluiceError("interrupted", "test: the connection broke");
         const count = Math.min(block.bytes.length, content.length - at);
