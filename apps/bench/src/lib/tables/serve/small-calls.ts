@@ -25,7 +25,7 @@ export const smallCalls: Experiment = {
     const uri = uriOf(file);
     await using official = await startNodeServer("base64-server", [bench.files], bench);
     await using sluice = await startSluiceServer(bench);
-    await using bare = await startNodeServer("bare-call-server", [file], bench);
+    await using bare = await startNodeServer("bare-call-server", [join(bench.files, file)], bench);
     const scripts = new Map<string, string>();
     const prepare = async (
       name: string,
