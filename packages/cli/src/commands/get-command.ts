@@ -23,7 +23,7 @@ import { printable, printableJson } from "../terminal/printable.ts";
 import { createProgressBar } from "../terminal/progress-bar.ts";
 import { type ReportProgress, shareProgress } from "../terminal/shared-progress.ts";
 import { runInOrder } from "../save/run-in-order.ts";
-import { createSaveOrder, type SavePlace } from "../save/save-order.ts";
+import { createSaveOrder, type PlaceInOrder } from "../save/save-order.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { isStreamless, readResource } from "../server-calls/read-resource.ts";
 
@@ -98,7 +98,7 @@ interface Wanted {
   readonly consent: Consent | undefined;
   readonly report: ReportProgress;
   /** Takes the path for a save; `leave` is called when it is over. */
-  readonly place: (pathOf: () => Promise<string>) => Promise<SavePlace>;
+  readonly place: (pathOf: () => Promise<string>) => Promise<PlaceInOrder>;
 }
 
 /** What is said of a resource that was saved. */

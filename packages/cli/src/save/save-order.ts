@@ -4,13 +4,13 @@ export interface SaveOrder {
    * Works out the path of save number `index` once every earlier save has its own or needs none, and waits while an earlier
    * one writes to the same path.
    */
-  enter(index: number, pathOf: () => Promise<string>): Promise<SavePlace>;
+  enter(index: number, pathOf: () => Promise<string>): Promise<PlaceInOrder>;
   /** Save number `index` needs no path any more. Idempotent. */
   pass(index: number): void;
 }
 
 /** A path that belongs to one save of this run. */
-export interface SavePlace {
+export interface PlaceInOrder {
   readonly path: string;
   /** Lets the next save to the same path begin. Call it when this one is over. */
   readonly leave: () => void;

@@ -41,12 +41,12 @@ export function createTransfers({ limiter, usage, onError }: TransfersOptions): 
   return {
     take: (principal, address, ofMount) => takePlaces(limiter, ofMount, principal, address),
     charge: (principal, bytes) => usage.charge(principal, bytes),
-    of: (opened, ending) => new Transfer(opened, ending, usage, onError),
+    of: (opened, ending) => new CountedTransfer(opened, ending, usage, onError),
   };
 }
 
 /** A class: every answer with bytes has one. */
-class Transfer implements ReplyTransfer {
+class CountedTransfer implements ReplyTransfer {
   readonly source: OpenedObject;
   declare readonly bytes?: number;
   readonly #ending: TransferEnding;

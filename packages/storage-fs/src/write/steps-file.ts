@@ -83,7 +83,7 @@ export async function removeSteps(root: FsRoot, key: string, id: string): Promis
   }
 }
 
-interface FoundFile {
+interface FoundSteps {
   readonly digest: string;
   readonly path: string;
   readonly file: FileHandle;
@@ -97,7 +97,7 @@ async function makeFile(
   directory: TargetDirectory,
   digest: string,
   mode: number,
-): Promise<FoundFile> {
+): Promise<FoundSteps> {
   const path = directory.inside + ownName(digest);
   const file = await open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
   try {
@@ -109,7 +109,7 @@ async function makeFile(
   return { digest, path, file, isOwn: true, isLeft: false };
 }
 
-async function findFile(directory: TargetDirectory, digest: string): Promise<FoundFile> {
+async function findFile(directory: TargetDirectory, digest: string): Promise<FoundSteps> {
   const common = directory.inside + stepsName(digest);
   let path = common;
   let file = await openQuietly(common);
@@ -130,7 +130,7 @@ async function findFile(directory: TargetDirectory, digest: string): Promise<Fou
 async function toStepsFile(
   root: FsRoot,
   directory: TargetDirectory,
-  { digest, path, file, isOwn, isLeft }: FoundFile,
+  { digest, path, file, isOwn, isLeft }: FoundSteps,
 ): Promise<StepsFile> {
   const { ino: inode, dev, size, mode } = await file.stat({ bigint: true });
   const isLocal = dev === root.localDevice;

@@ -36,7 +36,7 @@ interface AnonymousRequest {
 }
 
 /** A GET of a URL that carries its own permission. */
-type DownloadRequest = Omit<AnonymousRequest, "method" | "body">;
+type SignedDownload = Omit<AnonymousRequest, "method" | "body">;
 
 interface Sent extends Omit<AnonymousRequest, "method" | "url" | "body"> {
   readonly method: Dispatcher.HttpMethod;
@@ -50,7 +50,7 @@ export interface GraphClient {
   /** Asks another host, without the bearer. The body must be read or destroyed. */
   askAnonymously(request: AnonymousRequest): Promise<Dispatcher.ResponseData>;
   /** Gets bytes from another host, without the bearer. The answer must be read or destroyed. */
-  download(request: DownloadRequest): Promise<IncomingMessage>;
+  download(request: SignedDownload): Promise<IncomingMessage>;
   close(): Promise<void>;
 }
 

@@ -32,7 +32,7 @@ export interface CachedOptions {
 }
 
 /** A whole object in memory. */
-interface KeptObject {
+interface CachedObject {
   readonly info: ObjectInfo;
   readonly bytes: Uint8Array;
   /** When storage last said that this is the version. */
@@ -50,14 +50,14 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
   const { clock = systemClock } = options;
   ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
-  const kept = new LRUCache<string, KeptObject>({
+  const kept = new LRUCache<string, CachedObject>({
     maxSize: maxBytes,
     sizeCalculation: ({ bytes }) => bytes.byteLength + entryBytes,
   });
   const loads = createSharedLoads(verifyDigest(backend), clock);
 
   /** What is kept and need not be asked for. */
-  function fresh(key: string): KeptObject | undefined {
+  function fresh(key: string): CachedObject | undefined {
     const found = kept.get(key);
     return found && clock.now() - found.checkedAt < maxAgeMs ? found : undefined;
   }
@@ -162,7 +162,7 @@ function ensureSettings(maxBytes: number, maxObjectBytes: number, maxAgeMs: numb
 
 /** A copy, so that no reader can change what others get. */
 function openKept(
-  { info: known, bytes: all }: KeptObject,
+  { info: known, bytes: all }: CachedObject,
   { range, signal }: OpenOptions,
   operation: string,
 ): OpenedObject {
