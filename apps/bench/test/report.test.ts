@@ -25,6 +25,14 @@ describe("report", () => {
     expect(formatReach({ claim: "c", atLeast: 2, got: undefined })).toContain("not measured");
   });
 
+  test("a missed promise says what the least program gets and where the time goes, a kept one does not", () => {
+    const floor = { got: two, profile: "The hash takes it." };
+    expect(formatReach({ claim: "c", atLeast: 3, got: two, floor })).toMatch(
+      /\*\*missed\*\*\)\n  - The least program gets 2\.00 .*\. The hash takes it\.$/,
+    );
+    expect(formatReach({ claim: "c", atLeast: 2, got: two, floor })).not.toContain("hash");
+  });
+
   test("drawings escape names and leave absent rows out", () => {
     const shown = [...rows, { name: "<b>", cells: { rate: two } }];
     const bars = drawBars("t", column, shown);

@@ -34,13 +34,17 @@ export function formatTable({ experiment, table }: Finding): string {
     .join("\n\n");
 }
 
-/** "claim: got (wanted; verdict)" in one line. */
+/** "claim: got (wanted; verdict)" in one line; below one that is missed, where the floor is and where the time goes. */
 export function formatReach(reach: Reach): string {
   const wanted =
     reach.atLeast === undefined ? `at most ${reach.atMost}` : `at least ${reach.atLeast}`;
   const kept = isKept(reach);
   const verdict = kept === undefined ? "not measured" : kept ? "reached" : "**missed**";
-  return `${reach.claim}: ${formatSummary(reach.got, 2) || "–"} (${wanted}; ${verdict})`;
+  const line = `${reach.claim}: ${formatSummary(reach.got, 2) || "–"} (${wanted}; ${verdict})`;
+  if (kept !== false || reach.floor === undefined) return line;
+  const { got, profile } = reach.floor;
+  const floor = got === undefined ? "" : `The least program gets ${formatSummary(got, 2)}. `;
+  return `${line}\n  - ${floor}${profile}`;
 }
 
 function formatSummary(summary: Summary | undefined, digits: number): string {

@@ -61,6 +61,16 @@ export interface Reach {
   readonly atMost?: number;
   /** Absent when it could not be measured. */
   readonly got: Summary | undefined;
+  /** Printed when the promise is missed. */
+  readonly floor?: Floor;
+}
+
+/** Why a promise is missed. */
+export interface Floor {
+  /** What the least program gets that could keep the promise, where the table has such a row. */
+  readonly got?: Summary | undefined;
+  /** Where a profile says that the time goes: a sentence. */
+  readonly profile: string;
 }
 
 /** One line of a plot over time. */
