@@ -6,12 +6,12 @@ import {
   readJson,
   SluiceError,
 } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort, systemClock } from "@sluice/core/async";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { isRedirect, isSuccess, retryAfterOf } from "../net/http-status.ts";
-import { unanswered, withDeadline } from "../net/timeouts.ts";
+import { unanswered } from "../net/timeouts.ts";
 import { createLoader } from "../net/load-code.ts";
 import { answerIn, readBeginning, readMessage } from "./rpc-answer.ts";
 import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
@@ -96,11 +96,16 @@ async function whileOpening(
   outer: AbortSignal | null | undefined,
   run: (signal: AbortSignal) => Promise<Response>,
 ): Promise<Response> {
-  const opening = new AbortController();
-  const removeListener = onAbort(outer ?? undefined, (reason) => opening.abort(reason));
+  const stop = new AbortController();
+  const abort = (reason: unknown): void => stop.abort(reason);
+  // for as long as the bytes come; both signals go together
+  onAbort(signal, abort);
+  const removeListener = onAbort(outer ?? undefined, abort);
+  const stopTimer = systemClock.schedule(() => stop.abort(unanswered()), headersMs);
   try {
-    return await withDeadline([signal, opening.signal], headersMs, unanswered, run);
+    return await run(stop.signal);
   } finally {
+    stopTimer();
     removeListener();
   }
 }

@@ -1,5 +1,5 @@
 import { definedMembers, parseEntityTag, parseReprDigest, SluiceError } from "@sluice/core";
-import { systemClock } from "@sluice/core/async";
+import { onAbort, systemClock } from "@sluice/core/async";
 import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { unanswered } from "../net/timeouts.ts";
@@ -54,23 +54,24 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
   const { signal, uri, headersMs } = call;
   signal.throwIfAborted();
   const { id, end } = beginCall(call);
-  const late = new AbortController();
+  const stop = new AbortController();
+  const removeListener = onAbort(signal, (reason) => stop.abort(reason));
   const stopTimer = systemClock.schedule(() => {
     // over HTTP the middleware waits, with the same deadline for each answer
-    if (call.answer && call.answer.status === undefined) late.abort(unanswered());
+    if (call.answer && call.answer.status === undefined) stop.abort(unanswered());
   }, headersMs);
   try {
     const params = { uri, _meta: { [CALL_META]: id } };
     return await client.request({ method: STREAM_METHOD, params }, schemaOf(isResult), {
-      signal: AbortSignal.any([signal, late.signal]),
+      signal: stop.signal,
     });
   } catch (error) {
     call.answer?.direct?.body.cancel();
-    signal.throwIfAborted();
-    late.signal.throwIfAborted();
+    stop.signal.throwIfAborted();
     throw call.answer?.failure ?? (await refusedBy(call, error));
   } finally {
     stopTimer();
+    removeListener();
     end();
   }
 }

@@ -51,10 +51,13 @@ export interface StreamSettings
   readonly timeouts: TransferTimeouts;
 }
 
+/** The signal of a caller that gave none. */
+export const noAbort: AbortSignal = new AbortController().signal;
+
 /** Fills in the defaults. Throws `invalid_argument` for a trusted origin that is none. */
 export function settingsOf(options: StreamOptions): StreamSettings {
   ensureTrustedOrigins(options.trustedOrigins ?? []);
-  const { signal = new AbortController().signal, maxStreamSize = 2 ** 30, timeouts } = options;
+  const { signal = noAbort, maxStreamSize = 2 ** 30, timeouts } = options;
   return {
     trustedOrigins: [],
     redirects: "trusted",

@@ -109,7 +109,9 @@ function send(request: HopRequest, agents: InletAgents): Promise<HopAnswer> {
       resolve(sendAgain());
     });
     // an answer that is none of ours, as 101 is, ends in neither of the two
-    outgoing.once("close", () => fail(faultOf()));
+    outgoing.once("close", () => {
+      if (!settled) fail(faultOf());
+    });
   });
 }
 
