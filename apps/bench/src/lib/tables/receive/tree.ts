@@ -14,6 +14,7 @@ import { rowsOf, type Experiment, type Table } from "../../table.ts";
 const names = {
   aria2: "aria2 -i list -j16, unverified",
   curl: "curl -K list, 16 at once, unverified",
+  bare: "bare Node, 16 at once, hashed",
   saveTo: "Sluice saveTo, 16 at once, verified",
   command: "sluice get -j16, verified",
 };
@@ -43,6 +44,10 @@ export const tree: Experiment = {
         const many = ["--parallel", "--parallel-max", "16"];
         return run("curl", ...flags, ...many, "--output-dir", target, "-K", listed.curl);
       }),
+      subjectOf(bench, names.bare, all, async (target) => {
+        const args = [listed.bare, target, "16"];
+        return (await observeClient(bench, "bare-tree", args, linked)).seconds;
+      }),
       subjectOf(bench, names.saveTo, all, async (target) => {
         const args = [direct.endpoint, target, "16"];
         return (await observeClient(bench, "tree-client", args, direct)).seconds;
@@ -70,7 +75,7 @@ export const tree: Experiment = {
     const of = (name: string): Summary | undefined =>
       ratio(samples.get(name), samples.get(names.aria2), "rate");
     return {
-      how: `${all.names.length} files of 8 KiB to 1 MiB, ${(all.bytes / MiB).toFixed(0)} MiB in all, from Sluice. aria2 and curl have a list of download URLs that was made before the clock starts; Sluice's client lists and asks for each file, hashes it and publishes it atomically. The command has all URIs as arguments and puts the files into one folder. aria2 = 1.00.`,
+      how: `${all.names.length} files of 8 KiB to 1 MiB, ${(all.bytes / MiB).toFixed(0)} MiB in all, from Sluice. aria2, curl and the bare program have a list of download URLs that was made before the clock starts; that program hashes each file and gives it its name by a rename, and checks and syncs nothing; Sluice's client lists and asks for each file, hashes it and publishes it atomically. The command has all URIs as arguments and puts the files into one folder. aria2 = 1.00.`,
       columns: [
         { key: "rate", title: "rate", digits: 2, bars: true },
         { key: "seconds", title: "seconds", digits: 2 },
@@ -92,14 +97,16 @@ const aria2Flags =
     " ",
   );
 
-/** The lists that aria2 and curl read. */
+/** The lists that aria2, curl and the bare program read. */
 async function writeLists(
   bench: Bench,
   { names: files }: FileTree,
   endpoint: string,
-): Promise<{ readonly aria2: string; readonly curl: string }> {
+): Promise<{ readonly aria2: string; readonly curl: string; readonly bare: string }> {
   const directory = await bench.scratch("lists");
-  const paths = { aria2: join(directory, "aria2.txt"), curl: join(directory, "curl.txt") };
+  const [aria2, curl, bare] = ["aria2", "curl", "bare"].map((name) =>
+    join(directory, `${name}.txt`),
+  ) as [string, string, string];
   const urls: string[] = [];
   for (let at = 0; at < files.length; at += 32) {
     const some = files.slice(at, at + 32);
@@ -108,14 +115,18 @@ async function writeLists(
   const lines = (line: (url: string, name: string) => string): string =>
     urls.map((url, n) => line(url, files[n]!)).join("\n");
   await writeFile(
-    paths.aria2,
+    aria2,
     lines((url, name) => `${url}\n out=${name}`),
   );
   await writeFile(
-    paths.curl,
+    curl,
     lines((url, name) => `url = "${url}"\noutput = "${name}"`),
   );
-  return paths;
+  await writeFile(
+    bare,
+    lines((url, name) => `${url} ${name}`),
+  );
+  return { aria2, curl, bare };
 }
 
 function subjectOf(
