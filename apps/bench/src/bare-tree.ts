@@ -1,16 +1,19 @@
 /**
  * The least that a Node program does to save many files: one request each over connections that are kept, SHA-256, a
- * hidden file in the target folder, and its name. It checks and syncs nothing:
- * `node bare-tree.js LIST DIRECTORY JOBS`, where a line of the list is a URL, a space and a path.
+ * hidden file in the target folder, and its name. It checks nothing, and syncs a file and its folder only when told:
+ * `node bare-tree.js LIST DIRECTORY JOBS [sync]`, where a line of the list is a URL, a space and a path.
  */
 import { createHash, randomBytes } from "node:crypto";
-import { closeSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+import { closeSync, fsync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { promisify } from "node:util";
 import { Agent, request } from "undici";
 import { reportWork } from "./lib/report-work.ts";
 
-const [list = "", directory = "", jobs = "1"] = process.argv.slice(2);
+const [list = "", directory = "", jobs = "1", sync] = process.argv.slice(2);
 const dispatcher = new Agent({ connections: Number(jobs) });
+
+const flush = promisify(fsync);
 
 async function save(url: string, path: string): Promise<number> {
   const { body, statusCode } = await request(url, { dispatcher });
@@ -30,9 +33,17 @@ async function save(url: string, path: string): Promise<number> {
   const fd = openSync(part, "wx", 0o600);
   const bytes = Buffer.concat(chunks);
   for (let at = 0; at < bytes.length;) at += writeSync(fd, bytes, at);
+  if (sync) await flush(fd);
   closeSync(fd);
   renameSync(part, path);
+  if (sync) await flushFolder(dirname(path));
   return bytes.length;
+}
+
+async function flushFolder(path: string): Promise<void> {
+  const fd = openSync(path, "r");
+  await flush(fd);
+  closeSync(fd);
 }
 
 await reportWork(async () => {
