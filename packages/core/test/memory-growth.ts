@@ -7,7 +7,7 @@ async function bytesInUse(): Promise<number> {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   // buffers are given back behind the collector's back
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < 2; round += 1) {
     collect();
     await turn();
   }
