@@ -14,8 +14,8 @@ afterAll(() => serving.stop());
 
 interface Serving {
   readonly url: string;
-  count(): Promise<Counts>;
-  stop(): Promise<unknown>;
+  readonly count: () => Promise<Counts>;
+  readonly stop: () => Promise<unknown>;
 }
 
 /** The server in a process of its own. */
