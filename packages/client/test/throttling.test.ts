@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-const content = Buffer.alloc(16 * 2 ** 20 + 1, "The quick brown fox ");
+const content = Buffer.alloc(8 * 2 ** 20 + 1, "The quick brown fox ");
 const sha256 = createHash("sha256").update(content).digest("hex");
 const uri = "x://a/b.bin";
 

@@ -5,10 +5,11 @@ import { bytesSource, send, senders } from "./sending.ts";
 import { startScriptedServer, type Script, type ScriptedServer } from "./scripted-server.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
-const big = randomBytes(1.25 * 2 ** 20 + 17);
+// more than is sent in one request
+const big = randomBytes(2 ** 20 + 17);
 // fewer than 64 KiB between two cuts would be no progress, and given up
 const cuts = deep ? 150 : 6;
-const large = deep ? randomBytes(16 * 2 ** 20 + 17) : big;
+const large = randomBytes((deep ? 16 : 1.25) * 2 ** 20 + 17);
 
 /** Breaks connections once the given places of the file have come. */
 function cutAt(places: readonly number[], how: "destroy" | "resetAndDestroy"): Script {
@@ -243,7 +244,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
 test("what an earlier run sent is not sent again, and counts for the digest", async () => {
   await using server = await startScriptedServer();
   server.uploads.set("/up/old", {
-    bytes: big.subarray(0, 1_200_000),
+    bytes: big.subarray(0, 1_000_000),
     length: big.length,
     complete: false,
   });
@@ -252,7 +253,7 @@ test("what an earlier run sent is not sent again, and counts for the digest", as
   });
   expect(server.seen.map(({ method }) => method)).toEqual(["HEAD", "PATCH"]);
   expect(whole(server).equals(big)).toBe(true);
-  expect(server.seen[1]!.headers["content-length"]).toBe(`${big.length - 1_200_000}`);
+  expect(server.seen[1]!.headers["content-length"]).toBe(`${big.length - 1_000_000}`);
   expect(sent?.sha256).toBe(createHash("sha256").update(big).digest("hex"));
 });
 

@@ -7,7 +7,7 @@ import {
   createRedisUploadStore,
   type RedisClient,
 } from "@sluice/state-redis";
-import { describe, expect, inject, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { hasRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
 import { useRedis } from "./redis-bed.ts";
 
@@ -146,33 +146,29 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     expect(() => createRedisEventStore({ redis: bed.redis, maxBytes: 0 })).toThrow(RangeError);
   });
 
+  let children: readonly ChildProcess[] = [];
+  beforeAll(async () => {
+    children = await Promise.all([1, 2, 3].map(() => startClaiming(bed.server)));
+  });
+  afterAll(() => Promise.all(children.map(stop)));
+
   const rounds = deep ? 100 : 4;
   const claims = deep ? 1_000 : 99;
   test(`of ${claims} redemptions in three processes one is granted, in each of ${rounds} rounds`, async () => {
-    const children = await Promise.all([1, 2, 3].map(() => startClaiming(bed.server)));
-    try {
-      for (let round = 0; round < rounds; round++) {
-        const order = { id: `round ${round}`, claims: Math.ceil(claims / 3), now };
-        const granted = await Promise.all(children.map((child) => grantsOf(child, order)));
-        expect(granted.reduce((sum, count) => sum + count, 0)).toBe(1);
-      }
-    } finally {
-      await Promise.all(children.map(stop));
+    for (let round = 0; round < rounds; round++) {
+      const order = { id: `round ${round}`, claims: Math.ceil(claims / 3), now };
+      const granted = await Promise.all(children.map((child) => grantsOf(child, order)));
+      expect(granted.reduce((sum, count) => sum + count, 0)).toBe(1);
     }
   });
 
   test("a process that dies in the middle of its claims leaves one redemption at most", async () => {
-    const children = await Promise.all([1, 2].map(() => startClaiming(bed.server)));
-    try {
-      const order = { id: "dying", claims: 300, now };
-      const granted = Promise.all(children.map((child) => grantsOf(child, order)));
-      children[1]?.kill("SIGKILL");
-      expect((await granted).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(1);
-      const state = createRedisStateStore({ redis: bed.redis, durable: true });
-      expect(await state.claim(onceGrant(order.id), now)).toEqual({ outcome: "spent" });
-    } finally {
-      await Promise.all(children.map(stop));
-    }
+    const order = { id: "dying", claims: 300, now };
+    const granted = Promise.all(children.map((child) => grantsOf(child, order)));
+    children[1]?.kill("SIGKILL");
+    expect((await granted).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(1);
+    const state = createRedisStateStore({ redis: bed.redis, durable: true });
+    expect(await state.claim(onceGrant(order.id), now)).toEqual({ outcome: "spent" });
   });
 });
 

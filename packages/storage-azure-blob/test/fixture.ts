@@ -44,7 +44,7 @@ export async function createFixture(): Promise<Fixture> {
     },
     async put(key, content) {
       if (!key.startsWith("burst/")) return put(key, content);
-      // a thousand of them would be seconds of Azurite's time
+      // hundreds of them would be seconds of Azurite's time
       proxy.generated.set(prefix + key, { size: content.byteLength, tail: content });
       queue.put(blobEvent("BlobCreated", containerName, prefix + key));
     },

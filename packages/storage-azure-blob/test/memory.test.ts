@@ -9,8 +9,8 @@ const mib = 2 ** 20;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
 // to keep so much shows, as the twin proves
-const keptSize = mostGrowth + 80 * mib;
-const size = deep ? 1024 * mib : keptSize;
+const keptSize = mostGrowth + 64 * mib;
+const size = deep ? 1024 * mib : 2 * mostGrowth;
 
 let service: ScriptedService;
 let received = 0;

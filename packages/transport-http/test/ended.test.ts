@@ -2,7 +2,7 @@ import { withBinary, type McpFetchHandler } from "@sluice/transport-http";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 
-const connections = process.env["SLUICE_DEEP"] ? 3_000 : 500;
+const connections = process.env["SLUICE_DEEP"] ? 3_000 : 200;
 
 const streamId = "11111111-1111-4111-8111-111111111111";
 
@@ -22,7 +22,7 @@ function broken(): Request {
   return new Request("http://localhost/mcp", {
     method: "POST",
     headers: { "content-type": "multipart/mixed; boundary=b" },
-    body: [...lines, "--b", `Content-ID: <${streamId}>`, "", "x".repeat(9_000)].join("\r\n"),
+    body: [...lines, "--b", `Content-ID: <${streamId}>`, "", "x".repeat(30_000)].join("\r\n"),
   });
 }
 

@@ -113,8 +113,8 @@ describe("a file", () => {
   });
 });
 
-/** Asks and then never reads. */
-async function stall(url: string): Promise<{ closed: Promise<void> }> {
+/** Asks and then never reads; `closed` tells when the other end has gone. */
+async function stall(url: string): Promise<{ closed: () => Promise<void> }> {
   const { port } = new URL(url);
   const socket = connect({ port: Number(port), host: "127.0.0.1" });
   const closed = new Promise<void>(
@@ -123,9 +123,14 @@ async function stall(url: string): Promise<{ closed: Promise<void> }> {
   await new Promise<void>((resolve) => void socket.once("connect", resolve));
   socket.pause();
   socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  // only reading tells a paused socket that the other end has gone
-  setTimeout(() => socket.resume(), 1_500).unref();
-  return { closed };
+  onTestFinished(() => void socket.destroy());
+  return {
+    closed() {
+      // only reading tells a paused socket that the other end has gone
+      socket.resume();
+      return closed;
+    },
+  };
 }
 
 describe("a reader", () => {
@@ -136,7 +141,7 @@ describe("a reader", () => {
     await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
     expect(results[0]!.bytes).toBeLessThan(24 * KiB * KiB);
     expect(noted.closed).toBeGreaterThan(0);
-    await closed;
+    await closed();
   });
 
   test("that took a part of a chunk and stops is given up after its time, not after twice of it", async () => {
@@ -228,7 +233,7 @@ describe("a reader", () => {
     );
     const { closed } = await stall(await listen(server));
     await expect.poll(() => cancelled, { timeout: 5_000 }).toBe(1);
-    await closed;
+    await closed();
   });
 
   test("that takes nothing of a text is given up as well", async () => {

@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 import { createBinaryChannel, type BinaryChannel } from "../src/binary/binary-channel.ts";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
 
-const count = process.env["SLUICE_DEEP"] ? 1_000_000 : 1_000;
+const count = process.env["SLUICE_DEEP"] ? 1_000_000 : 200;
 
 type Random = (below: number) => number;
 /** A text frame or a binary one. */

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 import { createBinaryChannel } from "../src/binary/binary-channel.ts";
 
-const connections = process.env["SLUICE_DEEP"] ? 3_000 : 500;
+const connections = process.env["SLUICE_DEEP"] ? 3_000 : 200;
 
 const streamId = "11111111-1111-4111-8111-111111111111";
 

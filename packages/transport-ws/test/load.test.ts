@@ -1,6 +1,6 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { WebSocket } from "ws";
 import { initialize } from "./raw-socket.ts";
 import type { Counts } from "./serving-process.ts";
@@ -8,15 +8,21 @@ import type { Counts } from "./serving-process.ts";
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const total = deep ? 1_000 : 50;
 
+let serving: Serving;
+beforeAll(async () => void (serving = await startServing()));
+afterAll(() => serving.stop());
+
+interface Serving {
+  readonly url: string;
+  readonly count: () => Promise<Counts>;
+  readonly stop: () => Promise<unknown>;
+}
+
 /** The server in a process of its own. */
-async function startServing(): Promise<{ url: string; count: () => Promise<Counts> }> {
+async function startServing(): Promise<Serving> {
   const program = inject("programs")["packages/transport-ws/test/serving-process.ts"]!;
   const child = fork(program, { execArgv: ["--expose-gc"] });
   const exited = once(child, "exit");
-  onTestFinished(async () => {
-    child.disconnect();
-    await exited;
-  });
   const answer = async <Answer>(): Promise<Answer> => {
     const [message] = (await once(child, "message")) as [Answer];
     return message;
@@ -28,6 +34,10 @@ async function startServing(): Promise<{ url: string; count: () => Promise<Count
       const counted = answer<Counts>();
       child.send("count");
       return counted;
+    },
+    stop() {
+      child.disconnect();
+      return exited;
     },
   };
 }
@@ -53,7 +63,7 @@ async function openMany(url: string, call?: string): Promise<WebSocket[]> {
 }
 
 test("connections that break off leave no connection, request, timer or socket", async () => {
-  const { url, count } = await startServing();
+  const { url, count } = serving;
   for (const socket of await openMany(url)) socket.terminate();
   await expect.poll(async () => (await count()).connections, { timeout: 10_000 }).toBe(0);
   const before = await count();
@@ -69,7 +79,7 @@ test("connections that break off leave no connection, request, timer or socket",
 });
 
 test("a connection that was initialized and says nothing takes no more than 40 KiB", async () => {
-  const { url, count } = await startServing();
+  const { url, count } = serving;
   // what loads and grows with the first ones is not theirs
   for (const socket of await openMany(url)) socket.terminate();
   await expect.poll(async () => (await count()).connections, { timeout: 10_000 }).toBe(0);

@@ -5,7 +5,7 @@ import { createWriteLock } from "../src/resumable/write-lock.ts";
 import { bearer, bob, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-const madeUp = isDeep ? 30_000 : 200;
+const madeUp = isDeep ? 30_000 : 50;
 if (!isDeep) console.log("foreign files: 30,000 made-up ids are for SLUICE_DEEP=1");
 
 const step = {

@@ -34,11 +34,12 @@ describe("forged slots", () => {
       sluice: { audit: (record) => void records.push(record) },
     });
     const headers = bearer("alice");
-    for (let n = 0; n < 30; n++) {
+    const sendThree = async (): Promise<void> => {
       await fetch(`${url}/uploads/forged`, { method: "POST", body: "x", headers });
       await fetch(`${url}/uploads/forged/x`, { method: "DELETE", headers });
       await fetch((await slot()).url, { method: "POST", body: "x", headers });
-    }
+    };
+    await Promise.all(Array.from({ length: 30 }, sendThree));
     expect(records.filter(({ count }) => count === undefined)).toHaveLength(70);
     await sluice.close();
     expect(records.filter(({ count }) => count !== undefined)).toMatchObject([

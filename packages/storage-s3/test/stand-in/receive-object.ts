@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Deviation, ObjectMeta } from "./options.ts";
-import { hex, type Payload } from "./payload.ts";
+import { etagOf, hex, type Payload } from "./payload.ts";
 import { Refusal } from "./refusal.ts";
 import { concatContents, type Store, type StoredObject, toContent, toZeros } from "./store.ts";
 import { textsOf, type XmlElements } from "./xml.ts";
@@ -26,7 +26,7 @@ export function putWhole(
   receiving: Receiving,
 ): string {
   ensureWriteConditions(headers, receiving);
-  const etag = hex("md5", bytes);
+  const etag = etagOf(bytes);
   const content = receiving.keepUploads ? toContent(bytes) : toZeros(bytes.length);
   const meta = { ...metaOf(headers), checksums };
   receiving.publish({ name: receiving.name, content, etag, meta });
@@ -51,7 +51,7 @@ export function putPart(
   const { keepUploads } = receiving;
   const number = Number(query.get("partNumber"));
   if (!(number >= 1 && number <= 10_000)) throw new Refusal(400, "InvalidArgument");
-  const etag = hex("md5", bytes);
+  const etag = etagOf(bytes);
   const content = keepUploads ? toContent(bytes) : toZeros(bytes.length);
   uploadOf(receiving, query).parts.set(number, { etag, content });
   return etag;

@@ -11,7 +11,7 @@ import type {
   S3StandInOptions,
   SeenRequest,
 } from "./options.ts";
-import { hex, readPayload } from "./payload.ts";
+import { etagOf, readPayload } from "./payload.ts";
 import {
   abortUpload,
   completeUpload,
@@ -168,7 +168,7 @@ export async function startS3StandIn(options: S3StandInOptions = {}): Promise<S3
     put(name, content: Uint8Array | GeneratedContent, meta: ObjectMeta = {}) {
       const isBytes = content instanceof Uint8Array;
       // generated content is told apart by when it came
-      const etag = hex("md5", isBytes ? content : Buffer.from(`${name} ${++events}`));
+      const etag = etagOf(isBytes ? content : Buffer.from(`${name} ${++events}`));
       publish({ name, content: isBytes ? toContent(content) : content, etag, meta });
     },
     remove,

@@ -88,7 +88,7 @@ export const stepRules: readonly Rule[] = [
     needs: ["backend.writeInSteps", "fixture.reopen"],
     async check(fixture) {
       const part = partOf(fixture);
-      const content = pattern(2 * part + 100);
+      const content = pattern(part + 100);
       const first = await step(fixture.backend, "process.bin", content.subarray(0, part + 50));
       const stopped = await openStep(fixture.backend, "process.bin", first);
       await stopped.write(content.slice(part + 50, part + 60));
@@ -127,7 +127,7 @@ export const stepRules: readonly Rule[] = [
     needs: ["backend.writeInSteps"],
     async check({ backend, ...fixture }) {
       const part = fixture.traits?.partBytes ?? oneMiB;
-      const contents = [pattern(2 * part + 100, 1), pattern(2 * part + 100, 2)] as const;
+      const contents = [pattern(part + 100, 1), pattern(part + 100, 2)] as const;
       const begun = await step(backend, "race-steps.bin", new Uint8Array());
       const writers = [
         await openStep(backend, "race-steps.bin", begun),
