@@ -4,7 +4,8 @@ import type { RequestListener, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { handWritten, listening, type AtEnd, type McpAnswer } from "./filing.ts";
+import type { AtEnd } from "./bridged.ts";
+import { handWritten, listening, type McpAnswer } from "./filing.ts";
 import { startBridge, type RunningBridge } from "./hostile-process.ts";
 
 const mib = 2 ** 20;
