@@ -37,8 +37,8 @@ export function bridged(
 }
 
 /** A bridge to a server at `url`. */
-export function bridgedTo(url: URL, options: Partial<BridgeOptions> = {}): Bridged {
-  return bridged({ upstream: createHttpUpstream({ url }), ...options });
+export function bridgedTo(url: URL, options: Partial<BridgeOptions> = {}, atEnd?: AtEnd): Bridged {
+  return bridged({ upstream: createHttpUpstream({ url }), ...options }, atEnd);
 }
 
 const info = { name: "host", version: "1.0.0" };
