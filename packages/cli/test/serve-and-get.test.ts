@@ -34,7 +34,8 @@ beforeAll(async () => {
   await writeFile(join(files, "big.bin"), big);
   await writeFile(join(files, "small.bin"), small);
   for (const name of ["big.bin", "small.bin"]) await utimes(join(files, name), 1e9, 1e9);
-  for (let i = 0; i < 1_100; i++) writeFileSync(join(files, "many", `${i}`), "");
+  // six pages and some more
+  for (let i = 0; i < 600; i++) writeFileSync(join(files, "many", `${i}`), "");
   served = await serveHere(files);
   guarded = await serveHere(files, [], { env: { SLUICE_TOKEN: token } });
 });
@@ -56,9 +57,9 @@ test("ls prints every page, one URI a line, and nothing else", async () => {
   expect(status).toBe(0);
   expect(stderr).toBe("");
   const lines = stdout.trimEnd().split("\n");
-  expect(new Set(lines).size).toBe(1_102);
+  expect(new Set(lines).size).toBe(602);
   expect(lines).toContain("files://local/big.bin");
-  expect(lines).toContain("files://local/many/1099");
+  expect(lines).toContain("files://local/many/599");
 });
 
 test("ls --json prints one object a line", async () => {
@@ -67,7 +68,7 @@ test("ls --json prints one object a line", async () => {
     .trimEnd()
     .split("\n")
     .map((line) => JSON.parse(line));
-  expect(resources).toHaveLength(1_102);
+  expect(resources).toHaveLength(602);
   expect(resources).toContainEqual({
     uri: "files://local/big.bin",
     name: "big.bin",
