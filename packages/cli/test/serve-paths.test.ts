@@ -9,7 +9,7 @@ import { serveCommand } from "../src/commands/serve-command.ts";
 import { freePort } from "./sluice.ts";
 
 const token = "correct-horse-battery-staple";
-const targets = process.env["SLUICE_DEEP"] ? 1_000_000 : 3_000;
+const targets = process.env["SLUICE_DEEP"] ? 1_000_000 : 1_000;
 const host = "files.example.com";
 
 /** Public URLs, and the one spelling of each endpoint. */
