@@ -18,7 +18,7 @@ export interface Bridged {
 }
 
 /** Runs what ends a helper: after the test, or after all tests of a file. */
-export type AtEnd = (end: () => unknown) => void;
+export type AtEnd = (end: () => void | Promise<void>) => void;
 
 /** Runs a bridge in this process until the test ends, or until `atEnd` says. */
 export function bridged(

@@ -18,10 +18,10 @@ export function scripted(on: string, options: Partial<ProcessOptions> = {}): Ups
 
 /** What a server in this process can do with a message. */
 export interface Script {
-  say(message: object): void;
-  answer(id: unknown, result: object): void;
+  readonly say: (message: object) => void;
+  readonly answer: (id: unknown, result: object) => void;
   /** Answers `initialize`. */
-  start(message: ScriptedMessage): void;
+  readonly start: (message: ScriptedMessage) => void;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any

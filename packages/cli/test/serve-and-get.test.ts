@@ -96,15 +96,15 @@ test("notes that are not read do not end a download", async () => {
 });
 
 /** One run in a folder of its own with each umask: what it printed and what it left are rules of their own. */
-const got = new Map<string, Promise<{ readonly cwd: string; readonly run: Run }>>();
+const runs = new Map<string, Promise<{ readonly cwd: string; readonly run: Run }>>();
 function gotWith(umask: string) {
   const run = async () => {
     const cwd = await target();
     const command = ["sh", "-c", `umask ${umask}; exec "$@"`, "sh", ...program];
     return { cwd, run: await runCommand([...command, "get", served.url, uri], { cwd }) };
   };
-  if (!got.has(umask)) got.set(umask, run());
-  return got.get(umask)!;
+  if (!runs.has(umask)) runs.set(umask, run());
+  return runs.get(umask)!;
 }
 
 test("get saves the file, prints its path, and draws nothing without a terminal [SEP-2532/plan/cli-to-disk]", async () => {
@@ -254,14 +254,14 @@ test.each([
 });
 
 test("a token lets in, its lack or another one does not, and none is ever printed", async () => {
-  const runs = [
+  const given = [
     await runHere(["ls", guarded.url], { env: { SLUICE_TOKEN: token } }),
     await runHere(["ls", guarded.url]),
     await runHere(["get", guarded.url, "files://local/small.bin", "--token", `${token}x`]),
   ] as const;
-  expect(runs.map(({ status }) => status)).toEqual([0, 4, 4]);
-  expect(runs[1].stderr).toMatch(/^sluice: .*SLUICE_TOKEN.*\n$/);
-  for (const { stdout, stderr } of runs) expect(stdout + stderr).not.toContain(token);
+  expect(given.map(({ status }) => status)).toEqual([0, 4, 4]);
+  expect(given[1].stderr).toMatch(/^sluice: .*SLUICE_TOKEN.*\n$/);
+  for (const { stdout, stderr } of given) expect(stdout + stderr).not.toContain(token);
   const path = join(await target(), "copy");
   const got = await runHere(["get", guarded.url, "files://local/small.bin", "-o", path], {
     env: { SLUICE_TOKEN: token },
