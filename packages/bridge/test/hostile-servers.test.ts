@@ -305,9 +305,9 @@ interface OneAfterAnother {
 }
 let behind: HostileServer = { calls: {} };
 let shared: Promise<OneAfterAnother> | undefined;
-const ends: (() => void)[] = [];
-afterAll(() => {
-  for (const end of ends.toReversed()) end();
+const ends: (() => void | Promise<void>)[] = [];
+afterAll(async () => {
+  for (const end of ends.toReversed()) await end();
 });
 
 /** The bridge that servers share, once `server` stands behind it. */
@@ -315,7 +315,9 @@ async function putBehind(server: HostileServer): Promise<OneAfterAnother> {
   behind = server;
   const { url, bridge } = await (server.isAlone
     ? start(onTestFinished)
-    : (shared ??= start((end) => void ends.push(end))));
+    : (shared ??= start((end) => {
+        ends.push(end);
+      })));
   bridge.settle();
   return { url, bridge };
 }

@@ -183,6 +183,16 @@ test("surrogates alone become U+FFFD, also where a chunk ends between them", asy
   }
 });
 
+test("an escaped quote ends no string, also where a chunk ends at it", async () => {
+  const text = `{"jsonrpc":"2.0","id":1,"result":{"text":"${long}\\"${long}"}}`;
+  const backslash = text.indexOf("\\");
+  for (const at of [backslash, backslash + 1, backslash + 2]) {
+    await using bench = await openBench();
+    await spool(bench, cutAt(text, [at]));
+    expect(onlyFile(bench).toString()).toBe(`${long}"${long}`);
+  }
+});
+
 test("of two members with one name the last counts, and the file of the first is removed", async () => {
   await using bench = await openBench();
   const text = `{"jsonrpc":"2.0","id":1,"result":{"text":"${long}","text":"${"y".repeat(300)}"}}`;
