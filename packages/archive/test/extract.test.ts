@@ -14,16 +14,21 @@ const peers = findPeers();
 const work = await mkdtemp(join(tmpdir(), "sluice-archive-"));
 afterAll(() => rm(work, { recursive: true, force: true }));
 
-async function save(
+const saved = new Map<string, Promise<string>>();
+
+/** An archive of that name, which all peers of a format read. */
+function save(
   format: ArchiveFormat,
   name: string,
   contents: Parameters<typeof createFileSet>[0],
-  maxFiles?: number,
 ): Promise<string> {
   const path = join(work, `${name}.${format}`);
-  const archive = archiveOf(createFileSet(contents).files, { format, maxFiles });
-  await pipeline(archive, createWriteStream(path));
-  return path;
+  const write = async (): Promise<string> => {
+    await pipeline(archiveOf(createFileSet(contents).files, { format }), createWriteStream(path));
+    return path;
+  };
+  if (!saved.has(path)) saved.set(path, write());
+  return saved.get(path)!;
 }
 
 /** All files below a folder with their text. */

@@ -11,8 +11,11 @@ export interface Peer {
   readonly format: "zip" | "tar";
   /** Extracts an archive into the folder it runs in. */
   extract(archive: string, folder: string): Promise<unknown>;
-  /** Reads an archive whole, checks what it can, and gives the sizes by path, without extracting. */
-  sizes(archive: string): Promise<ReadonlyMap<string, number>>;
+  /**
+   * Reads an archive whole, checks what it can, and gives the sizes by path, without extracting; or reads no more than
+   * its listing.
+   */
+  sizes(archive: string, what?: "listing"): Promise<ReadonlyMap<string, number>>;
 }
 
 async function output(program: string, args: readonly string[], cwd?: string): Promise<string> {
@@ -53,8 +56,8 @@ const sizesOf = (lines: string): ReadonlyMap<string, number> =>
       }),
   );
 
-const python = (script: string, archive: string, cwd?: string): Promise<string> =>
-  output("python3", ["-X", "utf8", "-c", script, archive], cwd);
+const python = (script: string, args: readonly string[], cwd?: string): Promise<string> =>
+  output("python3", ["-X", "utf8", "-c", script, ...args], cwd);
 
 /** Size and path of each line of a long listing. */
 function longListing(text: string, line: RegExp): ReadonlyMap<string, number> {
@@ -84,8 +87,8 @@ const known: readonly (readonly [program: string, peers: readonly Peer[]])[] = [
         name: "Info-ZIP unzip",
         format: "zip",
         extract: (archive, folder) => output("unzip", ["-q", archive], folder),
-        async sizes(archive) {
-          await output("unzip", ["-tqq", archive]);
+        async sizes(archive, what) {
+          if (!what) await output("unzip", ["-tqq", archive]);
           return longListing(await output("unzip", ["-l", archive]), /^ *(\d+)  \S+ \S+   (.*)$/);
         },
       },
@@ -98,14 +101,15 @@ const known: readonly (readonly [program: string, peers: readonly Peer[]])[] = [
       {
         name: "Python's zipfile",
         format: "zip",
-        extract: (archive, folder) => python(zipExtract, archive, folder),
-        sizes: async (archive) => sizesOf(await python(zipSizes, archive)),
+        extract: (archive, folder) => python(zipExtract, [archive], folder),
+        sizes: async (archive, what) =>
+          sizesOf(await python(zipSizes, what ? [archive, what] : [archive])),
       },
       {
         name: "Python's tarfile",
         format: "tar",
-        extract: (archive, folder) => python(tarExtract, archive, folder),
-        sizes: async (archive) => sizesOf(await python(tarSizes, archive)),
+        extract: (archive, folder) => python(tarExtract, [archive], folder),
+        sizes: async (archive) => sizesOf(await python(tarSizes, [archive])),
       },
     ],
   ],

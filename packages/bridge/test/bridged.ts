@@ -17,13 +17,19 @@ export interface Bridged {
   readonly ended: Promise<void>;
 }
 
-/** Runs a bridge in this process until the test ends. */
-export function bridged(options: Omit<BridgeOptions, "host">): Bridged {
+/** Runs what ends a helper: after the test, or after all tests of a file. */
+export type AtEnd = (end: () => void | Promise<void>) => void;
+
+/** Runs a bridge in this process until the test ends, or until `atEnd` says. */
+export function bridged(
+  options: Omit<BridgeOptions, "host">,
+  atEnd: AtEnd = onTestFinished,
+): Bridged {
   const [host, transport] = InMemoryTransport.createLinkedPair();
   const notes: string[] = [];
   const ended = runBridge({ host, onNote: (line) => void notes.push(line), ...options });
   ended.catch(() => {});
-  onTestFinished(async () => {
+  atEnd(async () => {
     await transport.close();
     await ended.catch(() => {});
   });
@@ -31,8 +37,8 @@ export function bridged(options: Omit<BridgeOptions, "host">): Bridged {
 }
 
 /** A bridge to a server at `url`. */
-export function bridgedTo(url: URL, options: Partial<BridgeOptions> = {}): Bridged {
-  return bridged({ upstream: createHttpUpstream({ url }), ...options });
+export function bridgedTo(url: URL, options: Partial<BridgeOptions> = {}, atEnd?: AtEnd): Bridged {
+  return bridged({ upstream: createHttpUpstream({ url }), ...options }, atEnd);
 }
 
 const info = { name: "host", version: "1.0.0" };

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync } from "node:fs";
-import { expect, test } from "vitest";
+import type { Client } from "@modelcontextprotocol/client";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { callTool, handWritten, hostOf, makeFolders } from "./filing.ts";
 
 const text = "the bytes of a resource ".repeat(20);
@@ -8,18 +9,37 @@ const uri = "x://by/read.txt";
 const digest = createHash("sha256").update(text).digest();
 const other = createHash("sha256").update("other").digest();
 
-/** A server that says more of its resource than the bytes. */
-function server(content: object, listed?: object): Promise<URL> {
-  return handWritten(({ method, params }) => {
-    if (method === "resources/read")
-      return { result: { contents: [{ uri: params["uri"], text, ...content }] } };
-    if (method !== "resources/list" || !listed) return undefined;
-    // the resource is on the second page
-    return params["cursor"] === undefined
-      ? { result: { resources: [{ uri: "x://other", size: 1 }], nextCursor: "2" } }
-      : { result: { resources: [{ uri, ...listed }] } };
-  });
-}
+/** What the server says of its resource: beside the bytes, and in its list. */
+let told: { readonly content: object; readonly listed: object | undefined };
+/** Hosts of bridges that get the text in a file, and in the message itself; folders of reads that fail. */
+const hosts: { readonly saving: Client; readonly failing: Client }[] = [];
+const failed: string[] = [];
+
+beforeAll(async () => {
+  const server = await handWritten(
+    ({ method, params }) => {
+      const { content, listed } = told;
+      if (method === "resources/read")
+        return { result: { contents: [{ uri: params["uri"], text, ...content }] } };
+      if (method !== "resources/list" || !listed) return undefined;
+      // the resource is on the second page
+      return params["cursor"] === undefined
+        ? { result: { resources: [{ uri: "x://other", size: 1 }], nextCursor: "2" } }
+        : { result: { resources: [{ uri, ...listed }] } };
+    },
+    undefined,
+    false,
+    afterAll,
+  );
+  for (const inlineBytes of [100, 65_536]) {
+    const host = (saveTo: string) => hostOf(server, { saveTo, inlineBytes }, "legacy", afterAll);
+    const { save, outside } = makeFolders(afterAll);
+    failed.push(outside);
+    hosts.push({ saving: await host(save), failing: await host(outside) });
+  }
+});
+
+let saves = 0;
 
 const forms = (bytes: Buffer): [string, object][] => [
   ["sha256 in hexadecimal", { sha256: bytes.toString("hex") }],
@@ -47,11 +67,9 @@ test.each<[string, string, object, object | undefined]>([
 ])(
   "a read of a server that gives %s is verified by it: %s",
   async (_what, verified, content, listed) => {
-    const { save } = makeFolders();
-    for (const inlineBytes of [100, 65_536]) {
-      const client = await hostOf(await server(content, listed), { saveTo: save, inlineBytes });
-      const path = `${inlineBytes}.txt`;
-      const said = await callTool(client, "save_resource", { uri, path });
+    told = { content, listed };
+    for (const { saving } of hosts) {
+      const said = await callTool(saving, "save_resource", { uri, path: `${++saves}.txt` });
       expect(said).toMatchObject({ isError: false, facts: { verified, size: text.length } });
     }
   },
@@ -66,12 +84,12 @@ test.each<[string, object, object | undefined]>([
     undefined,
   ]),
 ])("a read of a server that gives %s leaves no file", async (_what, content, listed) => {
-  const { save } = makeFolders();
-  for (const inlineBytes of [100, 65_536]) {
-    const client = await hostOf(await server(content, listed), { saveTo: save, inlineBytes });
-    const said = await callTool(client, "save_resource", { uri });
+  told = { content, listed };
+  for (const { failing } of hosts) {
+    const said = await callTool(failing, "save_resource", { uri });
     expect(said.isError).toBe(true);
     expect(said.text).toMatch(/came with (?:another SHA-256|\d+ bytes, and the server says)/);
   }
-  expect(readdirSync(save, { recursive: true })).toEqual(["spooled"]);
+  for (const folder of failed)
+    expect(readdirSync(folder, { recursive: true })).toEqual(["spooled"]);
 });

@@ -18,7 +18,7 @@ import {
   type FileToolsOptions,
 } from "@sluice/bridge";
 import { onTestFinished } from "vitest";
-import { bridged, createHost } from "./bridged.ts";
+import { bridged, createHost, type AtEnd } from "./bridged.ts";
 
 /** Folders of one test: to save to, to send from, and one that nothing may be written to. */
 export interface Folders {
@@ -31,9 +31,6 @@ export interface Folders {
 export function stateIn({ save }: Pick<Folders, "save">): Record<string, string> {
   return { ...getDefaultEnvironment(), XDG_STATE_HOME: join(dirname(save), "state") };
 }
-
-/** Runs what ends a helper: after the test, or after all tests of a file. */
-export type AtEnd = (end: () => void) => void;
 
 export function makeFolders(atEnd: AtEnd = onTestFinished): Folders {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "sluice-filing-")));
@@ -50,11 +47,12 @@ export function makeFolders(atEnd: AtEnd = onTestFinished): Folders {
 /** A server to stand in front of. */
 export type Behind = URL | { readonly command: string; readonly args: readonly string[] };
 
-/** A host of SDK v2 behind which a bridge with tools for files stands. */
+/** A host of SDK v2 behind which a bridge with tools for files stands, until the test ends or `atEnd` says. */
 export async function hostOf(
   behind: Behind,
   options: Partial<FileToolsOptions> = {},
   host: Client | "legacy" | "modern" = "legacy",
+  atEnd: AtEnd = onTestFinished,
 ): Promise<Client> {
   const url = behind instanceof URL ? behind : undefined;
   const tools = await openFileTools({
@@ -65,10 +63,10 @@ export async function hostOf(
     behind instanceof URL
       ? createHttpUpstream({ url: behind, wrapFetch: tools.wrapFetch })
       : createProcessUpstream({ ...behind, wrapOutput: tools.wrapOutput, endMs: 500 });
-  const { transport } = bridged({ upstream: tools.watch(upstream), hooks: tools.hooks });
+  const { transport } = bridged({ upstream: tools.watch(upstream), hooks: tools.hooks }, atEnd);
   const client = typeof host === "string" ? createHost(host) : host;
   await client.connect(transport);
-  onTestFinished(() => tools.close());
+  atEnd(() => tools.close());
   return client;
 }
 

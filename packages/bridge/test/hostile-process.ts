@@ -4,7 +4,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { dirname, join } from "node:path";
 import { inject, onTestFinished } from "vitest";
-import { makeFolders, type AtEnd, type Folders } from "./filing.ts";
+import type { AtEnd } from "./bridged.ts";
+import { makeFolders, type Folders } from "./filing.ts";
 
 /** `sluice bridge` as a process, in folders where nothing else writes. */
 export interface RunningBridge {

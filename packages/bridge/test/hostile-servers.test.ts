@@ -4,7 +4,8 @@ import type { RequestListener, ServerResponse } from "node:http";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { afterAll, expect, onTestFinished, test } from "vitest";
-import { handWritten, listening, type AtEnd, type McpAnswer } from "./filing.ts";
+import type { AtEnd } from "./bridged.ts";
+import { handWritten, listening, type McpAnswer } from "./filing.ts";
 import { startBridge, type RunningBridge } from "./hostile-process.ts";
 
 const mib = 2 ** 20;
@@ -304,9 +305,9 @@ interface OneAfterAnother {
 }
 let behind: HostileServer = { calls: {} };
 let shared: Promise<OneAfterAnother> | undefined;
-const ends: (() => void)[] = [];
-afterAll(() => {
-  for (const end of ends.toReversed()) end();
+const ends: (() => void | Promise<void>)[] = [];
+afterAll(async () => {
+  for (const end of ends.toReversed()) await end();
 });
 
 /** The bridge that servers share, once `server` stands behind it. */
@@ -314,7 +315,9 @@ async function putBehind(server: HostileServer): Promise<OneAfterAnother> {
   behind = server;
   const { url, bridge } = await (server.isAlone
     ? start(onTestFinished)
-    : (shared ??= start((end) => void ends.push(end))));
+    : (shared ??= start((end) => {
+        ends.push(end);
+      })));
   bridge.settle();
   return { url, bridge };
 }

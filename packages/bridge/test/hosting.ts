@@ -4,9 +4,10 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createHttpUpstream } from "@sluice/bridge";
 import { createHttpHosts, type HostSession, type HttpHostsOptions } from "@sluice/bridge/hosts";
 import { onTestFinished } from "vitest";
+import type { AtEnd } from "./bridged.ts";
 import { listen } from "./peers.ts";
 
-/** A bridge that hosts reach at `url`, until the test ends. */
+/** A bridge that hosts reach at `url`, until the test ends, or until `atEnd` says. */
 export interface Hosting {
   readonly url: URL;
   readonly notes: string[];
@@ -20,6 +21,7 @@ export interface Hosting {
 export async function startHosts(
   open: HttpHostsOptions["open"],
   options: Partial<HttpHostsOptions> = {},
+  atEnd: AtEnd = onTestFinished,
 ): Promise<Hosting> {
   const notes: string[] = [];
   const opened: HostSession[] = [];
@@ -38,14 +40,20 @@ export async function startHosts(
       (request, response) =>
         void handle(request as NodeIncomingMessageLike & typeof request, response),
     ),
+    0,
+    atEnd,
   );
-  onTestFinished(() => hosts.close());
+  atEnd(() => hosts.close());
   return { url, notes, opened, closed, close: () => hosts.close() };
 }
 
 /** Serves hosts in front of the server at `url`. */
-export function startHostsTo(url: URL, options: Partial<HttpHostsOptions> = {}): Promise<Hosting> {
-  return startHosts(() => ({ upstream: createHttpUpstream({ url }) }), options);
+export function startHostsTo(
+  url: URL,
+  options: Partial<HttpHostsOptions> = {},
+  atEnd?: AtEnd,
+): Promise<Hosting> {
+  return startHosts(() => ({ upstream: createHttpUpstream({ url }) }), options, atEnd);
 }
 
 /** A transport of SDK v2 to a bridge. */

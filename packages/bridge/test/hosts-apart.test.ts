@@ -4,25 +4,30 @@ import type { HttpHostsOptions } from "@sluice/bridge/hosts";
 import { expect, test } from "vitest";
 import { startHosts, type Hosting } from "./hosting.ts";
 import { messagesOf, openSession, post, postModern, type RawMessage } from "./raw-requests.ts";
-import { scripted } from "./scripted.ts";
+import { scripted, scriptedHere, type Script, type ScriptedMessage } from "./scripted.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
 /** Says what it was told in progress, in logs, in a question that it takes back, and in its answer. */
-const gossip = `({ id, method, params }) => {
+function gossip({ id, method, params }: ScriptedMessage, { say, answer, start }: Script): void {
   if (method === "initialize") return start({ id, params });
-  if (method !== "tools/call") return id === undefined || say({ id, error: { code: -32601, message: "no" } });
+  if (method !== "tools/call")
+    return id === undefined ? undefined : say({ id, error: { code: -32_601, message: "no" } });
   const { secret } = params.arguments;
   const progressToken = params._meta?.progressToken;
-  const tell = (progress) => {
+  const tell = (progress: number): void => {
     say({ method: "notifications/progress", params: { progressToken, progress, message: secret } });
     say({ method: "notifications/message", params: { level: "error", data: secret } });
   };
   tell(1);
-  setTimeout(() => { tell(2); answer(id, { content: [{ type: "text", text: secret }] }); tell(3); }, 100);
-}`;
+  setTimeout(() => {
+    tell(2);
+    answer(id, { content: [{ type: "text", text: secret }] });
+    tell(3);
+  }, 100);
+}
 
-const open: HttpHostsOptions["open"] = () => ({ upstream: scripted(gossip) });
+const open: HttpHostsOptions["open"] = () => ({ upstream: scriptedHere(gossip) });
 
 const callOf = (secret: string, id: unknown) => ({
   id,
@@ -73,7 +78,7 @@ function shareOne(): HttpHostsOptions["open"] {
     kind: "process",
     open: async (flow): Promise<Transport> => {
       const isFirst = !process;
-      const shared = (process ??= await scripted(gossip).open(flow));
+      const shared = (process ??= await scriptedHere(gossip).open(flow));
       const view: Transport = {
         start: async () => {
           listeners.add((message) => view.onmessage?.(message));

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, inject, test } from "vitest";
-import { callTool, handWritten, makeFolders, stateIn } from "./filing.ts";
+import { callTool, handWritten, hostOf, makeFolders, stateIn } from "./filing.ts";
 
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const bytes = Buffer.alloc(3 * 2 ** 20, "0123456789abcdef and so on / ");
@@ -67,7 +67,7 @@ test.each<[string, boolean]>([
   expect(spooled(save)).toHaveLength(1);
 
   isStalling = false;
-  const { client } = await hostIn(save, url);
+  const client = await hostOf(url, { saveTo: save });
   await client.listTools();
   expect(spooled(save)).toEqual([]);
   const saved = await callTool(client, "save_resource", { uri, path: "in/a.bin" });
@@ -76,5 +76,4 @@ test.each<[string, boolean]>([
   expect(new Set(readdirSync(save, { recursive: true }) as string[])).toEqual(
     new Set(["in", join("in", "a.bin"), "spooled"]),
   );
-  await client.close();
 });

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { expect, inject, test } from "vitest";
-import { callTool, handWritten, makeFolders, stateIn } from "./filing.ts";
+import { callTool, handWritten, hostOf, makeFolders, stateIn } from "./filing.ts";
 
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const bytes = Buffer.alloc(24 * 2 ** 20, "0123456789abcdef and so on / ");
@@ -61,13 +61,11 @@ test("a save goes on where one ended that was killed", async () => {
   expect(await lost).toBeInstanceOf(Error);
 
   isStalling = false;
-  const second = new Client({ name: "host", version: "1" });
-  await second.connect(new StdioClientTransport(command));
+  const second = await hostOf(url, { saveTo: save });
   const saved = await callTool(second, "save_resource", { uri });
   expect(saved.isError).toBe(false);
   expect(saved.facts["resumed_bytes"]).toBeGreaterThan(0);
   expect(readFileSync(join(save, "big.bin")).equals(bytes)).toBe(true);
   expect(readdirSync(save).toSorted()).toEqual(["big.bin", "spooled"]);
   expect(ranges.at(-1)).toMatch(/bytes=[1-9]/);
-  await second.close();
 });

@@ -8,6 +8,7 @@ import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/
 import * as v1 from "@modelcontextprotocol/sdk/types.js";
 import { createMcpHandler, Server } from "@modelcontextprotocol/server";
 import { onTestFinished } from "vitest";
+import type { AtEnd } from "./bridged.ts";
 
 /** What the tests see of a server. */
 export interface Peer {
@@ -190,12 +191,12 @@ function createModernServer(): Server {
 }
 
 /** Serves 2025-11-25 with sessions, by the SDK v1. */
-export async function startLegacyPeer(port = 0): Promise<Peer> {
+export async function startLegacyPeer(port = 0, atEnd?: AtEnd): Promise<Peer> {
   const sessions = new Map<
     string,
     { transport: StreamableHTTPServerTransport; server: ServerV1 }
   >();
-  const peer = await startPeer(port, (body, request, response) => {
+  const peer = await startPeer(port, atEnd, (body, request, response) => {
     const session = sessions.get(String(request.headers["mcp-session-id"]));
     if (session) return void session.transport.handleRequest(request, response, body);
     if ((body as { method?: string } | undefined)?.method !== "initialize") {
@@ -217,6 +218,8 @@ export async function startLegacyPeer(port = 0): Promise<Peer> {
     ...peer,
     change: (uri) => {
       for (const { server } of sessions.values()) {
+        // its client has ended it
+        if (!server.transport) continue;
         void server.sendResourceUpdated({ uri });
         void server.sendToolListChanged();
       }
@@ -225,11 +228,12 @@ export async function startLegacyPeer(port = 0): Promise<Peer> {
 }
 
 /** Serves 2026-07-28 only, by the SDK v2. */
-export async function startModernPeer(port = 0): Promise<Peer> {
+export async function startModernPeer(port = 0, atEnd?: AtEnd): Promise<Peer> {
   const handler = createMcpHandler(createModernServer, { legacy: "reject" });
   const handle = toNodeHandler(handler);
   const peer = await startPeer(
     port,
+    atEnd,
     (body, request, response) =>
       void handle(request as NodeIncomingMessageLike & typeof request, response, body),
   );
@@ -248,7 +252,11 @@ type Handle = (
   response: Parameters<RequestListener>[1],
 ) => unknown;
 
-async function startPeer(port: number, handle: Handle): Promise<Omit<Peer, "change">> {
+async function startPeer(
+  port: number,
+  atEnd: AtEnd | undefined,
+  handle: Handle,
+): Promise<Omit<Peer, "change">> {
   const received: Record<string, unknown>[] = [];
   const headers: Record<string, unknown>[] = [];
   const server = createServer((request, response) => {
@@ -266,13 +274,14 @@ async function startPeer(port: number, handle: Handle): Promise<Omit<Peer, "chan
       handle(body, request, response);
     });
   });
-  return { ...(await listen(server, port)), received, headers };
+  return { ...(await listen(server, port, atEnd)), received, headers };
 }
 
-/** Listens on the loopback address; ends with the test. */
+/** Listens on the loopback address; ends with the test, or when `atEnd` says. */
 export async function listen(
   server: HttpServer,
   port = 0,
+  atEnd: AtEnd = onTestFinished,
 ): Promise<{ url: URL; port: number; stop: () => Promise<void> }> {
   server.listen(port, "127.0.0.1");
   await once(server, "listening");
@@ -289,6 +298,6 @@ export async function listen(
     // a client in this process must hear of it before its next call
     await pause(50);
   };
-  onTestFinished(close);
+  atEnd(close);
   return { url: new URL(`http://127.0.0.1:${taken}/mcp`), port: taken, stop };
 }

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { cutAt, openBench, restore, spool } from "./spooling.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-const numRuns = isDeep ? 20_000 : 80;
+const numRuns = isDeep ? 20_000 : 30;
 
 /** Any string without a surrogate alone, with many characters that JSON escapes. */
 const text = fc.oneof(

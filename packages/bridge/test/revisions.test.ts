@@ -1,5 +1,5 @@
 import type { Client, Notification, Transport } from "@modelcontextprotocol/client";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { bridgedTo, createHost } from "./bridged.ts";
 import { startHostsTo, transportTo } from "./hosting.ts";
@@ -9,8 +9,8 @@ const servers = { legacy: startLegacyPeer, modern: startModernPeer } as const;
 const kinds = ["legacy", "modern"] as const;
 /** How a host reaches its bridge. */
 const ways: Readonly<Record<string, (url: URL) => Promise<Transport>>> = {
-  stdio: async (url) => bridgedTo(url).transport,
-  HTTP: async (url) => transportTo(await startHostsTo(url)),
+  stdio: async (url) => bridgedTo(url, {}, afterAll).transport,
+  HTTP: async (url) => transportTo(await startHostsTo(url, {}, afterAll)),
 };
 const pairs = Object.keys(ways).flatMap((way) =>
   kinds.flatMap((host) => kinds.map((server) => ({ way, host, server }))),
@@ -21,16 +21,19 @@ function textOf(result: unknown): unknown {
   return JSON.parse(block!.text);
 }
 
-describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host, server }) => {
-  async function connect(): Promise<{ client: Client; peer: Peer }> {
-    const peer = await servers[server]();
-    const client = createHost(host);
-    await client.connect(await ways[way]!(peer.url));
-    return { client, peer };
-  }
+const isHang = (params: unknown): boolean =>
+  (params as { readonly name?: unknown } | undefined)?.name === "hang";
 
-  test("knows the server's name and capabilities", async () => {
-    const { client } = await connect();
+describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host, server }) => {
+  let peer: Peer;
+  let client: Client;
+  beforeAll(async () => {
+    peer = await servers[server](0, afterAll);
+    client = createHost(host);
+    await client.connect(await ways[way]!(peer.url));
+  });
+
+  test("knows the server's name and capabilities", () => {
     expect(client.getServerVersion()).toMatchObject({ name: "peer", version: "1.0.0" });
     expect(client.getServerCapabilities()).toMatchObject({
       tools: { listChanged: true },
@@ -40,7 +43,6 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
   });
 
   test("calls tools, reads resources, gets prompts and completions", async () => {
-    const { client } = await connect();
     expect((await client.listTools()).tools.map(({ name }) => name)).toContain("echo");
     const echoed = await client.callTool({
       name: "echo",
@@ -65,7 +67,6 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
   });
 
   test("answers what the server asks during a call", async () => {
-    const { client } = await connect();
     const ask = async (name: string): Promise<unknown> => textOf(await client.callTool({ name }));
     expect(await ask("ask")).toEqual({ action: "accept", content: { name: "Ada" } });
     expect(await ask("sample")).toMatchObject({ content: { text: "sampled" } });
@@ -81,7 +82,6 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
   });
 
   test("hears of progress, and the server of a cancellation", async () => {
-    const { client } = await connect();
     const progress: number[] = [];
     const onprogress = (update: { progress: number }): void => void progress.push(update.progress);
     await client.callTool({ name: "progress" }, { onprogress });
@@ -90,7 +90,8 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
     const before = hung.ended;
     const abort = new AbortController();
     const call = client.callTool({ name: "hang" }, { signal: abort.signal });
-    setTimeout(() => abort.abort("enough"), 100);
+    await expect.poll(() => peer.received.filter(({ params }) => isHang(params)).length).toBe(1);
+    abort.abort("enough");
     await expect(call).rejects.toThrow(/enough/);
     await expect.poll(() => hung.ended).toBe(before + 1);
     // nothing else ended with it
@@ -98,7 +99,6 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
   });
 
   test("hears of changes that it asked for", async () => {
-    const { client, peer } = await connect();
     const heard: string[] = [];
     client.fallbackNotificationHandler = (notification: Notification) => {
       heard.push(notification.method);
@@ -122,7 +122,6 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
   });
 
   test("gets the log at the level it asked for", async () => {
-    const { client } = await connect();
     const heard: unknown[] = [];
     client.setNotificationHandler(
       "notifications/message",
@@ -135,7 +134,6 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
   });
 
   test("hears of a method that the server does not have", async () => {
-    const { client } = await connect();
     const asked = client.request({ method: "example/unknown", params: {} }, z.looseObject({}));
     await expect(asked).rejects.toThrow(/not found|unknown|not supported/i);
   });

@@ -1,17 +1,11 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { inject, onTestFinished } from "vitest";
-
-const main = inject("programs")["packages/cli/src/main.ts"]!;
+import { onTestFinished } from "vitest";
+import { serveHere } from "../../cli/test/run-here.ts";
 
 /** A running `sluice serve` that takes files. */
 export async function serveUploads(folder: string, inbox: string, ...more: string[]): Promise<URL> {
-  const args = [main, "serve", folder, "--port", "0", "--no-audit", "--uploads", inbox, ...more];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
+  const served = await serveHere(folder, ["--uploads", inbox, ...more]);
   onTestFinished(async () => {
-    child.kill("SIGKILL");
-    await once(child, "close");
+    await served.end();
   });
-  const [line] = (await once(child.stdout, "data")) as [Buffer];
-  return new URL(line.toString().trim());
+  return new URL(served.url);
 }

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes, formatExitCodes } from "../src/outcome/exit-code.ts";
-import { runHere } from "./run-here.ts";
-import { freePort, serve, sluice } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
+import { freePort, sluice } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -108,14 +108,15 @@ test("a folder that is not there cannot be served", async () => {
 
 test("folders that files come into are made where they are missing, one level deep", async () => {
   await mkdir(join(folder, "files/node_modules"), { recursive: true });
-  const targets = ["--uploads", "inbox", "--save-to", "saved"];
-  const server = await serve("files", targets, { cwd: folder });
+  const files = join(folder, "files");
+  const targets = ["--uploads", join(folder, "inbox"), "--save-to", join(folder, "saved")];
+  const server = await serveHere(files, targets);
   const { stderr } = await server.end();
   expect(stderr).toMatch(/^Made .*inbox\nMade .*saved\nServing /);
   expect(stderr).toContain("node_modules is in it");
   expect((await stat(join(folder, "inbox"))).mode & 0o777).toBe(0o700);
   expect((await stat(join(folder, "saved"))).isDirectory()).toBe(true);
-  const again = await serve("files", targets, { cwd: folder });
+  const again = await serveHere(files, targets);
   expect((await again.end()).stderr).not.toContain("Made");
 });
 

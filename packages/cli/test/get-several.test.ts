@@ -9,8 +9,8 @@ import { runInOrder } from "../src/save/run-in-order.ts";
 import { createSaveOrder } from "../src/save/save-order.ts";
 import { shareProgress } from "../src/terminal/shared-progress.ts";
 import { exitCodes } from "../src/outcome/exit-code.ts";
-import { runHere } from "./run-here.ts";
-import { serve, type Served } from "./sluice.ts";
+import { runHere, serveHere } from "./run-here.ts";
+import type { Served } from "./sluice.ts";
 
 let root = "";
 let served: Served;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   // the first takes longest
   for (const [n, name] of names.entries())
     await writeFile(join(root, name), "x".repeat(n === 0 ? 4e6 : 10 + n));
-  served = await serve(root);
+  served = await serveHere(root);
 });
 afterAll(async () => {
   await served?.end();

@@ -185,10 +185,13 @@ test("settings for a port that is another one each time are a usage error", asyn
 });
 
 test("the words of the line for Claude Code are what a shell reads", async () => {
-  for (const word of ["plain", "a b", "it's", `"$HOME"`, "a\\b", "*", "", "-x", "é"]) {
-    const { stdout } = await runCommand(["sh", "-c", `printf %s ${shellText(word)}`]);
-    expect(stdout).toBe(word);
-  }
+  const words = ["plain", "a b", "it's", `"$HOME"`, "a\\b", "*", "", "-x", "é"];
+  const { stdout } = await runCommand([
+    "sh",
+    "-c",
+    `printf "%s\\n" ${words.map(shellText).join(" ")}`,
+  ]);
+  expect(stdout.split("\n")).toEqual([...words, ""]);
 });
 
 test.each([

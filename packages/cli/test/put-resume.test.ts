@@ -19,7 +19,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { openPutRecord } from "../src/server-calls/put-record.ts";
 import { runHere, serveHere } from "./run-here.ts";
-import { freePort, serve, sluice, type Served } from "./sluice.ts";
+import { freePort, sluice, type Served } from "./sluice.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
@@ -91,7 +91,7 @@ beforeAll(async () => {
     line = await createLine(port);
     const address = ["--port", `${port}`, "--public-url", `http://127.0.0.1:${line.port}/mcp`];
     try {
-      served = await serve(join(root, "files"), [...address, "--uploads", inbox]);
+      served = await serveHere(join(root, "files"), [...address, "--uploads", inbox]);
       return;
     } catch (error) {
       line.close();

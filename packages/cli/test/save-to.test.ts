@@ -12,7 +12,11 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { McpServer } from "@modelcontextprotocol/server";
-import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
+import {
+  Client,
+  InMemoryTransport,
+  StreamableHTTPClientTransport,
+} from "@modelcontextprotocol/client";
 import {
   createSluice,
   type AccessDecision,
@@ -23,6 +27,7 @@ import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createProgressNotes } from "../src/save/progress-notes.ts";
 import { createSaveTool } from "../src/save/save-tool.ts";
+import { serveHere } from "./run-here.ts";
 import { stdioClients, type ToolClient } from "./stdio-client.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile
@@ -91,8 +96,12 @@ describe("the real program", () => {
   });
 
   test("without the option there is no such tool", async () => {
-    await using other = await stdioClients["SDK 1"]([files, "--stdio"]);
+    const served = await serveHere(files);
+    const other = new Client({ name: "test", version: "1" });
+    await other.connect(new StreamableHTTPClientTransport(new URL(served.url)));
     const { tools } = await other.listTools();
+    await other.close();
+    await served.end();
     expect(tools.map(({ name }) => name)).not.toContain("save_to");
   });
 });

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { ResourceUpdatedNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { program } from "./sluice.ts";
@@ -99,19 +99,44 @@ test("a client over stdio subscribes, and hears of a change", async () => {
   await client.close();
 });
 
-test("standard output has the protocol and nothing else, and the end of stdin ends everything", async () => {
-  const server = startRaw([files, "--uploads", inbox]);
-  const url = await linkFrom(server);
-  expect((await fetch(url)).status).toBe(200);
-  expect(await readdir(inbox)).toHaveLength(1);
-  server.child.stdin!.end();
-  const { status, stdout, stderr } = await server.ended();
-  expect(status).toBe(0);
-  for (const line of stdout.split("\n")) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
-  expect(stderr).toContain("over stdio");
-  expect(stderr).not.toContain(url);
-  expect(await readdir(inbox)).toEqual([]);
-  await expect(fetch(url)).rejects.toThrow("fetch failed");
+describe("a server with an open pipe", () => {
+  let server: RawServer;
+  let link = "";
+  beforeAll(() => {
+    // a token in the environment, which other commands use, is no obstacle
+    vi.stubEnv("SLUICE_TOKEN", "correct-horse-battery-staple");
+    server = startRaw([files, "--uploads", inbox]);
+    vi.unstubAllEnvs();
+  });
+
+  test("beside the pipe HTTP has links alone: no MCP and no list of files", async () => {
+    link = await linkFrom(server);
+    expect((await fetch(link)).status).toBe(200);
+    const { origin } = new URL(link);
+    const call = await fetch(`${origin}/mcp`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+      },
+      body: JSON.stringify({ jsonrpc: "2.0", ...initialize }),
+    });
+    expect(call.status).toBe(404);
+    expect((await fetch(`${origin}/`)).status).toBe(404);
+  });
+
+  test("standard output has the protocol and nothing else, and the end of stdin ends everything", async () => {
+    expect(await readdir(inbox)).toHaveLength(1);
+    server.child.stdin!.end();
+    const { status, stdout, stderr } = await server.ended();
+    expect(status).toBe(0);
+    for (const line of stdout.split("\n"))
+      expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+    expect(stderr).toContain("over stdio");
+    expect(stderr).not.toContain(link);
+    expect(await readdir(inbox)).toEqual([]);
+    await expect(fetch(link)).rejects.toThrow("fetch failed");
+  });
 });
 
 test("a reader that is gone ends the server as the end of stdin does", async () => {
@@ -137,28 +162,6 @@ test("a download that is under way at the end is cut, not ended", async () => {
   server.child.stdin!.end();
   expect((await server.ended()).stderr).toContain("Cut off: 1");
   await expect(response.arrayBuffer()).rejects.toThrow("terminated");
-});
-
-test("beside the pipe HTTP has links alone: no MCP and no list of files", async () => {
-  // a token in the environment, which other commands use, is no obstacle
-  vi.stubEnv("SLUICE_TOKEN", "correct-horse-battery-staple");
-  const server = startRaw([files]);
-  vi.unstubAllEnvs();
-  const link = await linkFrom(server);
-  expect((await fetch(link)).status).toBe(200);
-  const { origin } = new URL(link);
-  const call = await fetch(`${origin}/mcp`, {
-    method: "POST",
-    headers: {
-      "content-type": "application/json",
-      accept: "application/json, text/event-stream",
-    },
-    body: JSON.stringify({ jsonrpc: "2.0", ...initialize }),
-  });
-  expect(call.status).toBe(404);
-  expect((await fetch(`${origin}/`)).status).toBe(404);
-  server.child.stdin!.end();
-  await server.ended();
 });
 
 test.each([

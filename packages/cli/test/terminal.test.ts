@@ -23,7 +23,7 @@ let served: Served;
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "sluice-cli-"));
   await mkdir(join(root, "files"));
-  await writeFile(join(root, "files", "big.bin"), Buffer.alloc(64 * 1024 ** 2));
+  await writeFile(join(root, "files", "big.bin"), Buffer.alloc(32 * 1024 ** 2));
   served = await serveHere(join(root, "files"));
 });
 afterAll(async () => {
@@ -50,7 +50,7 @@ test.skipIf(!isThere)("get draws a bar with rate and time left, and wipes it", a
   ]);
   expect(status).toBe(0);
   const [bars, rest] = [stdout.slice(0, stdout.lastIndexOf("\r\u001b[K")), stdout];
-  expect(bars).toMatch(/[█░]{8,} +\d+% .* of 64\.0 MiB/);
+  expect(bars).toMatch(/[█░]{8,} +\d+% .* of 32\.0 MiB/);
   for (const drawn of bars.split("\r").slice(1)) expect(drawn.length).toBeLessThanOrEqual(80 + 3);
   expect(rest.trimEnd().split("\r\n").at(-1)).toBe(path);
 });
@@ -61,6 +61,6 @@ test.skipIf(!isThere)("ls prints a table", async () => {
   const [heading, row] = stdout.split("\r\n");
   expect(heading).toBe(tableHeading);
   expect(row).toMatch(
-    /^64\.0 MiB {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}application\/octet-stream +files:\/\/local\/big\.bin$/,
+    /^32\.0 MiB {2}\d{4}-\d\d-\d\d \d\d:\d\d {2}application\/octet-stream +files:\/\/local\/big\.bin$/,
   );
 });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chainLine, chainStart } from "../src/audit/audit-chain.ts";
 
 // every character when deep
-const step = process.env["SLUICE_DEEP"] ? 1 : 11;
+const step = process.env["SLUICE_DEEP"] ? 1 : 37;
 
 let root = "";
 beforeAll(async () => {

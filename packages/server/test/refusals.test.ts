@@ -7,7 +7,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { alice, as, createHouse } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
 
-const forged = process.env["SLUICE_DEEP"] ? 100_000 : 2_000;
+const forged = process.env["SLUICE_DEEP"] ? 100_000 : 300;
 const headers = as(alice);
 const asCounted = ({ count }: AuditRecord): boolean => count !== undefined;
 const sum = (records: readonly AuditRecord[]): number =>

@@ -8,33 +8,49 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 const source = (name: string): string =>
   readFileSync(new URL(`../src/${name}`, import.meta.url), "utf8");
 
-/** The packages of ours that a bundler takes for some code. */
-async function packagesOf(code: string): Promise<string[]> {
+/** Whether a bundler looks into it: at what is not ours it need not. */
+const isOurs = (id: string): boolean => /^(?:[./]|@?sluice(?:\/|$))/.test(id);
+
+/** What a bundler takes for some code: packages of ours, and the names that it exports. */
+async function bundle(
+  code: string,
+  condition = "module",
+): Promise<{ readonly packages: readonly string[]; readonly names: readonly string[] }> {
   const entry = `${here}entry`;
   const packages = new Set<string>();
+  const names: string[] = [];
   await build({
     root: here,
     configFile: false,
     logLevel: "silent",
-    resolve: { conditions: ["@sluice/source", "module"] },
+    resolve: { conditions: ["@sluice/source", condition] },
     plugins: [
       {
         name: "entry",
         resolveId: (id) => (id.endsWith("/entry") ? entry : undefined),
         load: (id) => (id === entry ? code : undefined),
         generateBundle(_, chunks) {
-          for (const chunk of Object.values(chunks))
+          for (const chunk of Object.values(chunks)) {
+            if (chunk.type === "chunk" && chunk.isEntry) names.push(...chunk.exports);
             for (const id of chunk.type === "chunk" ? chunk.moduleIds : []) {
               const [, name] = /\/packages\/([\w-]+)\/src\//.exec(id) ?? [];
               if (name !== undefined && name !== "sluice") packages.add(name);
             }
+          }
         },
       },
     ],
-    build: { write: false, minify: false, lib: { entry, formats: ["es"] } },
+    build: {
+      write: false,
+      minify: false,
+      lib: { entry, formats: ["es"] },
+      rolldownOptions: { external: (id) => !isOurs(id) },
+    },
   });
-  return [...packages].toSorted();
+  return { packages: [...packages].toSorted(), names };
 }
+
+const packagesOf = async (code: string) => (await bundle(code)).packages;
 
 test("sluice/client takes nothing of the server", async () => {
   expect(await packagesOf(`export * from "sluice/client"`)).toEqual(["client", "core"]);
@@ -51,15 +67,11 @@ test("in Node, sluice/client is the client with saving; in Deno, the portable on
   const names = Object.keys(await import("sluice/client"));
   expect(names).toEqual(Object.keys(await import("@sluice/client")));
   expect(names).toContain("saveBytes");
-  const conditions = ["@sluice/source", "deno"].map((condition) => `--conditions=${condition}`);
-  const code = `console.log(Object.keys(await import("sluice/client")).join())`;
-  const deno = execFileSync(
-    process.execPath,
-    [...conditions, "--import=tsx", "--input-type=module", "--eval", code],
-    { cwd: here, encoding: "utf8" },
-  );
-  expect(deno).toContain("streamResource");
-  expect(deno).not.toContain("saveBytes");
+  const entry = `export * from "sluice/client"`;
+  expect((await bundle(entry, "node")).names).toContain("saveBytes");
+  const deno = await bundle(entry, "deno");
+  expect(deno.names).toContain("streamResource");
+  expect(deno.names).not.toContain("saveBytes");
 });
 
 test("an entry has nothing but names of other packages", () => {

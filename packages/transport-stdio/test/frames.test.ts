@@ -1,6 +1,7 @@
 import { expect, test, vi } from "vitest";
 import { FrameParser, type FrameTaker } from "../src/frames/frame-parser.ts";
-import { frame, rawPeer, whole } from "./raw-peer.ts";
+import { frame, whole } from "./raw-frames.ts";
+import { rawPeer } from "./raw-peer.ts";
 
 const a = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa";
 const b = "7b7b7b7b-7b7b-4b7b-8b7b-7b7b7b7b7b7b";

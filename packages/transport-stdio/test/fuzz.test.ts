@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
 import type { FrameKind } from "../src/frames/frame-format.ts";
 import { StdioChannel } from "../src/channel/stdio-channel.ts";
-import { frame, interleaving, whole } from "./raw-peer.ts";
+import { frame, interleaving, whole } from "./raw-frames.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const count = deep ? 400_000 : 500;

@@ -2,7 +2,8 @@ import { openBinary } from "@sluice/binary-transfer";
 import { createStdioTransport } from "@sluice/transport-stdio/client";
 import { describe, expect, test } from "vitest";
 import type { StdioLimits } from "../src/channel/stdio-channel.ts";
-import { frame, interleaving, literal, rawPeer, whole, type RawPeer } from "./raw-peer.ts";
+import { frame, interleaving, literal, whole } from "./raw-frames.ts";
+import { rawPeer, type RawPeer } from "./raw-peer.ts";
 
 const bytes = Buffer.from(Array.from({ length: 300 }, (_, i) => i % 251));
 const ping = { jsonrpc: "2.0", id: 99, method: "ping" };

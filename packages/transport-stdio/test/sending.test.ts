@@ -3,7 +3,8 @@ import { binaryContent, type OutgoingBytes } from "@sluice/binary-transfer";
 import { outletOf } from "../../binary-transfer/src/peer/outlet.ts";
 import { describe, expect, test, vi } from "vitest";
 import type { StdioLimits } from "../src/channel/stdio-channel.ts";
-import { frame, interleaving, literal, rawPeer, whole, type RawPeer } from "./raw-peer.ts";
+import { frame, interleaving, literal, whole } from "./raw-frames.ts";
+import { rawPeer, type RawPeer } from "./raw-peer.ts";
 
 const bytes = Buffer.from(Array.from({ length: 10_000 }, (_, i) => i % 251));
 

@@ -4,7 +4,7 @@ import { outletOf } from "../../binary-transfer/src/peer/outlet.ts";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { OutgoingTransfer } from "../src/frames/outgoing-transfer.ts";
 import { StdioChannel, type StdioLimits } from "../src/channel/stdio-channel.ts";
-import { frame, interleaving, literal, whole } from "./raw-peer.ts";
+import { frame, interleaving, literal, whole } from "./raw-frames.ts";
 
 const id = "00000000-0000-4000-8000-000000000001";
 
