@@ -95,7 +95,8 @@ describe("a certificate", () => {
   );
 });
 
-describe.concurrent("a limit of requests", () => {
+// how large a body the doctor dares to send depends on how fast the ones before were: one test at a time
+describe("a limit of requests", () => {
   const bounds = /Requests of (\d+) KiB are refused \(413\), and those of (\d+) KiB pass: /;
 
   test.each([100, 300, 900, 1_500])("of %i KiB is found and said", async (limit) => {
@@ -171,7 +172,7 @@ const isDirect = (answer: IncomingMessage, { method }: IncomingMessage): boolean
   method === "POST" && "mcp-resource-uri" in answer.headers;
 
 // with `direct`, the server gives no download URL
-describe.concurrent.each(["auto", "direct"] as const)(
+describe.each(["auto", "direct"] as const)(
   "direct answers of a server, delivery %s",
   (delivery) => {
     const lookBehind = async (faults: Faults): Promise<string[]> => {
@@ -179,7 +180,7 @@ describe.concurrent.each(["auto", "direct"] as const)(
       return causesOf(await look(site.url));
     };
 
-    test("that arrive as they are are none", async () => {
+    test.concurrent("that arrive as they are are none", async () => {
       let seen = 0;
       const causes = await lookBehind({
         passOn: (answer, _response, request) => {
@@ -190,7 +191,7 @@ describe.concurrent.each(["auto", "direct"] as const)(
       expect([causes, seen > 0]).toEqual([[], true]);
     });
 
-    test("that a proxy packs", async () => {
+    test.concurrent("that a proxy packs", async () => {
       const causes = await lookBehind({
         passOn: (answer, response, request) =>
           isDirect(answer, request) &&
@@ -199,7 +200,7 @@ describe.concurrent.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["changed"]);
     });
 
-    test("that a proxy cuts", async () => {
+    test.concurrent("that a proxy cuts", async () => {
       const causes = await lookBehind({
         passOn(answer, response, request) {
           if (!isDirect(answer, request)) return false;
@@ -213,6 +214,7 @@ describe.concurrent.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["cut"]);
     });
 
+    // late is what comes later than other answers: no other test makes those late
     test("that a proxy holds back", async () => {
       const causes = await lookBehind({
         async passOn(answer, response, request) {
@@ -224,7 +226,7 @@ describe.concurrent.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["buffering"]);
     });
 
-    test("whose ranges a proxy drops", async () => {
+    test.concurrent("whose ranges a proxy drops", async () => {
       expect(await lookBehind({ headers: (headers) => void delete headers.range })).toEqual([
         "range",
       ]);
