@@ -19,6 +19,7 @@ const sources = [
   "apps/demo-server/src/demo.ts",
   "apps/demo-server/src/server-process.ts",
   "e2e/bed/programs/bridge-links.ts",
+  "e2e/bed/programs/diagnose.ts",
   "e2e/bed/programs/download.ts",
   "e2e/bed/programs/flood.ts",
   "e2e/bed/programs/move-binary.ts",

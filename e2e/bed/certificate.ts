@@ -18,7 +18,12 @@ const time = (at: Date) =>
   der(0x18, Buffer.from(`${at.toISOString().replace(/[-:T]/g, "").slice(0, 14)}Z`));
 
 const ecdsaWithSha256 = sequence(oid("2a8648ce3d040302"));
-const name = sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from("loopback")))));
+/** Each has a subject of its own: of several authorities of one name, OpenSSL may ask the wrong one. */
+let made = 0;
+const nextName = () => {
+  const name = Buffer.from(`loopback ${++made}`);
+  return sequence(der(0x31, sequence(oid("550403"), der(0x0c, name))));
+};
 
 /** What a certificate says. */
 export interface CertificateOptions {
@@ -35,6 +40,7 @@ export function createCertificate(options: CertificateOptions = {}): Certificate
   const { days: [from, to] = [-1 / 24, 1] } = options;
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();
+  const name = nextName();
   const alternatives = sequence(
     der(0x82, Buffer.from(options.name ?? "localhost")),
     ...(options.name === undefined ? [der(0x87, Buffer.from([127, 0, 0, 1]))] : []),
@@ -57,6 +63,6 @@ export function createCertificate(options: CertificateOptions = {}): Certificate
   const certificate = sequence(body, ecdsaWithSha256, der(0x03, signature));
   return {
     key: privateKey.export({ type: "pkcs8", format: "pem" }) as string,
-    cert: `-----BEGIN CERTIFICATE-----\n${certificate.toString("base64").replace(/.{64}/g, "$&\n")}\n-----END CERTIFICATE-----\n`,
+    cert: `-----BEGIN CERTIFICATE-----\n${certificate.toString("base64").replace(/.{64}(?=.)/g, "$&\n")}\n-----END CERTIFICATE-----\n`,
   };
 }

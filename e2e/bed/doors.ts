@@ -300,10 +300,14 @@ export interface Habits {
   readonly opensUploads?: boolean;
 }
 
-/** Tries every action at every spelling of its URL, with and without the token. */
+/**
+ * Tries every action at every spelling of its URL, with and without the token. `oneIn`: at one in so many spellings, each
+ * action at others.
+ */
 export async function tryDoors(
   house: House,
   { isResolved = false, opensUploads = false }: Habits = {},
+  oneIn = 1,
 ): Promise<Violation[]> {
   const { actions, parts } = house;
   const violations: Violation[] = [];
@@ -329,10 +333,12 @@ export async function tryDoors(
     if (!expected.includes(status) || hasLeaked)
       violations.push({ action: name, target, hasToken, status });
   };
-  for (const action of actions)
+  for (const [index, action] of actions.entries())
     for (const hasToken of [false, true]) {
       if (action.name === "bound slot" && hasToken && opensUploads) continue;
-      const targets = spellings(action.path, parts.base, parts.origin);
+      const targets = spellings(action.path, parts.base, parts.origin).filter(
+        (_, at) => (at + index) % oneIn === 0,
+      );
       // one by one where calls are counted
       const step = action.name === "tool" ? 1 : 4;
       for (let at = 0; at < targets.length; at += step)

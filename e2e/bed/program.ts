@@ -23,6 +23,7 @@ export async function startProgram<Hello>(
     | "serve-surveys"
     | "serve-unread"
     | "serve-uploads"
+    | "diagnose"
     | "download"
     | "flood"
     | "move-binary",

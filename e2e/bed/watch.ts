@@ -14,7 +14,7 @@ export function watchMemory(): () => Memory {
     peak = Math.max(peak, now);
     return now;
   };
-  setInterval(sample, 5).unref();
+  setInterval(sample, 10).unref();
   return () => {
     const now = sample();
     const result = { now, peak };

@@ -102,7 +102,7 @@ describe("a folder as an archive", () => {
   });
 });
 
-const count = deep ? 100_000 : 600;
+const count = deep ? 100_000 : 300;
 
 test(
   `${count} files begin with the first page of the list, and take little memory`,

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { request as send } from "node:http";
 import { connect, type Socket } from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Outcomes, UnreadSettings } from "../bed/programs/serve-unread.ts";
 import { startProgram, type Program } from "../bed/program.ts";
 import { call, send as fetchRaw } from "../bed/raw.ts";
@@ -11,15 +11,18 @@ const mib = 2 ** 20;
 
 type Server = Program<{ port: number }>;
 
-async function start(settings: UnreadSettings): Promise<Server> {
-  const server: Server = await startProgram("serve-unread", settings);
-  onTestFinished(() => server[Symbol.asyncDispose]());
-  return server;
-}
+/** One process for all servers whose heap does not matter. */
+let shared: Server;
+beforeAll(async () => {
+  shared = await startProgram("serve-unread", { fileBytes: 0 });
+});
+afterAll(() => shared[Symbol.asyncDispose]());
 
-const crowd = deep ? 2_000 : 80;
+const crowd = deep ? 2_000 : 20;
 /** Places of the process: fewer than there are readers. */
-const perProcess = deep ? 256 : 64;
+const perProcess = deep ? 256 : 16;
+/** Places of one address. */
+const perAddress = deep ? 32 : 8;
 
 /** Streams the large file, and takes a kibibyte a second of whatever is answered. */
 function readSlowly(port: number): Socket {
@@ -78,8 +81,8 @@ async function visitAmong(
   settings: Partial<UnreadSettings>,
   { readers: count, held }: { readers: number; held: number },
 ): Promise<readonly string[]> {
-  const server = await start({ fileBytes: 8 * mib, maxConnections: 5_000, ...settings });
-  const { port } = server.hello;
+  const own: UnreadSettings = { fileBytes: 8 * mib, maxConnections: 5_000, ...settings };
+  const { port } = await shared.ask<{ port: number }>(own);
   const visitTimes = async (times: number): Promise<{ text: string; ms: number }[]> => {
     const visits: { text: string; ms: number }[] = [];
     while (visits.length < times) visits.push(await visit(port));
@@ -121,9 +124,12 @@ test(
   { timeout: deep ? 600_000 : 120_000 },
   async () => {
     const all = { readers: crowd, held: crowd };
-    expect(await visitAmong({ limits: { perAddress: 32, perProcess } }, all)).toEqual(served);
+    expect(await visitAmong({ limits: { perAddress, perProcess } }, all)).toEqual(served);
     expect(
-      await visitAmong({ limits: { perProcess }, node: { maxRequestsPerAddress: 32 } }, all),
+      await visitAmong(
+        { limits: { perProcess }, node: { maxRequestsPerAddress: perAddress } },
+        all,
+      ),
     ).toEqual(served);
   },
 );
@@ -161,7 +167,8 @@ test(
   `${mixed} mixed requests leave no more than 2 MB in the heap`,
   { timeout: deep ? 3_600_000 : 120_000 },
   async () => {
-    const server = await start({ fileBytes: 8 * mib, limits: { perProcess: 1_000 } });
+    const own: UnreadSettings = { fileBytes: 8 * mib, limits: { perProcess: 1_000 } };
+    await using server: Server = await startProgram("serve-unread", own);
     const { port } = server.hello;
     const askMany = async (count: number): Promise<void> => {
       for (let n = 0; n < count; n += 30)
@@ -170,7 +177,7 @@ test(
     const heap = async (): Promise<number> =>
       (await server.ask<{ heapUsed: number }>("heap")).heapUsed;
     // code that is compiled and caches that are full belong to the idle state
-    await askMany(deep ? 3_000 : 300);
+    await askMany(deep ? 3_000 : 150);
     const idle = await heap();
     await askMany(mixed);
     let grown = 0;

@@ -1,29 +1,27 @@
 // Faults between a server and a client that show only in answers of some kind, size or age: the doctor names each.
-import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buffer, text } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { diagnose, type DiagnoseOptions, type Finding } from "@sluice/bridge";
-import { describe, expect, inject, onTestFinished, test, type TestContext, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { createCertificate, type CertificateOptions } from "../bed/certificate.ts";
 import { startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
 import { startLinkSite } from "../bed/links.ts";
 import { hasNginx, startNginx } from "../bed/nginx.ts";
-import { startSite, type SiteOptions } from "../bed/site.ts";
+import { startProgram } from "../bed/program.ts";
+import { startSite, type Site, type SiteOptions } from "../bed/site.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
 
 const files = { "a.bin": "0123456789".repeat(20_000) };
 
-async function startBehind(front: SiteOptions["front"], options: SiteOptions = {}) {
-  const site = await startSite({ files, ...options, ...(front && { front }) });
-  onTestFinished(() => site[Symbol.asyncDispose]());
-  return site.url;
+function startBehind(front: SiteOptions["front"], options: SiteOptions = {}): Promise<Site> {
+  return startSite({ files, ...options, ...(front && { front }) });
 }
 
 const faulty =
@@ -46,59 +44,64 @@ function look(url: string, options: DiagnoseOptions = {}): Promise<Finding[]> {
 const causesOf = (findings: readonly Finding[]): string[] => findings.map(({ cause }) => cause);
 
 describe("a certificate", () => {
-  /** What the command says of a server with it, where it is trusted or not. */
-  async function lookAtTls(
-    { onTestFinished: atEnd }: TestContext,
-    options: CertificateOptions,
-    isTrusted = true,
-  ): Promise<Finding[]> {
-    const folder = await mkdtemp(join(tmpdir(), "sluice-doctor-tls-"));
-    atEnd(() => rm(folder, { recursive: true }));
-    const tls = createCertificate(options);
-    await writeFile(join(folder, "ca.pem"), tls.cert);
-    const site = await startSite({ files, tls });
-    atEnd(() => site[Symbol.asyncDispose]());
-    const program = inject("programs")["packages/cli/src/main.ts"]!;
-    const url = `https://localhost:${site.port}/mcp`;
-    const child = spawn(process.execPath, [program, "doctor", url, "--json", "--watch", "1"], {
-      env: { ...process.env, NODE_EXTRA_CA_CERTS: isTrusted ? join(folder, "ca.pem") : "" },
-      stdio: ["ignore", "pipe", "ignore"],
-    });
-    const { findings } = JSON.parse(await text(child.stdout)) as { readonly findings: Finding[] };
-    // the site names downloads at 127.0.0.1
-    return findings.filter(({ cause }) => cause !== "public-url");
-  }
+  const lasting: readonly CertificateOptions["days"][] = [
+    [-30, 60],
+    [-1 / 24, 1],
+    [-350, 15],
+  ];
+  const others: readonly (readonly [string, RegExp, CertificateOptions])[] = [
+    ["renewal", /expires in \d days \(20/, { days: [-80, 10] }],
+    ["certificate", /has expired \(20/, { days: [-80, -1] }],
+    ["certificate", /is not valid yet \(20/, { days: [1, 80] }],
+    ["certificate", /is for another name/, { name: "other.example" }],
+    ["certificate", /is self-signed/, {}],
+  ];
+  /** What is found of a server with each, in the order of the tables. The last one is not trusted. */
+  let found: readonly Finding[][] = [];
 
-  // each of them waits for a second of an open stream
-  test.concurrent.for<[CertificateOptions["days"]]>([[[-30, 60]], [[-1 / 24, 1]], [[-350, 15]]])(
+  beforeAll(async () => {
+    const folder = await mkdtemp(join(tmpdir(), "sluice-doctor-tls-"));
+    const options = [...lasting.map((days) => ({ days: days! })), ...others.map((row) => row[2])];
+    const certificates = options.map(createCertificate);
+    const sites = await Promise.all(certificates.map((tls) => startSite({ files, tls })));
+    const trusted = join(folder, "ca.pem");
+    const pems = certificates.slice(0, -1).map(({ cert }) => cert);
+    await writeFile(trusted, pems.join(""));
+    // a process reads once what it trusts
+    const doctor = await startProgram("diagnose", {}, { NODE_EXTRA_CA_CERTS: trusted });
+    const urls = sites.map(({ port }) => `https://localhost:${port}/mcp`);
+    const seen = await doctor.ask<Finding[][]>(urls);
+    // the sites name downloads at 127.0.0.1
+    found = seen.map((findings) => findings.filter(({ cause }) => cause !== "public-url"));
+    await doctor[Symbol.asyncDispose]();
+    for (const site of sites) await site[Symbol.asyncDispose]();
+    await rm(folder, { recursive: true });
+  });
+
+  test.each(lasting.map((days, index) => [days, index] as const))(
     "that is valid for long enough is no finding: days %j",
-    async ([days], context) => {
-      expect(await lookAtTls(context, { days: days! })).toEqual([]);
+    (_days, index) => {
+      expect(found[index]).toEqual([]);
     },
   );
 
-  test.concurrent.for<[string, RegExp, CertificateOptions, boolean]>([
-    ["renewal", /expires in \d days \(20/, { days: [-80, 10] }, true],
-    ["certificate", /has expired \(20/, { days: [-80, -1] }, true],
-    ["certificate", /is not valid yet \(20/, { days: [1, 80] }, true],
-    ["certificate", /is for another name/, { name: "other.example" }, true],
-    ["certificate", /is self-signed/, {}, false],
-  ])(
+  test.each(others.map(([cause, message], index) => [cause, message, index] as const))(
     "is a matter of %s and said to be so: %s",
-    async ([cause, message, options, isTrusted], context) => {
-      context
-        .expect(await lookAtTls(context, options, isTrusted))
-        .toEqual([{ cause, message: expect.stringMatching(message) }]);
+    (cause, message, index) => {
+      expect(found[lasting.length + index]).toEqual([
+        { cause, message: expect.stringMatching(message) },
+      ]);
     },
   );
 });
 
+// how large a body the doctor dares to send depends on how fast the ones before were: one test at a time
 describe("a limit of requests", () => {
   const bounds = /Requests of (\d+) KiB are refused \(413\), and those of (\d+) KiB pass: /;
 
   test.each([100, 300, 900, 1_500])("of %i KiB is found and said", async (limit) => {
     let sent = 0;
-    const url = await startBehind(
+    await using site = await startBehind(
       faulty({
         answer(request, response) {
           const length = Number(request.headers["content-length"] ?? 0);
@@ -109,23 +112,28 @@ describe("a limit of requests", () => {
         },
       }),
     );
-    const [finding] = await look(url, { direction: "upload" });
+    const [finding] = await look(site.url, { direction: "upload" });
     const [, refused, passed] = bounds.exec(finding?.message ?? "") ?? [];
     expect(Number(passed)).toBeLessThanOrEqual(limit);
     expect(Number(refused)).toBeGreaterThanOrEqual(limit);
     expect(sent).toBeLessThan(4.1 * 2 ** 20);
   });
 
-  test.skipIf(!hasNginx)("of nginx is found, also the one that it has by default", async () => {
-    const [own] = await look(await startBehind(nginx("client_max_body_size 100k;")));
-    expect(own?.message).toMatch(bounds);
-    const [byDefault] = await look(await startBehind(nginx("")), { direction: "upload" });
-    const [, refused, passed] = bounds.exec(byDefault?.message ?? "") ?? [];
-    expect([Number(passed) <= 1_024, Number(refused) >= 1_024]).toEqual([true, true]);
-  });
+  test
+    .skipIf(!hasNginx)
+    .concurrent("of nginx is found, also the one that it has by default", async () => {
+      await using limited = await startBehind(nginx("client_max_body_size 100k;"));
+      const [own] = await look(limited.url);
+      expect(own?.message).toMatch(bounds);
+      await using plain = await startBehind(nginx(""));
+      const [byDefault] = await look(plain.url, { direction: "upload" });
+      const [, refused, passed] = bounds.exec(byDefault?.message ?? "") ?? [];
+      expect([Number(passed) <= 1_024, Number(refused) >= 1_024]).toEqual([true, true]);
+    });
 
   test("of the server itself is none, and the one of a proxy matters where files come in", async () => {
-    expect(await look(await startBehind(undefined))).toEqual([]);
+    await using plain = await startBehind(undefined);
+    expect(await look(plain.url)).toEqual([]);
     // the server takes 256 KiB in a message, and more in an upload
     const front = faulty({
       answer(request, response) {
@@ -134,14 +142,16 @@ describe("a limit of requests", () => {
         return true;
       },
     });
-    expect(await look(await startBehind(front))).toEqual([]);
+    await using limited = await startBehind(front);
+    expect(await look(limited.url)).toEqual([]);
     const author: SiteOptions["author"] = (mcp) =>
       mcp.registerTool(
         "keep",
         { inputSchema: z.object({ file: z.string().meta({ [FILE_KEYWORD]: {} }) }) },
         () => ({ content: [] }),
       );
-    expect(causesOf(await look(await startBehind(front, { author })))).toEqual(["body-cap"]);
+    await using taking = await startBehind(front, { author });
+    expect(causesOf(await look(taking.url))).toEqual(["body-cap"]);
   });
 });
 
@@ -165,10 +175,12 @@ const isDirect = (answer: IncomingMessage, { method }: IncomingMessage): boolean
 describe.each(["auto", "direct"] as const)(
   "direct answers of a server, delivery %s",
   (delivery) => {
-    const lookBehind = async (faults: Faults): Promise<string[]> =>
-      causesOf(await look(await startBehind(faulty(faults), { sluice: { delivery } })));
+    const lookBehind = async (faults: Faults): Promise<string[]> => {
+      await using site = await startBehind(faulty(faults), { sluice: { delivery } });
+      return causesOf(await look(site.url));
+    };
 
-    test("that arrive as they are are none", async () => {
+    test.concurrent("that arrive as they are are none", async () => {
       let seen = 0;
       const causes = await lookBehind({
         passOn: (answer, _response, request) => {
@@ -179,7 +191,7 @@ describe.each(["auto", "direct"] as const)(
       expect([causes, seen > 0]).toEqual([[], true]);
     });
 
-    test("that a proxy packs", async () => {
+    test.concurrent("that a proxy packs", async () => {
       const causes = await lookBehind({
         passOn: (answer, response, request) =>
           isDirect(answer, request) &&
@@ -188,7 +200,7 @@ describe.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["changed"]);
     });
 
-    test("that a proxy cuts", async () => {
+    test.concurrent("that a proxy cuts", async () => {
       const causes = await lookBehind({
         passOn(answer, response, request) {
           if (!isDirect(answer, request)) return false;
@@ -202,6 +214,7 @@ describe.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["cut"]);
     });
 
+    // late is what comes later than other answers: no other test makes those late
     test("that a proxy holds back", async () => {
       const causes = await lookBehind({
         async passOn(answer, response, request) {
@@ -213,7 +226,7 @@ describe.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["buffering"]);
     });
 
-    test("whose ranges a proxy drops", async () => {
+    test.concurrent("whose ranges a proxy drops", async () => {
       expect(await lookBehind({ headers: (headers) => void delete headers.range })).toEqual([
         "range",
       ]);
@@ -221,9 +234,9 @@ describe.each(["auto", "direct"] as const)(
   },
 );
 
-describe("links", () => {
+describe.concurrent("links", () => {
   const lookBehind = async (status: number): Promise<Finding[]> => {
-    const site = await startLinkSite({
+    await using site = await startLinkSite({
       files,
       ...(status > 0 && {
         front: faulty({
@@ -235,8 +248,7 @@ describe("links", () => {
         })!,
       }),
     });
-    onTestFinished(() => site[Symbol.asyncDispose]());
-    return look(site.url);
+    return await look(site.url);
   };
 
   test("that open are none", async () => {
@@ -256,29 +268,30 @@ describe("links", () => {
   });
 });
 
-describe.skipIf(!hasNginx).each([false, true])(
+describe.skipIf(!hasNginx).concurrent.each([false, true])(
   "streams of events behind nginx, with sessions: %s",
   (sessions) => {
     test("that pass are none", async () => {
-      expect(await look(await startBehind(nginx("proxy_buffering off;"), { sessions }))).toEqual(
-        [],
-      );
+      await using site = await startBehind(nginx("proxy_buffering off;"), { sessions });
+      expect(await look(site.url)).toEqual([]);
     });
 
     test("that are cut after a while are found where they are watched for longer", async () => {
-      const url = await startBehind(nginx("proxy_read_timeout 2s;"), { sessions });
-      const findings = await look(url, { watchMs: 5_000 });
+      await using site = await startBehind(nginx("proxy_read_timeout 2s;"), { sessions });
+      const findings = await look(site.url, { watchMs: 5_000 });
       expect(findings).toEqual([
         { cause: "cut", message: expect.stringMatching(/is cut after [123] s: /) },
       ]);
-      expect(await look(url)).toEqual([]);
+      expect(await look(site.url)).toEqual([]);
     });
   },
 );
 
-test.skipIf(!hasNginx)("events that nginx holds back are a matter of buffering", async () => {
-  const settings = "proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;";
-  // of chunks it passes each on
-  const url = await startBehind(nginx(settings, "1.0"));
-  expect(causesOf(await look(url))).toEqual(["buffering"]);
-});
+test
+  .skipIf(!hasNginx)
+  .concurrent("events that nginx holds back are a matter of buffering", async () => {
+    const settings = "proxy_buffering on; proxy_ignore_headers X-Accel-Buffering;";
+    // of chunks it passes each on
+    await using site = await startBehind(nginx(settings, "1.0"));
+    expect(causesOf(await look(site.url))).toEqual(["buffering"]);
+  });

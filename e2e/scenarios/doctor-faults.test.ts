@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { diagnose, type DiagnoseOptions } from "@sluice/bridge";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createCertificate } from "../bed/certificate.ts";
 import { startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
 import { freePort, listen } from "../bed/listen.ts";
@@ -17,11 +17,9 @@ vi.setConfig({ testTimeout: 60_000 });
 const files = { "a.bin": "0123456789".repeat(20_000) };
 const watchMs = 300;
 
-async function startBehind(faults: Faults, options: SiteOptions = {}): Promise<Site> {
+function startBehind(faults: Faults, options: SiteOptions = {}): Promise<Site> {
   const front = (target: () => number) => startFaultyProxy(target, faults);
-  const site = await startSite({ files, front, ...options });
-  onTestFinished(() => site[Symbol.asyncDispose]());
-  return site;
+  return startSite({ files, front, ...options });
 }
 
 async function causes(url: string, options: DiagnoseOptions = {}): Promise<string[]> {
@@ -33,14 +31,13 @@ async function causes(url: string, options: DiagnoseOptions = {}): Promise<strin
 /** A server of its own in place of MCP. */
 async function startPlain(
   answer: (request: IncomingMessage, response: ServerResponse) => void,
-): Promise<string> {
+): Promise<AsyncDisposable & { readonly url: string }> {
   const server = await listen(
     createServer((request, response) => {
       request.resume().on("end", () => answer(request, response));
     }),
   );
-  onTestFinished(() => server.close());
-  return `${server.origin}/mcp`;
+  return { url: `${server.origin}/mcp`, [Symbol.asyncDispose]: () => server.close() };
 }
 
 const isDownload = ({ method, url }: IncomingMessage): boolean =>
@@ -61,162 +58,171 @@ async function rewrite(
   return true;
 }
 
-test.each([false, true])("a proxy without a fault is none, with sessions: %s", async (sessions) => {
-  const { url } = await startBehind({}, { sessions });
-  expect(await causes(url)).toEqual([]);
-});
+test.concurrent.each([false, true])(
+  "a proxy without a fault is none, with sessions: %s",
+  async (sessions) => {
+    await using site = await startBehind({}, { sessions });
+    expect(await causes(site.url)).toEqual([]);
+  },
+);
 
-test("a name without an address", async () => {
+test.concurrent("a name without an address", async () => {
   expect(await causes("http://server.invalid/mcp")).toEqual(["name"]);
 });
 
-test("a port that nothing listens on", async () => {
+test.concurrent("a port that nothing listens on", async () => {
   expect(await causes(`http://127.0.0.1:${await freePort()}/mcp`)).toEqual(["connection"]);
 });
 
-test("a certificate of an unknown authority", async () => {
-  const site = await startSite({ files, tls: createCertificate() });
-  onTestFinished(() => site[Symbol.asyncDispose]());
+test.concurrent("a certificate of an unknown authority", async () => {
+  await using site = await startSite({ files, tls: createCertificate() });
   expect(await causes(site.url)).toEqual(["certificate"]);
 });
 
-test("https in front of a server without TLS", async () => {
-  const { url } = await startBehind({});
-  expect(await causes(url.replace("http:", "https:"))).toEqual(["certificate"]);
+test.concurrent("https in front of a server without TLS", async () => {
+  await using site = await startBehind({});
+  expect(await causes(site.url.replace("http:", "https:"))).toEqual(["certificate"]);
 });
 
-test.each([3_600_000, -3_600_000])("a clock that is off by %i ms", async (offMs) => {
-  const { url } = await startBehind({
+test.concurrent.each([3_600_000, -3_600_000])("a clock that is off by %i ms", async (offMs) => {
+  await using site = await startBehind({
     passOn(answer) {
       answer.headers.date = new Date(Date.now() + offMs).toUTCString();
       return false;
     },
   });
-  expect(await causes(url)).toEqual(["clock"]);
+  expect(await causes(site.url)).toEqual(["clock"]);
 });
 
-test("an endpoint that redirects", async () => {
-  const { url } = await startBehind({
+test.concurrent("an endpoint that redirects", async () => {
+  await using site = await startBehind({
     answer(request, response) {
       response.writeHead(308, { location: `${request.url}/` }).end();
       return true;
     },
   });
-  expect(await causes(url)).toEqual(["redirect"]);
+  expect(await causes(site.url)).toEqual(["redirect"]);
 });
 
-test("a path without MCP", async () => {
-  const { url } = await startBehind({});
-  expect(await causes(url.replace("/mcp", "/other"))).toEqual(["endpoint"]);
+test.concurrent("a path without MCP", async () => {
+  await using site = await startBehind({});
+  expect(await causes(site.url.replace("/mcp", "/other"))).toEqual(["endpoint"]);
 });
 
-test("a web page in place of MCP", async () => {
-  const url = await startPlain((_, response) =>
+test.concurrent("a web page in place of MCP", async () => {
+  await using plain = await startPlain((_, response) =>
     response.writeHead(200, { "content-type": "text/html" }).end("<h1>Sign in</h1>"),
   );
-  expect(await causes(url)).toEqual(["endpoint"]);
+  expect(await causes(plain.url)).toEqual(["endpoint"]);
 });
 
-test("JSON that is not MCP", async () => {
-  const url = await startPlain((_, response) =>
+test.concurrent("JSON that is not MCP", async () => {
+  await using plain = await startPlain((_, response) =>
     response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}'),
   );
-  expect(await causes(url)).toEqual(["endpoint"]);
+  expect(await causes(plain.url)).toEqual(["endpoint"]);
 });
 
-test.each([502, 503, 504])("a proxy that does not reach the server: %i", async (status) => {
-  const url = await startPlain((_, response) => response.writeHead(status).end("<h1>no</h1>"));
-  expect(await causes(url)).toEqual(["server"]);
-});
-
-test("a connection that breaks off before an answer", async () => {
-  const url = await startPlain((_, response) => response.destroy());
-  expect(await causes(url)).toEqual(["connection"]);
-});
-
-test.each([{}, { "www-authenticate": 'Bearer realm="x"' }])(
-  "a server that wants a token, with the challenge %j",
-  async (headers) => {
-    const url = await startPlain((_, response) => response.writeHead(401, headers).end());
-    expect(await causes(url)).toEqual(["sign-in"]);
+test.concurrent.each([502, 503, 504])(
+  "a proxy that does not reach the server: %i",
+  async (status) => {
+    await using plain = await startPlain((_, response) =>
+      response.writeHead(status).end("<h1>no</h1>"),
+    );
+    expect(await causes(plain.url)).toEqual(["server"]);
   },
 );
 
-test("a token that is refused", async () => {
-  const headers = { "www-authenticate": 'Bearer realm="x", error="invalid_token"' };
-  const url = await startPlain((_, response) => response.writeHead(401, headers).end());
-  expect(await causes(url, { token: "old" })).toEqual(["sign-in"]);
+test.concurrent("a connection that breaks off before an answer", async () => {
+  await using plain = await startPlain((_, response) => response.destroy());
+  expect(await causes(plain.url)).toEqual(["connection"]);
 });
 
-test("a proxy that drops Authorization", async () => {
-  const guarded = await startPlain(({ headers }, response) => {
+test.concurrent.each([{}, { "www-authenticate": 'Bearer realm="x"' }])(
+  "a server that wants a token, with the challenge %j",
+  async (headers) => {
+    await using plain = await startPlain((_, response) => response.writeHead(401, headers).end());
+    expect(await causes(plain.url)).toEqual(["sign-in"]);
+  },
+);
+
+test.concurrent("a token that is refused", async () => {
+  const headers = { "www-authenticate": 'Bearer realm="x", error="invalid_token"' };
+  await using plain = await startPlain((_, response) => response.writeHead(401, headers).end());
+  expect(await causes(plain.url, { token: "old" })).toEqual(["sign-in"]);
+});
+
+test.concurrent("a proxy that drops Authorization", async ({ onTestFinished }) => {
+  await using guarded = await startPlain(({ headers }, response) => {
     const challenge = headers.authorization ? 'Bearer error="invalid_token"' : "Bearer";
     response.writeHead(401, { "www-authenticate": challenge }).end();
   });
-  const proxy = await startFaultyProxy(() => Number(new URL(guarded).port), {
+  const proxy = await startFaultyProxy(() => Number(new URL(guarded.url).port), {
     headers: (headers) => void delete headers.authorization,
   });
   onTestFinished(() => proxy.close());
-  expect(await causes(guarded, { token: "t" })).toEqual(["sign-in"]);
+  expect(await causes(guarded.url, { token: "t" })).toEqual(["sign-in"]);
   expect(await causes(`${proxy.origin}/mcp`, { token: "t" })).toEqual(["authorization"]);
 });
 
-test("a proxy that sends another Host", async () => {
-  const { url } = await startBehind({
+test.concurrent("a proxy that sends another Host", async () => {
+  await using site = await startBehind({
     headers: (headers) => void (headers.host = "inner.example"),
   });
-  expect(await causes(url)).toEqual(["host"]);
+  expect(await causes(site.url)).toEqual(["host"]);
 });
 
-test("an origin that the server does not take", async () => {
-  const { url } = await startBehind({});
-  expect(await causes(url, { headers: { Origin: "https://evil.example" } })).toEqual(["origin"]);
+test.concurrent("an origin that the server does not take", async () => {
+  await using site = await startBehind({});
+  expect(await causes(site.url, { headers: { Origin: "https://evil.example" } })).toEqual([
+    "origin",
+  ]);
 });
 
-test.each([false, true])(
+test.concurrent.each([false, true])(
   "a proxy that drops Mcp-* headers, with sessions: %s",
   async (sessions) => {
     const drop = (headers: NodeJS.Dict<unknown>): void => {
       for (const name of Object.keys(headers)) if (name.startsWith("mcp-")) delete headers[name];
     };
-    const { url } = await startBehind({ headers: drop }, { sessions });
-    expect(await causes(url)).toEqual(["mcp-headers"]);
+    await using site = await startBehind({ headers: drop }, { sessions });
+    expect(await causes(site.url)).toEqual(["mcp-headers"]);
   },
 );
 
-test("a proxy that drops Mcp-Session-Id from answers", async () => {
+test.concurrent("a proxy that drops Mcp-Session-Id from answers", async () => {
   const drop = { passOn: (answer: IncomingMessage) => !delete answer.headers["mcp-session-id"] };
-  const legacy = await startBehind(
+  await using legacy = await startBehind(
     { ...drop, headers: (headers) => void delete headers["mcp-protocol-version"] },
     { sessions: true },
   );
   expect(await causes(legacy.url)).toEqual(["mcp-headers"]);
 });
 
-test("a proxy that asks for a token of its own at download URLs", async () => {
-  const { url } = await startBehind({
+test.concurrent("a proxy that asks for a token of its own at download URLs", async () => {
+  await using site = await startBehind({
     answer(request, response) {
       if (!isDownload(request)) return false;
       response.writeHead(401).end();
       return true;
     },
   });
-  expect(await causes(url)).toEqual(["access"]);
-  expect(await causes(url, { token: "t" })).toEqual(["authorization"]);
+  expect(await causes(site.url)).toEqual(["access"]);
+  expect(await causes(site.url, { token: "t" })).toEqual(["authorization"]);
 });
 
-test("a proxy that leaves out the download URLs", async () => {
-  const { url } = await startBehind({
+test.concurrent("a proxy that leaves out the download URLs", async () => {
+  await using site = await startBehind({
     answer(request, response) {
       if (!isDownload(request)) return false;
       response.writeHead(404).end();
       return true;
     },
   });
-  expect(await causes(url)).toEqual(["public-url"]);
+  expect(await causes(site.url)).toEqual(["public-url"]);
 });
 
-test("a server without resources", async () => {
+test.concurrent("a server without resources", async ({ onTestFinished }) => {
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "tools", version: "1.0.0" });
     mcp.registerTool("one", {}, () => ({ content: [] }));
@@ -230,13 +236,13 @@ test("a server without resources", async () => {
   expect(await causes(`${server.origin}/mcp`)).toEqual(["capability"]);
 });
 
-test("download URLs with another port", async () => {
-  const { port } = await startBehind({});
-  expect(await causes(`http://127.0.0.1:${port}/mcp`)).toEqual(["public-url"]);
+test.concurrent("download URLs with another port", async () => {
+  await using site = await startBehind({});
+  expect(await causes(`http://127.0.0.1:${site.port}/mcp`)).toEqual(["public-url"]);
 });
 
-test("download URLs without the path that a proxy has in front", async () => {
-  const { url } = await startBehind({
+test.concurrent("download URLs without the path that a proxy has in front", async () => {
+  await using site = await startBehind({
     path: (path) => path.replace(/^\/tools/, ""),
     answer(request, response) {
       if (request.url?.startsWith("/tools/")) return false;
@@ -244,7 +250,7 @@ test("download URLs without the path that a proxy has in front", async () => {
       return true;
     },
   });
-  const [finding] = await diagnose(new URL(url.replace("/mcp", "/tools/mcp")), { watchMs });
+  const [finding] = await diagnose(new URL(site.url.replace("/mcp", "/tools/mcp")), { watchMs });
   expect(finding).toMatchObject({
     cause: "public-url",
     message: expect.stringContaining("/tools/mcp"),
@@ -264,19 +270,20 @@ const elsewhere: Faults["passOn"] = async (answer, response, request) =>
       )
     : false;
 
-test("bytes at an origin that is not trusted", async () => {
-  const { url } = await startBehind({ passOn: elsewhere });
-  expect(await causes(url)).toEqual(["trust"]);
+test.concurrent("bytes at an origin that is not trusted", async () => {
+  await using site = await startBehind({ passOn: elsewhere });
+  expect(await causes(site.url)).toEqual(["trust"]);
 });
 
-test("a proxy that drops Range", async () => {
-  const { url } = await startBehind({ headers: (headers) => void delete headers.range });
-  expect(await causes(url)).toEqual(["range"]);
+test.concurrent("a proxy that drops Range", async () => {
+  await using site = await startBehind({ headers: (headers) => void delete headers.range });
+  expect(await causes(site.url)).toEqual(["range"]);
 });
 
-test("what is found for a resource, as the guide prints it", async () => {
-  const { url } = await startBehind({ headers: (headers) => void delete headers.range });
+test.concurrent("what is found for a resource, as the guide prints it", async () => {
+  await using site = await startBehind({ headers: (headers) => void delete headers.range });
   const uri = `${baseUri}a.bin`;
+  const { url } = site;
   // #region diagnose
   const findings = await diagnose(new URL(url), { uri });
   const lines = findings.map(({ cause, message }) => `${cause}: ${message}`);
@@ -284,24 +291,24 @@ test("what is found for a resource, as the guide prints it", async () => {
   expect(lines).toEqual([expect.stringMatching(/^range: A Range comes back as the whole file/)]);
 });
 
-test("a proxy that packs downloads", async () => {
-  const { url } = await startBehind({
+test.concurrent("a proxy that packs downloads", async () => {
+  await using site = await startBehind({
     passOn: (answer, response, request) =>
       isDownload(request) && rewrite(answer, response, gzipSync, { "content-encoding": "gzip" }),
   });
-  expect(await causes(url)).toEqual(["changed"]);
+  expect(await causes(site.url)).toEqual(["changed"]);
 });
 
-test("a proxy that shortens downloads", async () => {
-  const { url } = await startBehind({
+test.concurrent("a proxy that shortens downloads", async () => {
+  await using site = await startBehind({
     passOn: (answer, response, request) =>
       isDownload(request) && rewrite(answer, response, (body) => body.subarray(1)),
   });
-  expect(await causes(url)).toEqual(["changed"]);
+  expect(await causes(site.url)).toEqual(["changed"]);
 });
 
-test("a proxy that cuts downloads", async () => {
-  const { url } = await startBehind({
+test.concurrent("a proxy that cuts downloads", async () => {
+  await using site = await startBehind({
     passOn(answer, response, request) {
       if (!isDownload(request)) return false;
       response.writeHead(200, answer.headers);
@@ -311,58 +318,65 @@ test("a proxy that cuts downloads", async () => {
       return true;
     },
   });
-  expect(await causes(url)).toEqual(["cut"]);
+  expect(await causes(site.url)).toEqual(["cut"]);
 });
 
+// late is what comes later than other answers: no other test makes those late
 test("a proxy that holds downloads back", async () => {
-  const { url } = await startBehind({
+  await using site = await startBehind({
     async passOn(answer, response, request) {
       if (!isDownload(request) || request.headers.range) return false;
       await new Promise((resolve) => setTimeout(resolve, 1_500));
       return rewrite(answer, response, (body) => body);
     },
   });
-  expect(await causes(url)).toEqual(["buffering"]);
+  expect(await causes(site.url)).toEqual(["buffering"]);
 });
 
-test.each([false, true])("a proxy that holds events back, with sessions: %s", async (sessions) => {
-  const { url } = await startBehind(
-    {
-      passOn: (answer, response) => isEvents(answer) && rewrite(answer, response, (body) => body),
-    },
-    { sessions },
-  );
-  expect(await causes(url)).toEqual(["buffering"]);
-});
-
-test.each([false, true])("a proxy that cuts open streams, with sessions: %s", async (sessions) => {
-  const { url } = await startBehind(
-    {
-      passOn(answer, response) {
-        if (isEvents(answer)) setTimeout(() => response.destroy(), 100);
-        return false;
+test.concurrent.each([false, true])(
+  "a proxy that holds events back, with sessions: %s",
+  async (sessions) => {
+    await using site = await startBehind(
+      {
+        passOn: (answer, response) => isEvents(answer) && rewrite(answer, response, (body) => body),
       },
-    },
-    { sessions },
-  );
-  expect(await causes(url)).toEqual(["cut"]);
-});
+      { sessions },
+    );
+    expect(await causes(site.url)).toEqual(["buffering"]);
+  },
+);
 
-test("a proxy that refuses large requests", async () => {
-  const { url } = await startBehind({
+test.concurrent.each([false, true])(
+  "a proxy that cuts open streams, with sessions: %s",
+  async (sessions) => {
+    await using site = await startBehind(
+      {
+        passOn(answer, response) {
+          if (isEvents(answer)) setTimeout(() => response.destroy(), 100);
+          return false;
+        },
+      },
+      { sessions },
+    );
+    expect(await causes(site.url)).toEqual(["cut"]);
+  },
+);
+
+test.concurrent("a proxy that refuses large requests", async () => {
+  await using site = await startBehind({
     answer(request, response) {
       if (Number(request.headers["content-length"] ?? 0) < 2 ** 15) return false;
       response.writeHead(413).end();
       return true;
     },
   });
-  expect(await causes(url)).toEqual(["body-cap"]);
+  expect(await causes(site.url)).toEqual(["body-cap"]);
 });
 
-test.skipIf(!hasNginx)(
-  "nginx with a small client_max_body_size refuses large requests",
-  async () => {
-    const site = await startSite({
+test
+  .skipIf(!hasNginx)
+  .concurrent("nginx with a small client_max_body_size refuses large requests", async () => {
+    await using site = await startSite({
       files,
       front: (target) =>
         startNginx(
@@ -371,12 +385,10 @@ test.skipIf(!hasNginx)(
              proxy_set_header Host $http_host; proxy_pass http://127.0.0.1:${target()}; } }`,
         ),
     });
-    onTestFinished(() => site[Symbol.asyncDispose]());
     expect(await causes(site.url)).toEqual(["body-cap"]);
-  },
-);
+  });
 
-test("a server that never answers ends in time", async () => {
-  const url = await startPlain(() => {});
-  expect(await causes(url, { timeoutMs: 500 })).toEqual(["connection"]);
+test.concurrent("a server that never answers ends in time", async () => {
+  await using plain = await startPlain(() => {});
+  expect(await causes(plain.url, { timeoutMs: 500 })).toEqual(["connection"]);
 });

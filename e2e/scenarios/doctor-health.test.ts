@@ -6,7 +6,9 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { diagnose, examine } from "@sluice/bridge";
-import { expect, inject, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { serveHere } from "../../packages/cli/test/run-here.ts";
+import type { Served } from "../../packages/cli/test/sluice.ts";
 import { adapted, documentedSite, hasNginx, startNginx } from "../bed/nginx.ts";
 import { startFaultyProxy } from "../bed/faulty-proxy.ts";
 import { freePort, untilAnswered } from "../bed/listen.ts";
@@ -23,28 +25,19 @@ async function expectHealthy(url: string, token?: string): Promise<void> {
     expect(await diagnose(new URL(url), { ...options, token })).toEqual([]);
 }
 
-/** Runs a program until the test ends. */
-async function start(
-  [script = "", ...args]: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<void> {
-  const child = spawn(process.execPath, [script, ...args], {
-    env: { ...process.env, ...env },
-    stdio: "ignore",
-  });
+test.concurrent("nothing is found at the Everything server of the MCP project", async ({
+  onTestFinished,
+}) => {
+  const port = await freePort();
+  const fromBridge = createRequire(import.meta.resolve("@sluice/bridge"));
+  const manifest = fromBridge.resolve("@modelcontextprotocol/server-everything/package.json");
+  const args = [join(dirname(manifest), "dist", "index.js"), "streamableHttp"];
+  const env = { ...process.env, PORT: String(port) };
+  const child = spawn(process.execPath, args, { env, stdio: "ignore" });
   const ended = once(child, "close");
   onTestFinished(async () => {
     child.kill("SIGKILL");
     await ended;
-  });
-}
-
-test("nothing is found at the Everything server of the MCP project", async () => {
-  const port = await freePort();
-  const fromBridge = createRequire(import.meta.resolve("@sluice/bridge"));
-  const manifest = fromBridge.resolve("@modelcontextprotocol/server-everything/package.json");
-  await start([join(dirname(manifest), "dist", "index.js"), "streamableHttp"], {
-    PORT: String(port),
   });
   const url = `http://127.0.0.1:${port}/mcp`;
   await untilAnswered(url);
@@ -53,18 +46,25 @@ test("nothing is found at the Everything server of the MCP project", async () =>
   await expectHealthy(url);
 });
 
-test.each([undefined, "a-token-of-this-test"])(
+const tokens = [undefined, "a-token-of-this-test"];
+const served = new Map<string | undefined, Served>();
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "sluice-doctor-"));
+  await writeFile(join(folder, "a.bin"), content);
+  // one after the other: each has the environment of this process while it starts
+  for (const token of tokens)
+    served.set(token, await serveHere(folder, [], { env: { SLUICE_TOKEN: token ?? "" } }));
+});
+afterAll(async () => {
+  for (const each of served.values()) await each.end();
+  await rm(folder, { recursive: true });
+});
+
+test.concurrent.each(tokens)(
   "nothing is found at sluice serve with the token %s",
   async (token) => {
-    const folder = await mkdtemp(join(tmpdir(), "sluice-doctor-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    await writeFile(join(folder, "a.bin"), content);
-    const port = await freePort();
-    const program = inject("programs")["packages/cli/src/main.ts"]!;
-    const args = [program, "serve", folder, "--port", String(port), "--no-audit"];
-    await start(args, { SLUICE_TOKEN: token ?? "" });
-    const url = `http://127.0.0.1:${port}/mcp`;
-    await untilAnswered(url);
+    const { url } = served.get(token)!;
     const { server } = await examine(new URL(url), { ...options, token });
     expect(server).toMatchObject({ hasResources: true, hasStreaming: true });
     await expectHealthy(url, token);
@@ -73,21 +73,25 @@ test.each([undefined, "a-token-of-this-test"])(
   },
 );
 
-test.each([false, true])("nothing is found at a site with sessions: %s", async (sessions) => {
-  const site = await startSite({ files: { "a.bin": content, empty: "", "b.txt": "b" }, sessions });
-  onTestFinished(() => site[Symbol.asyncDispose]());
+test.concurrent.each([false, true])(
+  "nothing is found at a site with sessions: %s",
+  async (sessions) => {
+    await using site = await startSite({
+      files: { "a.bin": content, empty: "", "b.txt": "b" },
+      sessions,
+    });
+    await expectHealthy(site.url);
+  },
+);
+
+test.concurrent("nothing is found at a site without files", async () => {
+  await using site = await startSite();
   await expectHealthy(site.url);
 });
 
-test("nothing is found at a site without files", async () => {
-  const site = await startSite();
-  onTestFinished(() => site[Symbol.asyncDispose]());
-  await expectHealthy(site.url);
-});
-
-test.skipIf(!hasNginx)("nothing is found behind nginx as its page has it", async () => {
+test.skipIf(!hasNginx).concurrent("nothing is found behind nginx as its page has it", async () => {
   const page = await documentedSite("guides/deploy/nginx.md");
-  const site = await startSite({
+  await using site = await startSite({
     files: { "a.bin": content },
     front: (target) =>
       startNginx((port) =>
@@ -99,12 +103,11 @@ test.skipIf(!hasNginx)("nothing is found behind nginx as its page has it", async
         }),
       ),
   });
-  onTestFinished(() => site[Symbol.asyncDispose]());
   await expectHealthy(site.url);
 });
 
-test("a server that is slow with everything is not held to buffer", async () => {
-  const site = await startSite({
+test.concurrent("a server that is slow with everything is not held to buffer", async () => {
+  await using site = await startSite({
     files: { "a.bin": content },
     front: (target) =>
       startFaultyProxy(target, {
@@ -114,6 +117,5 @@ test("a server that is slow with everything is not held to buffer", async () => 
         },
       }),
   });
-  onTestFinished(() => site[Symbol.asyncDispose]());
   expect(await diagnose(new URL(site.url), options)).toEqual([]);
 });

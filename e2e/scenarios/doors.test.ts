@@ -19,6 +19,10 @@ import * as express from "../examples/express.ts";
 import * as hono from "../examples/hono.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
+/** Each action at one in so many spellings: every spelling meets every host, and all of them meet all actions once. */
+const few = deep ? 1 : 4;
+if (!deep)
+  console.info("doors: every action at every spelling, of every host, runs with SLUICE_DEEP");
 
 interface Host extends Habits {
   readonly name: string;
@@ -65,7 +69,8 @@ test.each(hosts)(
       name === "node:http" ? (["/", "/mcp/", "/m%C3%A9/mcp", "/MCP"] as const) : ["/mcp/"];
     for (const path of deep ? publicPaths : some) {
       await using house = await openHouse(path, mount, { isBlind });
-      expect(await tryDoors(house, habits), path).toEqual([]);
+      const oneIn = name === "node:http" && path === "/mcp/" ? 1 : few;
+      expect(await tryDoors(house, habits, oneIn), path).toEqual([]);
     }
   },
 );
@@ -84,7 +89,7 @@ test("the same holds of handler.fetch", async () => {
       const response = await handler.fetch(request);
       return { status: response.status, text: await response.text() };
     };
-    expect(await tryDoors({ ...house, send }, { isResolved: true }), path).toEqual([]);
+    expect(await tryDoors({ ...house, send }, { isResolved: true }, few), path).toEqual([]);
   }
 });
 
@@ -115,7 +120,7 @@ test.skipIf(!hasNginx)("the same holds behind nginx, as documented", async () =>
   );
   try {
     const send: House["send"] = (sent) => house.send({ ...sent, port: nginx.port });
-    expect(await tryDoors({ ...house, send }, { isResolved: true })).toEqual([]);
+    expect(await tryDoors({ ...house, send }, { isResolved: true }, few)).toEqual([]);
   } finally {
     await nginx.close();
     await verifying.close();
@@ -159,5 +164,5 @@ test.each<[string, Host["mount"]]>([
   ],
 ])("a server that %s is caught", async (_name, mount) => {
   await using house = await openHouse("/mcp", mount, { isBlind: true });
-  expect(await tryDoors(house)).not.toEqual([]);
+  expect(await tryDoors(house, {}, few)).not.toEqual([]);
 });

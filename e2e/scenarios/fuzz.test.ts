@@ -12,7 +12,7 @@ import { call, type RawOptions } from "../bed/raw.ts";
 import { createRandom } from "../bed/random.ts";
 import { startSite } from "../bed/site.ts";
 
-const runs = process.env["SLUICE_DEEP"] === undefined ? 300 : 10_000;
+const runs = process.env["SLUICE_DEEP"] === undefined ? 100 : 10_000;
 const uri = "files://site/direct/a.txt";
 
 const seed = process.env["SLUICE_DEEP"] === undefined ? 1 : Date.now() % 2 ** 31;

@@ -24,7 +24,7 @@ if (!hasBrowser)
   console.log("no Chromium: no user opens an upload page (apt-get install chromium)");
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 
-const photo = bytesOf((isDeep ? 8 : 2) * 1024 * 1024, "photo");
+const photo = bytesOf((isDeep ? 8 : 0.5) * 1024 * 1024, "photo");
 /** What tools say of it. A folder may have one of its name already. */
 const kept = {
   name: expect.stringMatching(/^photo( \(\d\))?\.bin$/),
@@ -32,7 +32,7 @@ const kept = {
   sha256: sha256(photo),
 };
 /** The file that goes out, and how often. */
-const [size, times] = isDeep ? [1024 ** 3, 5] : [8 * 1024 * 1024, 1];
+const [size, times] = isDeep ? [1024 ** 3, 5] : [2 * 1024 * 1024, 1];
 if (!isDeep)
   console.log("hosts: 1 GiB files, five times each, and the page in each are for SLUICE_DEEP=1");
 

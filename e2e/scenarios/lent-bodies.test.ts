@@ -14,7 +14,7 @@ import { startFaultProxy } from "../../packages/storage-azure-blob/test/fault-pr
 import { startS3StandIn } from "../../packages/storage-s3/test/stand-in/stand-in.ts";
 
 const mib = 2 ** 20;
-const content = randomBytes(24 * mib);
+const content = randomBytes(12 * mib);
 const sha = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const lending: Lending = { blocks: 4, blockBytes: 256 * 1024 };
 const generated = {
@@ -187,7 +187,7 @@ test.each(["S3", "Azure Blob"])(
   "a large object of %s goes on where its connection broke, and small ones share a connection",
   async (name) => {
     const service = await services[name]!();
-    const relay = await startRelay(service.origin, [10 * mib, 5 * mib]);
+    const relay = await startRelay(service.origin, [3 * mib, 2 * mib]);
     const backend = service.open(relay.origin);
     const { sha256, lent } = await pumpSlowly((await protect(backend).open("large")).body);
     expect(sha256).toBe(sha(content));

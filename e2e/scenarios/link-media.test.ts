@@ -42,7 +42,7 @@ const link = async (key: string): Promise<string> => (await linkTo(site, key)).d
 
 describe.skipIf(!hasFfmpeg)("a film with its index at the end", () => {
   beforeAll(async () => {
-    const picture = ["-f", "lavfi", "-i", "testsrc2=duration=10:size=480x270:rate=25"];
+    const picture = ["-f", "lavfi", "-i", "testsrc2=duration=10:size=320x180:rate=10"];
     const sound = ["-f", "lavfi", "-i", "sine=frequency=440:duration=10"];
     const codecs = ["-c:v", "mpeg4", "-q:v", "2", "-c:a", "aac"];
     await runs("ffmpeg", "-loglevel", "error", ...picture, ...sound, ...codecs, "film.mp4");

@@ -1,5 +1,4 @@
 // The list of files of `sluice serve` in a real browser: what its policy lets through, and what other pages can do.
-import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
@@ -7,7 +6,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { serveHere } from "../../packages/cli/test/run-here.ts";
 import { hasBrowser, startBrowser } from "../bed/browser.ts";
 
 if (!hasBrowser) console.log("listing-browser: there is no Chromium on this machine");
@@ -23,15 +23,9 @@ beforeAll(async () => {
   await mkdir(join(root, "sub"));
   await writeFile(join(root, "sub/notes.txt"), "gr\u00fc\u00dfe from below");
   await writeFile(join(root, hostileName), "<script>document.title = 'run'</script>");
-  const program = inject("programs")["packages/cli/src/main.ts"]!;
-  const args = [program, "serve", root, "--port", "0", "--no-audit"];
-  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore"] });
-  const [line] = (await once(child.stdout, "data")) as [Buffer];
-  ({ origin } = new URL(line.toString().trim()));
-  stop = () => {
-    child.kill("SIGTERM");
-    return once(child, "close");
-  };
+  const served = await serveHere(root);
+  ({ origin } = new URL(served.url));
+  stop = () => served.end();
   browser = await startBrowser();
 });
 afterAll(async () => {
