@@ -65,8 +65,8 @@ test.each(Object.entries(parsers))(
       const ms = await cpuMs(parser.read, text, suspiciousMs);
       if (ms < suspiciousMs) continue;
       const longerMs = await cpuMs(parser.read, longer(), mostMs);
-      // a slow machine takes long, but four times as long
-      const limitMs = Math.max(mostMs, 8 * ms);
+      // a slow machine takes long, but four times as long, and never a second
+      const limitMs = Math.min(1_000, Math.max(mostMs, 8 * ms));
       expect(longerMs, `of ${JSON.stringify(text.slice(0, 60))}…`).toBeLessThan(limitMs);
     }
   },
