@@ -2,6 +2,13 @@ import type { Parser } from "./table.ts";
 
 const length = 16_384;
 
+/** A text for a parser. */
+export interface HostileText {
+  readonly text: string;
+  /** Makes the text of the same kind that is four times as long. */
+  readonly longer: () => string;
+}
+
 /**
  * Texts of 16 KiB for a parser, the same for the same seed: a start, a pump that is repeated, and an end that
  * makes the whole malformed or not.
@@ -10,7 +17,7 @@ export function* hostileTexts(
   { starts, symbols, pumps = [] }: Parser,
   count: number,
   seed: number,
-): Generator<string, void, undefined> {
+): Generator<HostileText, void, undefined> {
   const random = numbers(seed);
   const kept = [...pumps, ...symbols];
   for (const pump of kept)
@@ -25,8 +32,10 @@ export function* hostileTexts(
   }
 }
 
-function grown(start: string, pump: string, end: string): string {
-  return (start + pump.repeat(Math.ceil(length / pump.length))).slice(0, length - end.length) + end;
+function grown(start: string, pump: string, end: string): HostileText {
+  const made = (size: number): string =>
+    (start + pump.repeat(Math.ceil(size / pump.length))).slice(0, size - end.length) + end;
+  return { text: made(length), longer: () => made(4 * length) };
 }
 
 /** Numbers below a bound (mulberry32). */

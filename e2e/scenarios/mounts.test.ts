@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { services, type Service } from "../bed/backends.ts";
 import { connect, sdkNames, type SdkName } from "../bed/clients.ts";
 import { bytesOf } from "../bed/content.ts";
+import { covering } from "../bed/covering.ts";
 import { holdBody } from "../bed/hold.ts";
 import { createMeddler, type Meddler } from "../bed/meddler.ts";
 import { startSite, type Site } from "../bed/site.ts";
@@ -24,6 +25,11 @@ const modes: DeliveryMode[] = ["direct", "redirect", "downloadUrl"];
 const bases = { fs: "files://site/", s3: "bucket://acme/" } as const;
 type Name = keyof typeof bases;
 const names = Object.keys(bases) as Name[];
+/** Each mount by each mode, with one client after the other; with each of them under SLUICE_DEEP=1. */
+const transfers = covering(
+  modes.flatMap((mode) => names.map((name) => ({ mode, name }))),
+  sdkNames,
+);
 /** One key in both mounts, with contents of one size. */
 const contents = { fs: bytesOf(size, "folder"), s3: bytesOf(size, "bucket") };
 
@@ -78,39 +84,37 @@ describe("a folder and a bucket in one server", () => {
       await client.close();
     });
 
-    describe.each(modes)("with %s", (delivery) => {
-      test.each(names)(
-        "what the list names in %s is streamed, broken in the middle and resumed",
-        async (name) => {
-          mode = delivery;
-          const client = await open();
-          const found = (await listAll(sdk, client)).find(
-            ({ uri }) => uri === `${bases[name]}disk.img`,
-          );
-          const { store } = backends[name];
-          const broken = delivery === "redirect" ? store : line;
-          const hold = holdBody(broken, size, 1_700_000);
-          const before = broken.requests.length;
-          records.length = 0;
-          const stream = await streamResource(client, found!.uri, {
-            timeouts: { pauseScale: 0 },
-            trustedOrigins: [store.origin],
-            onProgress({ receivedBytes }) {
-              if (receivedBytes >= 1_700_000 - slack) hold.reset();
-            },
-          });
-          expect(stream).toMatchObject({ uri: found!.uri, mode: delivery, size });
-          const { path } = await stream.saveTo(join(site.target, `${sdk} ${name} ${delivery}`));
-          expect((await readFile(path)).equals(contents[name])).toBe(true);
-          const ranges = broken.requests
-            .slice(before)
-            .flatMap(({ headers }) => (headers.range === undefined ? [] : [headers.range]));
-          expect(ranges).toEqual([expect.stringMatching(/^bytes=[1-9]\d{5,}-/)]);
-          for (const { uri } of records) expect(uri).toBe(found!.uri);
-          await client.close();
-        },
-      );
-    });
+    test.each(transfers.flatMap(([transfer, by]) => (by === sdk ? [transfer] : [])))(
+      "what the list names in $name is streamed by $mode, broken in the middle and resumed",
+      async ({ name, mode: delivery }) => {
+        mode = delivery;
+        const client = await open();
+        const found = (await listAll(sdk, client)).find(
+          ({ uri }) => uri === `${bases[name]}disk.img`,
+        );
+        const { store } = backends[name];
+        const broken = delivery === "redirect" ? store : line;
+        const hold = holdBody(broken, size, 1_700_000);
+        const before = broken.requests.length;
+        records.length = 0;
+        const stream = await streamResource(client, found!.uri, {
+          timeouts: { pauseScale: 0 },
+          trustedOrigins: [store.origin],
+          onProgress({ receivedBytes }) {
+            if (receivedBytes >= 1_700_000 - slack) hold.reset();
+          },
+        });
+        expect(stream).toMatchObject({ uri: found!.uri, mode: delivery, size });
+        const { path } = await stream.saveTo(join(site.target, `${sdk} ${name} ${delivery}`));
+        expect((await readFile(path)).equals(contents[name])).toBe(true);
+        const ranges = broken.requests
+          .slice(before)
+          .flatMap(({ headers }) => (headers.range === undefined ? [] : [headers.range]));
+        expect(ranges).toEqual([expect.stringMatching(/^bytes=[1-9]\d{5,}-/)]);
+        for (const { uri } of records) expect(uri).toBe(found!.uri);
+        await client.close();
+      },
+    );
   });
 });
 

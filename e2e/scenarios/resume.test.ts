@@ -106,7 +106,7 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
 });
 
 describe("connections that break", () => {
-  const runs = isDeep ? 1_000 : 40;
+  const runs = isDeep ? 1_000 : 20;
 
   test(`${runs} surveys whose every connection is cut somewhere lose and double nothing [SEP-1335/link/should-resume] [SEP-1335/link/should-send-last-event-id]`, async () => {
     const { fetch, errors } = start({ resume: { retryMs: 1 } });

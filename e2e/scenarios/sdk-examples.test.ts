@@ -1,17 +1,27 @@
 import { streamResource } from "@sluice/client";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { connect } from "../bed/clients.ts";
-import { startProgram } from "../bed/program.ts";
+import { startProgram, type Program } from "../bed/program.ts";
 import type { SdkExampleHello, SdkExampleSettings } from "../bed/programs/serve-sdk-example.ts";
 
 const content = { text: "0123456789", times: 20_000 };
 const whole = content.text.repeat(content.times);
-const uri = "files://sdk/a.bin";
+const uriOf = (mode: string): string => `files://sdk/${mode}`;
 
-function start(example: string, delivery: SdkExampleSettings["delivery"]) {
-  const settings: SdkExampleSettings = { example, content, delivery };
-  return startProgram<SdkExampleHello>("serve-sdk-example", settings);
-}
+let program: Program<SdkExampleHello>;
+beforeAll(async () => {
+  const settings: SdkExampleSettings = {
+    examples: [
+      "simpleStreamableHttp",
+      "jsonResponseStreamableHttp",
+      "simpleStatelessStreamableHttp",
+    ],
+    content,
+    modes: ["direct", "downloadUrl"],
+  };
+  program = await startProgram<SdkExampleHello>("serve-sdk-example", settings);
+});
+afterAll(() => program?.[Symbol.asyncDispose]());
 
 test.each([
   ["simpleStreamableHttp", "direct"],
@@ -20,9 +30,9 @@ test.each([
 ] as const)(
   "the SDK's own example %s serves resources and streams them by %s with two lines more",
   async (example, delivery) => {
-    await using program = await start(example, delivery);
+    const uri = uriOf(delivery);
     for (const sdk of ["SDK v1", "SDK v2, legacy"] as const) {
-      const client = await connect(sdk, program.hello.url);
+      const client = await connect(sdk, program.hello[example]!);
       const { resources } = await client.listResources();
       expect(resources.map((each) => each.uri)).toContain(uri);
       const { contents } = await client.readResource({ uri });
@@ -40,11 +50,12 @@ test.each([
 );
 
 test("the SDK's own stateless example serves resources, and streams them to a request that declares it", async () => {
-  await using program = await start("simpleStatelessStreamableHttp", "direct");
-  const { url } = program.hello;
+  const uri = uriOf("direct");
+  const url = program.hello["simpleStatelessStreamableHttp"]!;
   const client = await connect("SDK v1", url);
   const { resources } = await client.listResources();
-  expect(resources.map((each) => each.uri)).toEqual(["https://example.com/greetings/default", uri]);
+  const own = "https://example.com/greetings/default";
+  expect(resources.map((each) => each.uri)).toEqual([own, uri, uriOf("downloadUrl")]);
   await client.close();
   const _meta = { "io.modelcontextprotocol/clientCapabilities": { resourceStreaming: {} } };
   const response = await fetch(url, {

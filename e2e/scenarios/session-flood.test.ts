@@ -20,9 +20,9 @@ import { send } from "../bed/raw.ts";
 import { hasRedis, startRedis, type RedisServer } from "../bed/redis.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
-const invented = isDeep ? 100_000 : 2_000;
+const invented = isDeep ? 100_000 : 300;
 if (!isDeep)
-  console.log("invented DELETEs: 2,000; 100,000, and how others fare, is for SLUICE_DEEP=1");
+  console.log("invented DELETEs: 300; 100,000, and how others fare, is for SLUICE_DEEP=1");
 
 const endpoint = "http://127.0.0.1:9/mcp";
 

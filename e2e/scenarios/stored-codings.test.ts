@@ -49,7 +49,7 @@ const refused: Record<string, Coded> = {
 };
 
 const maxReadBytes = 256 * 1024;
-const bomb: Coded = { stored: gzipSync(Buffer.alloc(64 * 2 ** 20)), coding: "gzip" };
+const bomb: Coded = { stored: gzipSync(Buffer.alloc(8 * 2 ** 20)), coding: "gzip" };
 const all: Record<string, Coded> = {
   ...readable,
   ...refused,
@@ -57,6 +57,12 @@ const all: Record<string, Coded> = {
   "bomb.txt": bomb,
   "bomb-twice.txt": { stored: gzipSync(bomb.stored), coding: "gzip, gzip" },
 };
+
+const deep = process.env["SLUICE_DEEP"] !== undefined;
+if (!deep) console.log("codings: each of them in each store is for SLUICE_DEEP=1");
+/** Memory has all of them; stores differ in how they keep and tell a coding. */
+const someOf = (codeds: Record<string, Coded>, kind: string): readonly string[] =>
+  Object.keys(codeds).filter((_, at) => deep || kind === "memory" || at % 4 === 0);
 
 interface Store {
   readonly storage: StorageBackend;
@@ -139,7 +145,7 @@ describe.each(Object.keys(stores))("what %s stores with a content coding", (kind
   }, 60_000);
   afterAll(() => store?.dispose());
 
-  test.each(Object.keys(readable))("%s is read as the text that it is", async (name) => {
+  test.each(someOf(readable, kind))("%s is read as the text that it is", async (name) => {
     const whole = await house.read(name);
     expect([whole.text === text, whole.mimeType]).toEqual([true, "text/plain"]);
     const lines = await house.read(name, { range: "lines 4000-4001" });
@@ -177,7 +183,7 @@ describe.each(Object.keys(stores))("what %s stores with a content coding", (kind
       expect(await house.stream(name)).toEqual(["text/plain", undefined]);
   });
 
-  test.each(Object.keys(refused))("%s is refused, with advice to stream it", async (name) => {
+  test.each(someOf(refused, kind))("%s is refused, with advice to stream it", async (name) => {
     for (const asked of [{}, { range: "lines 4900-" }, { range: `bytes ${bytes.length - 10}-` }]) {
       const { error, text: given } = await house.read(name, asked);
       expect([given, error?.data.suggestion]).toEqual([

@@ -1,45 +1,41 @@
-/** One of the official SDK's own example servers, with the two lines of Sluice in it. Its parent is told where it serves. */
+/** The official SDK's own example servers, each with the two lines of Sluice in it. Their parent is told where they serve. */
 import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { generateKey } from "@sluice/core";
-import { createSluice } from "@sluice/server";
+import type { DeliveryMode } from "@sluice/core/wire";
+import { createSluice, type Sluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFrontHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { listen } from "../listen.ts";
+import { freePort, untilAnswered } from "../listen.ts";
 
 /** What the parent sets. */
 export interface SdkExampleSettings {
-  /** Name of a file in `examples/server` of the SDK. */
-  readonly example: string;
-  /** What the resource `files://sdk/a.bin` holds. */
+  /** Names of files in `examples/server` of the SDK. */
+  readonly examples: readonly string[];
+  /** What each resource below `files://sdk/` holds. */
   readonly content: { readonly text: string; readonly times: number };
-  readonly delivery: "direct" | "downloadUrl";
+  /** The names of the resources: how their bytes travel. */
+  readonly modes: readonly DeliveryMode[];
 }
 
-/** What it says first. */
-export interface SdkExampleHello {
-  readonly url: string;
-}
+/** What it says first: the URL of each example by its name. */
+export type SdkExampleHello = Readonly<Record<string, string>>;
 
-const settings = JSON.parse(process.argv[2] ?? "{}") as SdkExampleSettings;
-const { text, times } = settings.content;
-const free = await listen(createServer());
-const { port } = free;
-await free.close();
-const url = `http://127.0.0.1:${port}/mcp`;
-const sluice = createSluice({
-  storage: createMemoryBackend({ "a.bin": text.repeat(times) }),
-  baseUri: "files://sdk/",
-  endpoint: url,
-  keys: [generateKey()],
-  delivery: settings.delivery,
-});
-Object.assign(globalThis, { sluice, createFrontHandler, toNodeHandler });
+const { examples, content, modes } = JSON.parse(process.argv[2] ?? "{}") as SdkExampleSettings;
+const text = content.text.repeat(content.times);
+/** What the lines in the examples refer to. */
+const sluices: Record<string, Sluice> = {};
+Object.assign(globalThis, { sluices, createFrontHandler, toNodeHandler });
+const required = createRequire(import.meta.url).resolve("@modelcontextprotocol/sdk/package.json");
+const sdk = join(dirname(required), "../esm");
+const folder = await mkdtemp(join(tmpdir(), "sluice-example-"));
+await symlink(join(sdk, "../../../.."), join(folder, "node_modules"));
+// what an example tells its operator
+console.log = () => {};
 
 /** Replaces exactly one place, or throws. */
 function insert(program: string, place: RegExp, replacement: string): string {
@@ -48,36 +44,43 @@ function insert(program: string, place: RegExp, replacement: string): string {
   return changed;
 }
 
-const required = createRequire(import.meta.url).resolve("@modelcontextprotocol/sdk/package.json");
-const sdk = join(dirname(required), "../esm");
-const original = join(sdk, "examples/server", `${settings.example}.js`);
-let source = await readFile(original, "utf8");
-source = insert(source, /\n {4}return server;\n\};/, "\n    return sluice.attach(server);\n};");
-source = insert(
-  source,
-  /const app = createMcpExpressApp\(\);/,
-  "$&\napp.use(toNodeHandler(createFrontHandler(sluice)));",
-);
-source = insert(source, /const ((?:MCP_)?PORT) = .*;/, `const $1 = ${port};`);
-source = source.replaceAll(
-  /from '(\.\.?\/[^']+)'/g,
-  (_all, path: string) => `from '${new URL(path, pathToFileURL(original)).href}'`,
-);
-const folder = await mkdtemp(join(tmpdir(), "sluice-example-"));
-await symlink(join(sdk, "../../../.."), join(folder, "node_modules"));
-const file = join(folder, "example.mjs");
-await writeFile(file, source);
-// what the example tells its operator
-console.log = () => {};
-await import(pathToFileURL(file).href);
-await rm(folder, { recursive: true });
-for (;;) {
-  const isUp = await fetch(url, { method: "OPTIONS" }).then(
-    () => true,
-    () => false,
+/** Starts an example on a port of its own; gives its URL. */
+async function start(example: string): Promise<string> {
+  const port = await freePort();
+  const url = `http://127.0.0.1:${port}/mcp`;
+  sluices[example] = createSluice({
+    storage: createMemoryBackend(Object.fromEntries(modes.map((mode) => [mode, text]))),
+    baseUri: "files://sdk/",
+    endpoint: url,
+    keys: [generateKey()],
+    delivery: ({ info }) => info.key as DeliveryMode,
+  });
+  const original = join(sdk, "examples/server", `${example}.js`);
+  let source = await readFile(original, "utf8");
+  const sluice = `sluices.${example}`;
+  source = insert(
+    source,
+    /\n {4}return server;\n\};/,
+    `\n    return ${sluice}.attach(server);\n};`,
   );
-  if (isUp) break;
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  source = insert(
+    source,
+    /const app = createMcpExpressApp\(\);/,
+    `$&\napp.use(toNodeHandler(createFrontHandler(${sluice})));`,
+  );
+  source = insert(source, /const ((?:MCP_)?PORT) = .*;/, `const $1 = ${port};`);
+  source = source.replaceAll(
+    /from '(\.\.?\/[^']+)'/g,
+    (_all, path: string) => `from '${new URL(path, pathToFileURL(original)).href}'`,
+  );
+  const file = join(folder, `${example}.mjs`);
+  await writeFile(file, source);
+  await import(pathToFileURL(file).href);
+  await untilAnswered(url);
+  return url;
 }
+
+const urls = await Promise.all(examples.map(async (name) => [name, await start(name)] as const));
+await rm(folder, { recursive: true });
 process.on("disconnect", () => process.exit());
-process.send?.({ url } satisfies SdkExampleHello);
+process.send?.(Object.fromEntries(urls) satisfies SdkExampleHello);

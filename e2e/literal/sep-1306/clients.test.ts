@@ -1,10 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
-import { describe, expect, inject, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { runHere } from "../../../packages/cli/test/run-here.ts";
 import type { SdkName } from "../../bed/clients.ts";
 import { bytesOf } from "../../bed/content.ts";
 import { connectSender } from "../../bed/senders.ts";
@@ -97,15 +95,9 @@ test.each(["2025-11-25", "2026-07-28"] as const)(
     const folder = await mkdtemp(join(tmpdir(), "sluice-literal-"));
     onTestFinished(() => rm(folder, { recursive: true, force: true }));
     await writeFile(join(folder, "sunset.jpg"), sunset);
-    const program = inject("programs")["packages/cli/src/main.ts"]!;
-    const args = [program, "put", server.url, "sunset.jpg", "--tool", "analyze"];
-    const child = spawn(process.execPath, args, {
-      cwd: folder,
-      env: { ...process.env, SLUICE_TOKEN: token },
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    const [[status], told] = await Promise.all([once(child, "close"), text(child.stderr)]);
-    expect([status, told]).toEqual([0, expect.any(String)]);
+    const args = ["put", server.url, "sunset.jpg", "--tool", "analyze"];
+    const run = await runHere(args, { env: { SLUICE_TOKEN: token }, cwd: folder });
+    expect([run.status, run.stderr]).toEqual([0, expect.any(String)]);
     expectForm(server.uploads[0]!);
   },
 );

@@ -1,11 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { streamResource } from "@sluice/client";
-import { describe, expect, inject, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { runHere } from "../../../packages/cli/test/run-here.ts";
 import { connect, type SdkName } from "../../bed/clients.ts";
 import { bytesOf } from "../../bed/content.ts";
 import { connectSocket } from "../../bed/websocket.ts";
@@ -97,14 +95,9 @@ describe.each(["2025-11-25", "2026-07-28"] as const)("%s", (revision) => {
   test.each(modes)("sluice get takes the bytes of a server of the text, %s", async (mode) => {
     await using server = await startLiteralServer({ revision, mode, content, token });
     const target = await folder();
-    const program = inject("programs")["packages/cli/src/main.ts"]!;
-    const child = spawn(process.execPath, [program, "get", server.url, resource.uri], {
-      cwd: target,
-      env: { ...process.env, SLUICE_TOKEN: token },
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    const [[status], told] = await Promise.all([once(child, "close"), text(child.stderr)]);
-    expect([status, told]).toEqual([0, expect.any(String)]);
+    const env = { SLUICE_TOKEN: token };
+    const run = await runHere(["get", server.url, resource.uri], { env, cwd: target });
+    expect([run.status, run.stderr]).toEqual([0, expect.any(String)]);
     expect((await readFile(join(target, resource.name))).equals(content)).toBe(true);
   });
 
