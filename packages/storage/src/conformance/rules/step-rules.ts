@@ -127,7 +127,7 @@ export const stepRules: readonly Rule[] = [
     needs: ["backend.writeInSteps"],
     async check({ backend, ...fixture }) {
       const part = fixture.traits?.partBytes ?? oneMiB;
-      const contents = [pattern(part + 100, 1), pattern(part + 100, 2)] as const;
+      const contents = [pattern(2 * part + 100, 1), pattern(2 * part + 100, 2)] as const;
       const begun = await step(backend, "race-steps.bin", new Uint8Array());
       const writers = [
         await openStep(backend, "race-steps.bin", begun),
