@@ -1,6 +1,6 @@
 import type { ContainerClient } from "@azure/storage-blob";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { sharedAzurite, startMs } from "./azurite.ts";
 import { refuse } from "./http-service.ts";
 import { drain, startScriptedService } from "./scripted-service.ts";
@@ -61,6 +61,26 @@ describe("blocks", () => {
       code: "unsupported",
       message: expect.stringContaining("unfinished upload") as string,
     });
+  });
+
+  test("two writers of one step that open in the same millisecond make no object together", async () => {
+    const first = await open().writeInSteps!("same-moment.bin");
+    await first.suspend();
+    using clock = vi.spyOn(Date, "now").mockReturnValue(Date.now());
+    const writers = [
+      await open().writeInSteps!("same-moment.bin", { id: first.id }),
+      await open().writeInSteps!("same-moment.bin", { id: first.id }),
+    ] as const;
+    clock.mockRestore();
+    const contents = [
+      Buffer.alloc(blockBytes + 1, "a"),
+      Buffer.alloc(blockBytes + 1, "b"),
+    ] as const;
+    for (const n of [0, 1] as const) await writers[n].write(contents[n]);
+    await writers[0].commit();
+    await expect(writers[1].commit()).rejects.toMatchObject({ code: "precondition_failed" });
+    const made = await container.getBlobClient("same-moment.bin").downloadToBuffer();
+    expect(made.equals(contents[0])).toBe(true);
   });
 
   test("two blocks wait in memory: a third waits for the service", async () => {

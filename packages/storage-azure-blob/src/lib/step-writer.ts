@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { StepOptions, StepWriter } from "@sluice/storage";
 import {
@@ -34,7 +35,8 @@ export async function createBlobStepWriter(
   const { uploadId, type } = parseId(id, operation);
   const kept = options.id === undefined ? [] : await findBlocks(call, uploadId, signal);
   // a block of another writer at the same place has another id, so a list names those that this one knows
-  const stamp = Date.now().toString(36).padStart(8, "0").slice(-8);
+  const openedAt = Date.now().toString(36).padStart(8, "0").slice(-8);
+  const stamp = openedAt + randomBytes(3).toString("base64url");
 
   const openDriver = (ended: AbortSignal): StepDriver => {
     const upload = { operation, signal: ended, timeoutMs: uploadMs };
@@ -88,7 +90,12 @@ function parseId(
 
 /** All ids of a blob must be of one length, which is 48 bytes here as in the SDK. */
 function nameOf(uploadId: string, number: number, stamp: string): string {
-  return Buffer.from(uploadId + number.toString(36).padStart(4, "0") + stamp).toString("base64");
+  const text = withoutDashes(uploadId) + number.toString(36).padStart(4, "0") + stamp;
+  return Buffer.from(text).toString("base64");
+}
+
+function withoutDashes(uploadId: string): string {
+  return uploadId.replaceAll("-", "");
 }
 
 /** Ids of the blocks from the first on that are there; of two at one place that of the newest writer. */
@@ -100,11 +107,12 @@ async function findBlocks(
   const listing = request({ operation, signal }, (abortSignal) =>
     blob.getBlockList("uncommitted", { abortSignal }),
   );
+  const begin = withoutDashes(uploadId);
   const newest = new Map<number, string>();
   for (const { name, size } of (await unlessMissing(listing))?.uncommittedBlocks ?? []) {
     const text = Buffer.from(name, "base64").toString("latin1");
-    const number = Number.parseInt(text.slice(36, 40), 36);
-    if (!text.startsWith(uploadId) || size !== grid.sizeOf(number)) continue;
+    const number = Number.parseInt(text.slice(32, 36), 36);
+    if (!text.startsWith(begin) || size !== grid.sizeOf(number)) continue;
     const before = newest.get(number);
     if (before === undefined || Buffer.from(before, "base64").toString("latin1") < text)
       newest.set(number, name);
