@@ -35,7 +35,8 @@ beforeAll(async () => {
   let app: RequestListener | undefined;
   listening = await listen(createServer((request, response) => app?.(request, response)));
   url = `${listening.origin}/mcp`;
-  const storage = createFsBackend({ root: join(root, "served") });
+  // the entity tag of a new file is there at once
+  const storage = createFsBackend({ root: join(root, "served"), racyMs: 0 });
   app = createApp({ storage, received: createMemoryBackend(), endpoint: url }) as RequestListener;
 });
 afterAll(async () => {
