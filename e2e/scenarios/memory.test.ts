@@ -12,8 +12,8 @@ const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mib = 2 ** 20;
 // newer releases of Node let more garbage gather before they collect it: up to 80 MiB were seen on Node 24 (8 GiB)
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
-const size = deep ? 8_192 * mib : mostGrowth + 32 * mib;
-const keptSize = mostGrowth + 64 * mib;
+const size = deep ? 8_192 * mib : mostGrowth + 48 * mib;
+const keptSize = mostGrowth + 80 * mib;
 const modes: DeliveryMode[] = ["direct", "redirect", "downloadUrl"];
 type Use = NonNullable<DownloadOrder["use"]>;
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
       modes.flatMap((mode) => [
         [`${mode}/large.bin`, size],
         [`${mode}/medium.bin`, keptSize],
-        [`${mode}/small.bin`, 8 * mib],
+        [`${mode}/small.bin`, 16 * mib],
       ]),
     ),
   };
@@ -40,7 +40,7 @@ beforeAll(async () => {
   // code that is compiled and buffers that are pooled belong to the idle state
   for (const mode of modes) await download(`${mode}/small.bin`, "count");
   await download("direct/small.bin", "save");
-  await download(`made://site/${8 * mib}.bin`, "count");
+  await download(`made://site/${16 * mib}.bin`, "count");
   idle = await measure();
 }, 60_000);
 afterAll(async () => {

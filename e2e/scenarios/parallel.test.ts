@@ -5,10 +5,8 @@ import { connect, sdkNames } from "../bed/clients.ts";
 import { startSite } from "../bed/site.ts";
 import { createWire, type Wire } from "../bed/wire.ts";
 
-const deep = process.env["SLUICE_DEEP"] !== undefined;
-// what is on the way when an answer is cut short is as much for a small file
-const mostRatio = deep ? 1.05 : 1.1;
-const sizeBytes = (deep ? 2_048 : 128) * 2 ** 20;
+const mostRatio = 1.05;
+const sizeBytes = (process.env["SLUICE_DEEP"] ? 2_048 : 256) * 2 ** 20;
 
 test("sixteen connections to a server that lets each principal have eight streams save the file, every byte once", async () => {
   let wire: Wire | undefined;
