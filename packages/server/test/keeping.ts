@@ -23,10 +23,13 @@ export function createKeeping(): {
     storage: {
       name: "keeping",
       list: (options) => store.list(options),
-      async describe(key) {
-        described.push(key);
-        return kept?.info ?? store.describe(key);
-      },
+      describe: withKept(
+        async (key) => {
+          described.push(key);
+          return kept?.info ?? store.describe(key);
+        },
+        (key) => (key === "a.bin" ? kept : undefined),
+      ),
       open: withKept(
         async (key, options) => {
           opened.push(key);

@@ -1,4 +1,6 @@
+import { SluiceError } from "@sluice/core";
 import type { AccessDecision, SluiceOptions } from "@sluice/server";
+import { wrap } from "@sluice/storage";
 import type { KeptObject } from "@sluice/storage/plugin";
 import { describe, expect, test, vi } from "vitest";
 import { bytes, createKeeping, first } from "./keeping.ts";
@@ -142,6 +144,60 @@ describe.each(eras)("%s era: a stream of an object that lies in memory", (era) =
     });
     const { slot } = await stream(era);
     expect([slot.reply, slot.fault]).toEqual([undefined, expect.anything()]);
+  });
+
+  test("is not found behind a `describe` of its own, which is asked and obeyed", async () => {
+    const { storage, opened } = createKeeping();
+    const refuse = (): Promise<never> =>
+      Promise.reject(new SluiceError("not_found", "it waits for its scan"));
+    const refused = await createKeeper({ storage: { ...storage, describe: refuse } }).stream(era);
+    expect([refused.slot.reply, refused.slot.fault?.data.reason]).toEqual([undefined, "not_found"]);
+    expect(opened).toEqual([]);
+    const typed = wrap(storage, {
+      describe: (inner) => async (key) => ({ ...(await inner(key)), contentType: "a/b" }),
+    });
+    const told = createKeeper({ storage: typed, delivery: "downloadUrl" });
+    expect((await told.stream(era)).message.result.mimeType).toBe("a/b");
+  });
+
+  test.each<[string, KeptObject | undefined, string]>([
+    [
+      "changes",
+      { info: { ...first.info, size: 3, etag: "v2" }, bytes: bytes.subarray(0, 3) },
+      "012",
+    ],
+    ["leaves memory", undefined, "slow bytes"],
+  ])(
+    "has the bytes of when its way is chosen, where the object %s while storage signs no URL",
+    async (_what, next, sent) => {
+      const { storage, keep } = createKeeping();
+      const presign = async (): Promise<undefined> => {
+        keep(next);
+        return undefined;
+      };
+      const redirectOrigins = ["https://store.example.com"];
+      const { stream } = createKeeper({ storage: { ...storage, presign }, redirectOrigins });
+      expect(await bodyOf((await stream(era)).slot.reply!)).toBe(sent);
+    },
+  );
+
+  test("is refused where the object has grown since it was described, and no longer fits", async () => {
+    const { storage, keep } = createKeeping();
+    const small = { info: { ...first.info, size: 3, etag: "v0" }, bytes: bytes.subarray(0, 3) };
+    const grow = (): "direct" => (keep(first), "direct");
+    const { stream } = createKeeper({ storage, delivery: grow });
+    keep(small);
+    const { slot } = await stream(era, { capabilities: declares({ maxStreamSize: 9 }) });
+    expect([slot.reply, slot.fault?.data.reason]).toEqual([undefined, "too_large"]);
+  });
+
+  test("is not made for a client that went while its way was chosen", async () => {
+    const gone = new AbortController();
+    const delivery = (): "direct" => (gone.abort(), "direct");
+    const { stream, records } = createKeeper({ delivery });
+    const { slot } = await stream(era, { signal: gone.signal });
+    await vi.waitFor(() => expect(records).toMatchObject([{ outcome: "aborted", bytes: 0 }]));
+    expect([slot.reply, records[0]?.grant]).toEqual([undefined, undefined]);
   });
 
   test("leaves as a download URL where its type could pose as an answer of the protocol", async () => {

@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { ClientStreaming, DownloadUrlResult } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import type { KeptObject } from "@sluice/storage/plugin";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { Identity } from "../access/principal.ts";
 import type { AuditEntry } from "../audit/audit.ts";
@@ -14,8 +13,6 @@ export interface ResourceDelivery {
   readonly uri: string;
   readonly place: Place;
   readonly info: ObjectInfo;
-  /** The object that `info` is of, where it lies in memory. */
-  readonly kept?: KeptObject | undefined;
   readonly mimeType: string;
   readonly storage: AuthorizedStorage;
   readonly identity: Identity;

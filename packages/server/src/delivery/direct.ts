@@ -20,7 +20,7 @@ interface DirectOptions {
 /** A resource whose bytes can be opened; what else is known of its storage makes no difference. */
 export interface DirectDelivery extends Omit<ResourceDelivery, "place" | "storage"> {
   readonly place: Omit<Place, "mount"> & { readonly mount: Pick<Mount, "limiter"> };
-  readonly storage: Pick<AuthorizedStorage, "open" | "typeOf">;
+  readonly storage: Pick<AuthorizedStorage, "open" | "findKept" | "typeOf">;
 }
 
 /** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
@@ -31,10 +31,12 @@ export function createDirect({
 }: DirectOptions): (delivery: DirectDelivery) => ReturnType<DeliverResource> {
   const keptHeaders = createKeptHeaders();
   return async (delivery) => {
-    const { uri, place, info, kept, storage, client, identity, address, entry, signal } = delivery;
+    const { uri, place, info, storage, client, identity, address, entry, signal } = delivery;
     const { key, name, mount } = place;
     const release = transfers.take(tagOf(identity.principal), address, mount.limiter);
     try {
+      // looked for now: choosing the way may have taken long. A client that has gone is left to storage
+      const kept = signal?.aborted ? undefined : storage.findKept?.();
       const opened = kept
         ? new OpenedKept(kept)
         : await storage.open(key, definedMembers({ signal }));

@@ -107,8 +107,8 @@ async function answerStream(
 
   const signal = ctx.http?.req?.signal;
   // a client that has gone is left to storage, which ends its request
-  const kept = signal?.aborted ? undefined : storage.findKept?.();
-  const info = kept?.info ?? (await storage.describe(key, definedMembers({ signal })));
+  const known = signal?.aborted ? undefined : storage.findInfo?.();
+  const info = known ?? (await storage.describe(key, definedMembers({ signal })));
   const slot = replySlotOf(ctx.http?.req);
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
@@ -121,7 +121,6 @@ async function answerStream(
     uri,
     place,
     info,
-    kept,
     mimeType,
     storage,
     identity,
