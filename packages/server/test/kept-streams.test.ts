@@ -125,18 +125,22 @@ describe.each(eras)("%s era: a stream of an object that lies in memory", (era) =
     expect(headerOf((await typed.stream(era)).slot.reply!, "content-type")).toBe("image/png");
   });
 
-  test("is not made for a client that has gone", async () => {
-    const gone = new AbortController();
-    const { stream, records } = createKeeper({
-      principal: () => {
-        gone.abort();
-        return alice;
-      },
-    });
-    const { slot } = await stream(era, { signal: gone.signal });
-    await vi.waitFor(() => expect(records).toMatchObject([{ outcome: "aborted", bytes: 0 }]));
-    expect([slot.reply, records[0]?.grant]).toEqual([undefined, undefined]);
-  });
+  test.each(["direct", "downloadUrl"] as const)(
+    "is not made for a client that has gone: %s",
+    async (delivery) => {
+      const gone = new AbortController();
+      const { stream, records } = createKeeper({
+        delivery,
+        principal: () => {
+          gone.abort();
+          return alice;
+        },
+      });
+      const { slot } = await stream(era, { signal: gone.signal });
+      await vi.waitFor(() => expect(records).toMatchObject([{ outcome: "aborted", bytes: 0 }]));
+      expect([slot.reply, records[0]?.grant]).toEqual([undefined, undefined]);
+    },
+  );
 
   test("is not sent without a record where records are required", async () => {
     const { stream } = createKeeper({
