@@ -221,6 +221,17 @@ describe.each(eras)("%s era", (era) => {
     expect(cancelled).toBe(1);
   });
 
+  test("what has changed since it was described has the type of its new bytes", async () => {
+    const storage = createMemoryBackend({ notes: "some text" });
+    const delivery = (): "direct" => {
+      storage.put("notes", new Uint8Array([0, 1, 2, 255]));
+      return "direct";
+    };
+    const options = { params: { uri: "files://demo/notes" } };
+    const { slot } = await stream({ storage, delivery }, options);
+    expect(headerOf(slot.reply!, "content-type")).toBe("application/octet-stream");
+  });
+
   test("each fault has the number of its era, its reason, and nothing of its cause", async () => {
     const secret = "/srv/secret";
     const cases = {
