@@ -15,6 +15,35 @@ test("without proxies the address is that of the socket, whatever headers say", 
   expect(addressOf(request(undefined, "203.0.113.1"))).toBeUndefined();
 });
 
+test("the address of a socket is read once, and again while it has none", () => {
+  const addressOf = createClientAddress(0);
+  let reads = 0;
+  const socket = {
+    get remoteAddress() {
+      reads++;
+      return reads === 1 ? undefined : "::ffff:192.0.2.7";
+    },
+  };
+  const one = { socket, headers: {} } as unknown as IncomingMessage;
+  expect([addressOf(one), addressOf(one), addressOf(one)]).toEqual([
+    undefined,
+    "192.0.2.7",
+    "192.0.2.7",
+  ]);
+  expect(reads).toBe(2);
+  expect(addressOf(request("192.0.2.8"))).toBe("192.0.2.8");
+});
+
+test("behind a proxy each request of a connection has the address that its own header says", () => {
+  const { socket } = request("127.0.0.1");
+  const addressOf = createClientAddress(1);
+  createClientAddress(0)({ socket, headers: {} } as unknown as IncomingMessage);
+  const said = ["192.0.2.1", "192.0.2.2", undefined].map((made) =>
+    addressOf({ socket, headers: { "x-forwarded-for": made } } as unknown as IncomingMessage),
+  );
+  expect(said).toEqual(["192.0.2.1", "192.0.2.2", "127.0.0.1"]);
+});
+
 test("the address is believed for as many hops as there are proxies, from the right", () => {
   const made = "203.0.113.9, 198.51.100.2, 10.0.0.1";
   expect(createClientAddress(1)(request("127.0.0.1", made))).toBe("10.0.0.1");

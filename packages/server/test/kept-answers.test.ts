@@ -4,42 +4,10 @@ import { runInNewContext } from "node:vm";
 import { createKeyRing, createSealer, generateKey, type Principal } from "@sluice/core";
 import { createSluice, type AccessDecision, type SluiceOptions } from "@sluice/server";
 import type { Reply } from "@sluice/server/transport";
-import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
-import { withKept, type KeptObject } from "@sluice/storage/plugin";
+import type { KeptObject } from "@sluice/storage/plugin";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { bytes, createKeeping, first } from "./keeping.ts";
 import { alice, as, bodyOf, endpoint, headerOf } from "./redeeming.ts";
-
-const bytes = new TextEncoder().encode("0123456789");
-const first: KeptObject = { info: { key: "a.bin", size: 10, etag: "v1" }, bytes };
-
-/** A storage that has an object in memory, and counts what was opened. */
-function createKeeping(): {
-  storage: StorageBackend;
-  opened: string[];
-  readonly keep: (kept?: KeptObject) => void;
-} {
-  const store = createMemoryBackend({ "a.bin": "slow bytes" });
-  const opened: string[] = [];
-  let kept: KeptObject | undefined = first;
-  return {
-    opened,
-    keep: (next) => void (kept = next),
-    storage: {
-      name: "keeping",
-      list: (options) => store.list(options),
-      describe: async (key) => kept?.info ?? store.describe(key),
-      open: withKept(
-        async (key, options) => {
-          opened.push(key);
-          const { range } = options ?? {};
-          const slow = await store.open(key, { ...(range && { range }) });
-          return { ...slow, info: { ...slow.info, etag: kept?.info.etag ?? "none" } };
-        },
-        (key) => (key === "a.bin" ? kept : undefined),
-      ),
-    },
-  };
-}
 
 function createKeeper(options: Partial<SluiceOptions> = {}) {
   const key = generateKey();

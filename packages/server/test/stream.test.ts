@@ -204,6 +204,34 @@ describe.each(eras)("%s era", (era) => {
       ).toBe("invalid");
   });
 
+  test("what has grown since it was described is too_large, and its body is given back", async () => {
+    const store = createMemoryBackend({ "a.bin": "0123456789" });
+    let cancelled = 0;
+    const storage: StorageBackend = {
+      ...store,
+      describe: async (key) => ({ key, size: 9, etag: "v1" }),
+      open: async (key) => ({
+        info: { key, size: 10, etag: "v2" },
+        body: new ReadableStream<Uint8Array>({ cancel: () => void cancelled++ }),
+      }),
+    };
+    const capabilities = declares({ maxStreamSize: 9 });
+    const { slot } = await stream({ storage, delivery: "direct" }, { capabilities });
+    expect([slot.reply, slot.fault?.data.reason]).toEqual([undefined, "too_large"]);
+    expect(cancelled).toBe(1);
+  });
+
+  test("what has changed since it was described has the type of its new bytes", async () => {
+    const storage = createMemoryBackend({ notes: "some text" });
+    const delivery = (): "direct" => {
+      storage.put("notes", new Uint8Array([0, 1, 2, 255]));
+      return "direct";
+    };
+    const options = { params: { uri: "files://demo/notes" } };
+    const { slot } = await stream({ storage, delivery }, options);
+    expect(headerOf(slot.reply!, "content-type")).toBe("application/octet-stream");
+  });
+
   test("each fault has the number of its era, its reason, and nothing of its cause", async () => {
     const secret = "/srv/secret";
     const cases = {

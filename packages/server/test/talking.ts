@@ -22,6 +22,8 @@ export interface TalkOptions {
   readonly headers?: Record<string, string>;
   /** Without one the answer must fit into JSON-RPC. */
   readonly hasSlot?: boolean;
+  /** Tells that the client went away. */
+  readonly signal?: AbortSignal;
 }
 
 /** A declaration of streaming in the extension. */
@@ -72,6 +74,7 @@ export function talkTo(
         ...headers,
       },
       body: JSON.stringify(body),
+      ...(options.signal && { signal: options.signal }),
     });
     const slot = hasSlot ? openReplySlot(request) : {};
     const response = await handler.fetch(request, {

@@ -14,7 +14,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createFsBackend } from "@sluice/storage-fs";
 import { protect, type OpenedObject, type StorageBackend } from "@sluice/storage";
-import { keptBehind } from "@sluice/storage/plugin";
+import { describedBehind, keptBehind } from "@sluice/storage/plugin";
 import { createTemporaryTree, racyMs, readAll } from "./temporary-tree.ts";
 
 const kibibyte = 1024;
@@ -115,6 +115,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     const { info, bytes } = await openOften(backend, "a.txt");
     expect(find("a.txt")).toMatchObject({ info, bytes });
     expect(find("a.txt")).toBe(find("a.txt"));
+    expect(describedBehind(backend)!("a.txt")).toBe(find("a.txt"));
     for (const key of ["b.txt", "../a.txt", ".a.txt", "", "a.txt/"])
       expect(find(key)).toBeUndefined();
   });

@@ -1,5 +1,11 @@
 export { checkKey, quoteKey } from "./contract/key.ts";
-export { type FindKept, keptBehind, type KeptObject, withKept } from "./contract/kept.ts";
+export {
+  describedBehind,
+  type FindKept,
+  keptBehind,
+  type KeptObject,
+  withKept,
+} from "./contract/kept.ts";
 export { withBody } from "./contract/opened.ts";
 export {
   type BodySteps,

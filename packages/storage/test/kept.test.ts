@@ -11,7 +11,7 @@ import {
   type ObjectInfo,
   type StorageBackend,
 } from "@sluice/storage";
-import { keptBehind, withKept, type KeptObject } from "@sluice/storage/plugin";
+import { describedBehind, keptBehind, withKept, type KeptObject } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 
 const bytes = new TextEncoder().encode("content");
@@ -21,7 +21,10 @@ function keeping(info: Partial<ObjectInfo> = {}): StorageBackend & { readonly ke
   const store = createMemoryBackend({ a: "content" });
   return {
     name: "keeping",
-    describe: (key, options) => store.describe(key, options),
+    describe: withKept(
+      (key, options) => store.describe(key, options),
+      (key) => (key === "a" ? kept : undefined),
+    ),
     list: (options) => store.list(options),
     open: withKept(
       (key, options) => store.open(key, options),
@@ -38,6 +41,8 @@ test.each(Object.entries({ validate, throttle, retry, resumable, verifyDigest, p
     const find = keptBehind(wrapper(backend))!;
     expect(find("a")).toBe(backend.kept);
     expect(find("b")).toBeUndefined();
+    const described = describedBehind(wrapper(backend))!;
+    expect([described("a"), described("b")]).toEqual([backend.kept, undefined]);
   },
 );
 
@@ -57,6 +62,9 @@ test("a wrapper of another operation leaves it, and a backend without it stays w
   const backend = keeping();
   const described = wrap(backend, { describe: (describe) => (key) => describe(key) });
   expect(keptBehind({ ...described })!("a")).toBe(backend.kept);
+  expect(describedBehind(protect(described))).toBeUndefined();
+  const opened = wrap(backend, { open: (open) => (key) => open(key) });
+  expect(describedBehind(opened)!("a")).toBe(backend.kept);
   expect(keptBehind(protect(createMemoryBackend({ a: "content" })))).toBeUndefined();
 });
 
@@ -68,12 +76,19 @@ test("an illegal key is left to `open`, which refuses it before the backend sees
   for (const key of ["", "../a", "a//b", "a\\b", "a\n", "\ud800", "a".repeat(1_025)])
     expect(find(key)).toBeUndefined();
   expect([find("a"), asked]).toEqual([kept, ["a"]]);
+  const describe = withKept(backend.describe.bind(backend), () => kept);
+  const described = describedBehind(validate({ ...backend, describe }))!;
+  expect([described("a"), described("../a")]).toEqual([kept, undefined]);
 });
 
 test("what has a digest is left to `open`, which compares it", () => {
   const backend = keeping({ digests: { sha256: "00" } });
   expect(keptBehind(verifyDigest(backend))!("a")).toBeUndefined();
   expect(keptBehind(protect(backend))!("a")).toBeUndefined();
+});
+
+test("a cache in front describes what it keeps itself", () => {
+  expect(describedBehind(cached(keeping()))).toBeUndefined();
 });
 
 test("what is not as long as it says is left to `open`, which refuses it", () => {

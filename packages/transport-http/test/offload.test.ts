@@ -88,7 +88,12 @@ async function ask(differences: Differences = {}) {
   await meanwhile?.(place);
   const router: EndpointRouter = {
     base: "",
-    gate: { refuseHost: () => undefined, refuse: () => undefined, corsHeaders: () => [] },
+    gate: {
+      refuseHost: () => undefined,
+      refuseOrigin: () => undefined,
+      refuse: () => undefined,
+      corsHeaders: () => [],
+    },
     routes: () => ({ kind: "stream", credential: "bearer", answer: async () => answer }),
   };
   const handler = toNodeHandler(

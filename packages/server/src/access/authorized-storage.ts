@@ -10,7 +10,7 @@ import {
   type StorageBackend,
   type UriMapper,
 } from "@sluice/storage";
-import { keptBehind, type KeptObject } from "@sluice/storage/plugin";
+import { describedBehind, keptBehind, type KeptObject } from "@sluice/storage/plugin";
 import type { AskMetadata } from "../metadata/resource-metadata.ts";
 import { contentHeads, toldHeads, type ContentHeads } from "../resources/content-head.ts";
 import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "./access.ts";
@@ -29,6 +29,8 @@ export interface AuthorizedStorage
   readonly about?: AskMetadata;
   /** The whole object from memory, where it lies there as it is stored now; `undefined` where `open` has to be asked. */
   findKept?(): KeptObject | undefined;
+  /** What `describe` would give, where it lies in memory. */
+  findInfo?(): ObjectInfo | undefined;
 }
 
 /** What a principal wants to do with a resource. */
@@ -146,6 +148,12 @@ class AllowedStorage implements AuthorizedStorage {
     const kept = keptBehind(this.#storage)?.(key);
     // another name than was asked for is another question to the rules
     return kept?.info.key === key ? kept : undefined;
+  }
+
+  findInfo(): ObjectInfo | undefined {
+    const { key } = this.#request;
+    const info = describedBehind(this.#storage)?.(key)?.info;
+    return info?.key === key ? info : undefined;
   }
 
   async describe(key: string, options?: CallOptions): Promise<ObjectInfo> {

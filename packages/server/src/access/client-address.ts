@@ -32,9 +32,15 @@ export function createClientAddress(
 /** Some proxies append the port, too. */
 const withPort = /^(?:(?<v4>[\d.]+):\d{1,5}|\[(?<v6>[\da-f:.]+)\](?::\d{1,5})?)$/i;
 
-/** The address of a socket, in the same form. */
-export function socketAddress({ remoteAddress = "" }: Socket): string | undefined {
-  return readAddress(remoteAddress);
+const read = new WeakMap<Socket, string>();
+
+/** The address of a socket, in the same form. It is read once for all requests of a connection. */
+export function socketAddress(socket: Socket): string | undefined {
+  const known = read.get(socket);
+  if (known !== undefined) return known;
+  const address = readAddress(socket.remoteAddress ?? "");
+  if (address !== undefined) read.set(socket, address);
+  return address;
 }
 
 function readAddress(text: string): string | undefined {

@@ -1,8 +1,10 @@
 import { definedMembers, discardSource, SluiceError } from "@sluice/core";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
+import { OpenedKept } from "../access/opened-kept.ts";
 import { tagOf, type Identity } from "../access/principal.ts";
+import type { ObjectInfo } from "@sluice/storage";
 import type { Grants } from "../grants/grants.ts";
-import { byteHeaders } from "../http/byte-headers.ts";
+import { byteHeaders, type ByteFacts } from "../http/byte-headers.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import type { Mount } from "../mounts/mount.ts";
 import type { Place } from "../mounts/mounts.ts";
@@ -18,7 +20,7 @@ interface DirectOptions {
 /** A resource whose bytes can be opened; what else is known of its storage makes no difference. */
 export interface DirectDelivery extends Omit<ResourceDelivery, "place" | "storage"> {
   readonly place: Omit<Place, "mount"> & { readonly mount: Pick<Mount, "limiter"> };
-  readonly storage: Pick<AuthorizedStorage, "open" | "typeOf">;
+  readonly storage: Pick<AuthorizedStorage, "open" | "findKept" | "typeOf">;
 }
 
 /** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
@@ -27,12 +29,17 @@ export function createDirect({
   grants,
   onError,
 }: DirectOptions): (delivery: DirectDelivery) => ReturnType<DeliverResource> {
+  const keptHeaders = createKeptHeaders();
   return async (delivery) => {
     const { uri, place, info, storage, client, identity, address, entry, signal } = delivery;
     const { key, name, mount } = place;
     const release = transfers.take(tagOf(identity.principal), address, mount.limiter);
     try {
-      const opened = await storage.open(key, definedMembers({ signal }));
+      // looked for now: choosing the way may have taken long. A client that has gone is left to storage
+      const kept = signal?.aborted ? undefined : storage.findKept?.();
+      const opened = kept
+        ? new OpenedKept(kept)
+        : await storage.open(key, definedMembers({ signal }));
       const { etag } = opened.info;
       return await orDiscard(opened, async () => {
         // the object may have grown since it was described
@@ -44,13 +51,14 @@ export function createDirect({
           release();
           return undefined;
         }
-        const headers = byteHeaders({
+        const facts = {
           uri,
           info: opened.info,
           mimeType,
           rangeable: etag !== undefined,
           exactType: true,
-        });
+        };
+        const headers = kept ? keptHeaders(facts) : byteHeaders(facts);
         const grant = await mintLink({ grants, onError }, identity, { name, etag });
         if (grant) {
           entry.facts.grant = grant.id;
@@ -64,6 +72,18 @@ export function createDirect({
       release();
       throw error;
     }
+  };
+}
+
+/** Makes what remembers the headers of the last answer with each object in memory: another version has another `info`. */
+function createKeptHeaders(): (facts: ByteFacts) => string[] {
+  const last = new WeakMap<ObjectInfo, { readonly facts: ByteFacts; readonly headers: string[] }>();
+  return (facts) => {
+    const { uri, info, mimeType } = facts;
+    let known = last.get(info);
+    if (known?.facts.uri !== uri || known.facts.mimeType !== mimeType)
+      last.set(info, (known = { facts, headers: byteHeaders(facts) }));
+    return known.headers.slice();
   };
 }
 

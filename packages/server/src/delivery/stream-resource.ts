@@ -88,9 +88,15 @@ async function answerStream(
   const place = placeOf(mounts, uri, principal);
   if (!place) return answerOutside(options, call, work);
   const { mount, key } = place;
-  const storage = await mount.storages.authorize({ principal, key, action: "stream" });
+  const canonical = mount.mapper.toUri(key);
+  const storage = await mount.storages.authorize({
+    principal,
+    key,
+    action: "stream",
+    uri: canonical,
+  });
   // the SDK compares spellings: another one must not lead around what the author registered
-  for (const spelling of new Set([mount.mapper.toUri(key), uri])) {
+  for (const spelling of new Set([canonical, uri])) {
     await ensureStreamScopes(call, spelling, resourceMetadataUrl);
     if (withRegistered && spelling === uri) {
       const registered = await streamRegistered(call, work, place);
@@ -100,7 +106,9 @@ async function answerStream(
   }
 
   const signal = ctx.http?.req?.signal;
-  const info = await storage.describe(key, definedMembers({ signal }));
+  // a client that has gone is left to storage, which ends its request
+  const known = signal?.aborted ? undefined : storage.findInfo?.();
+  const info = known ?? (await storage.describe(key, definedMembers({ signal })));
   const slot = replySlotOf(ctx.http?.req);
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));

@@ -11,8 +11,9 @@ import {
   type ByteRange,
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import { createBytesBody, type KeptObject } from "@sluice/storage/plugin";
+import type { KeptObject } from "@sluice/storage/plugin";
 import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import { OpenedKept } from "../access/opened-kept.ts";
 import type { OpenGrant } from "./open-grant.ts";
 
 interface DownloadRequest {
@@ -74,21 +75,6 @@ export async function chooseVersion(
 export function keptVersion(grant: OpenGrant, kept: KeptObject): ChosenVersion {
   ensurePinned(grant, kept.info);
   return { status: 200, info: kept.info, opened: new OpenedKept(kept) };
-}
-
-class OpenedKept implements OpenedObject {
-  readonly info: ObjectInfo;
-  readonly bytes: Uint8Array;
-
-  constructor({ info, bytes }: KeptObject) {
-    this.info = info;
-    this.bytes = bytes;
-  }
-
-  get body(): ReadableStream<Uint8Array> {
-    // a reader of a body owns its chunks
-    return createBytesBody(new Uint8Array(this.bytes), undefined);
-  }
 }
 
 /** True for a GET of the whole object, whatever its version. */

@@ -18,7 +18,9 @@ export interface OriginGateOptions {
 export interface OriginGate {
   /** The refusal of a request that was sent to another host: 421. */
   refuseHost(request: Pick<Caller, "header">): Reply | undefined;
-  /** The refusal, if there is one: 421 for a wrong host, 403 for a wrong origin. */
+  /** The refusal of a request from a page of another origin: 403. */
+  refuseOrigin(request: Pick<Caller, "header">): Reply | undefined;
+  /** The refusal of either, of the host first. */
   refuse(request: Pick<Caller, "header">): Reply | undefined;
   /** CORS headers for a request that was let through; none when it has no origin. */
   corsHeaders(request: Pick<Caller, "header">): readonly string[];
@@ -58,15 +60,14 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
   }
   const refuseHost: OriginGate["refuseHost"] = (request) =>
     hosts.has(hostName(request.header("host"))) ? undefined : problem(421);
+  const refuseOrigin: OriginGate["refuseOrigin"] = (request) => {
+    const origin = request.header("origin");
+    return origin === undefined || origins.has(origin) ? undefined : problem(403);
+  };
   return {
     refuseHost,
-    refuse(request) {
-      const refusal = refuseHost(request);
-      if (refusal) return refusal;
-      const origin = request.header("origin");
-      if (origin !== undefined && !origins.has(origin)) return problem(403);
-      return undefined;
-    },
+    refuseOrigin,
+    refuse: (request) => refuseHost(request) ?? refuseOrigin(request),
     corsHeaders(request) {
       const origin = request.header("origin");
       return (origin !== undefined && origins.get(origin)) || [];

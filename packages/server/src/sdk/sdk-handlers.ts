@@ -59,11 +59,11 @@ export async function ensureReadScopes(
 }
 
 /** The challenge to a caller whose access token lacks scopes for reading a resource; `undefined` when it has all. */
-export async function readChallenge(
+export function readChallenge(
   mcp: McpServer,
   ctx: ServerContext,
   uri: string,
-): Promise<{ readonly scopes: readonly string[] } | undefined> {
+): ReturnType<McpServer["resolveScopeChallenge"]> {
   return mcp.resolveScopeChallenge({
     request: { jsonrpc: "2.0", id: ctx.mcpReq.id, method: "resources/read", params: { uri } },
     ...definedMembers({ authInfo: ctx.http?.authInfo }),

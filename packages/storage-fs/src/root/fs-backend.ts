@@ -60,7 +60,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     name: "fs",
 
     // #region describe
-    async describe(key, { signal } = {}) {
+    describe: withKept(async (key, { signal } = {}) => {
       const operation = beginCall(root, "describe", key, { signal });
       const kept = smallFiles.find(key);
       if (kept) return kept.info;
@@ -73,7 +73,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
         file = await lookAt(root, key, operation, signal);
       }
       return toObjectInfo(file.key, file.stats, racyMs);
-    },
+    }, smallFiles.find),
     // #endregion
 
     // #region open

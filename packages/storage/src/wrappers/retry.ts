@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
-import { keptBehind, withKept } from "../contract/kept.ts";
+import { describedBehind, keptBehind, withKept } from "../contract/kept.ts";
 import { wrap } from "./wrap.ts";
 
 const firstDelayMs = 100;
@@ -53,7 +53,11 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
   };
 
   return wrap(backend, {
-    describe: (describe) => (key, call) => persist(() => describe(key, call), call?.signal),
+    describe: (describe) =>
+      withKept(
+        (key, call) => persist(() => describe(key, call), call?.signal),
+        describedBehind({ describe }),
+      ),
     open: (open) =>
       withKept((key, call) => persist(() => open(key, call), call?.signal), keptBehind({ open })),
     list: (list) => (call) => persist(() => list(call), call?.signal),

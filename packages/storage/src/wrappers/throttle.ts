@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
-import { keptBehind, withKept } from "../contract/kept.ts";
+import { describedBehind, keptBehind, withKept } from "../contract/kept.ts";
 import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
@@ -45,8 +45,12 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
   };
 
   return wrap(backend, {
-    describe: (describe) => (key, call) => pass(() => describe(key, call), call?.signal),
     // what lies in memory asks the service nothing
+    describe: (describe) =>
+      withKept(
+        (key, call) => pass(() => describe(key, call), call?.signal),
+        describedBehind({ describe }),
+      ),
     open: (open) =>
       withKept((key, call) => pass(() => open(key, call), call?.signal), keptBehind({ open })),
     list: (list) => (call) => pass(() => list(call), call?.signal),

@@ -9,7 +9,7 @@ import type {
   StorageBackend,
   WriteOptions,
 } from "../contract/backend.ts";
-import { keptBehind, withKept, type FindKept } from "../contract/kept.ts";
+import { describedBehind, keptBehind, withKept, type FindKept } from "../contract/kept.ts";
 import { checkKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { beginOperation } from "../plugin/operation.ts";
@@ -47,9 +47,12 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
   });
 
   return wrap(backend, {
-    describe: (describe) => async (key, callOptions) => {
-      const operation = beginOperation(`${name}: describe`, key, callOptions);
-      return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
+    describe: (describe) => {
+      const checked: StorageBackend["describe"] = async (key, callOptions) => {
+        const operation = beginOperation(`${name}: describe`, key, callOptions);
+        return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
+      };
+      return withKept(checked, wholeOnes(describedBehind({ describe })));
     },
 
     open: (open) => {
@@ -170,7 +173,7 @@ function ensureAnswer(
     throw new SluiceError("corrupt", `${operation}: the bytes are not as many as were promised`);
 }
 
-/** A key that is not legal, and what is not as long as it says, are left to `open`, which refuses them. */
+/** A key that is not legal, and what is not as long as it says, are left to the operation, which refuses them. */
 function wholeOnes(find: FindKept | undefined): FindKept | undefined {
   if (!find) return undefined;
   return (key) => {

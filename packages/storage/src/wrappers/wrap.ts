@@ -1,5 +1,5 @@
 import type { ObjectWriter, StepWriter, StorageBackend } from "../contract/backend.ts";
-import { keptBehind, withKept } from "../contract/kept.ts";
+import { describedBehind, keptBehind, withKept } from "../contract/kept.ts";
 
 /** The operations of a backend: everything but its name. */
 type BackendOperation = Exclude<keyof StorageBackend, "name">;
@@ -30,7 +30,7 @@ const operations: Record<BackendOperation, true> = {
 /**
  * A backend that behaves like `backend` except for the overridden operations. Absent operations
  * stay absent, which object spread and class prototypes do not guarantee; members outside the
- * contract are not carried over. What is kept in memory is behind an overridden `open` only where the override says so
+ * contract are not carried over. What is kept in memory is behind an overridden `open` or `describe` only where the override says so
  * (`withKept`).
  */
 export function wrap(backend: StorageBackend, overrides: Overrides): StorageBackend {
@@ -39,6 +39,7 @@ export function wrap(backend: StorageBackend, overrides: Overrides): StorageBack
     const inner = backend[operation]?.bind(backend) as never;
     if (inner === undefined) continue;
     if (operation === "open") withKept(inner, keptBehind(backend));
+    if (operation === "describe") withKept(inner, describedBehind(backend));
     wrapped[operation] = overrides[operation]?.(inner) ?? inner;
   }
   return wrapped as unknown as StorageBackend;

@@ -120,7 +120,7 @@ export function admit(
   const terms = route?.cors;
   // asked only where a page sends the request: the answer may take opening a token
   const isPublic = request.header("origin") !== undefined && terms?.public?.(path) === true;
-  const wrongOrigin = isPublic ? undefined : gate.refuse(request);
+  const wrongOrigin = isPublic ? undefined : gate.refuseOrigin(request);
   if (wrongOrigin) return { refusal: wrongOrigin };
   if (!route) return { refusal: problem(404) };
   if (!terms) return { route, cors: [] };
