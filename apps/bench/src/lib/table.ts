@@ -66,7 +66,7 @@ export interface Reach {
 }
 
 /** Why a promise is missed. */
-export interface Floor {
+interface Floor {
   /** What the least program gets that could keep the promise, where the table has such a row. */
   readonly got?: Summary | undefined;
   /** Where a profile says that the time goes: a sentence. */

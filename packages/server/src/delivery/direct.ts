@@ -1,8 +1,8 @@
 import { definedMembers, discardSource, SluiceError } from "@sluice/core";
+import type { ObjectInfo } from "@sluice/storage";
 import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
 import { OpenedKept } from "../access/opened-kept.ts";
 import { tagOf, type Identity } from "../access/principal.ts";
-import type { ObjectInfo } from "@sluice/storage";
 import type { Grants } from "../grants/grants.ts";
 import { byteHeaders, type ByteFacts } from "../http/byte-headers.ts";
 import { isProtocolType } from "../http/media-types.ts";
