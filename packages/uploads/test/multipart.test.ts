@@ -93,6 +93,7 @@ describe("a form", () => {
       "a closing boundary whose line goes on",
       `${form.trimEnd()}Content-Type: text/plain\r\n${form}`,
     ],
+    ["a boundary behind the closing one", `${form}${form}`],
     ["line feeds alone", form.replaceAll("\r\n", "\n")],
   ])("%s is malformed", async ([, text, contentType = type]) => {
     const cuts = Array.from({ length: 40 }, (_, at) => at * 97 + 1);

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from "node:stream";
+import { setImmediate as breathe } from "node:timers/promises";
 import { Busboy } from "@fastify/busboy";
 import busboy from "busboy";
 
@@ -19,19 +20,25 @@ export const otherParsers: Readonly<Record<string, OtherParser>> = {
     readWith(busboy({ headers: { "content-type": contentType } }), body),
 };
 
-function readWith(parser: Writable, body: readonly Uint8Array[]): Promise<string[] | undefined> {
-  return new Promise((resolve) => {
-    const contents: string[] = [];
-    const fail = (): void => resolve(undefined);
-    parser.on("file", (_field: string, stream: Readable) => {
-      const at = contents.push("") - 1;
-      stream.on("data", (bytes: Buffer) => (contents[at] += bytes.toString("latin1")));
-      stream.on("error", fail);
-    });
-    parser.on("error", fail);
-    parser.on("close", () => resolve(contents));
-    parser.on("finish", () => resolve(contents));
-    for (const piece of body) parser.write(piece);
-    parser.end();
+async function readWith(
+  parser: Writable,
+  body: readonly Uint8Array[],
+): Promise<string[] | undefined> {
+  const contents: string[] = [];
+  let end: "whole" | "faulty" | undefined;
+  parser.on("file", (_field: string, stream: Readable) => {
+    const at = contents.push("") - 1;
+    stream.on("data", (bytes: Buffer) => (contents[at] += bytes.toString("latin1")));
+    stream.on("error", () => (end = "faulty"));
   });
+  parser.on("error", () => (end = "faulty"));
+  parser.on("finish", () => (end ??= "whole"));
+  for (const piece of body) parser.write(piece);
+  parser.end();
+  // all of it is in memory: a parser that says nothing for so long has lost its end
+  for (let turns = 0; turns < 20; turns++) {
+    if (end) break;
+    await breathe();
+  }
+  return end === "whole" ? contents : undefined;
 }

@@ -38,7 +38,7 @@ export function createFormReader(
   onPart: (facts: PartFacts) => PartReceiver,
 ): FormReader {
   const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
-  let state: "preamble" | "delimited" | "headers" | "body" | "closed" | "epilogue" = "preamble";
+  let state: "preamble" | "delimited" | "headers" | "body" | "closed" = "preamble";
   /** Bytes of the delimiter that the chunks so far end with. One that opens the form has no line before it. */
   let held = lineBreakBytes;
   /** How many of the held bytes belong to what comes before the part: its line break may be that of the headers. */
@@ -114,10 +114,8 @@ export function createFormReader(
       throw malformed("a line begins with the boundary and goes on");
     part?.end();
     part = undefined;
-    if (text === "--") {
-      state = "closed";
-      around = 0;
-    } else {
+    if (text === "--") state = "closed";
+    else {
       if (parts === maxParts) throw tooMany(maxParts);
       state = "headers";
     }
@@ -144,21 +142,17 @@ export function createFormReader(
 
   /** The line of the closing boundary has blanks after it and nothing else (RFC 2046 §5.1.1). */
   function closed(chunk: Buffer, from: number): number {
-    const byte = chunk[from];
-    if (byte === carriageReturn) state = "epilogue";
-    else if (byte !== 0x20 && byte !== 0x09)
-      throw malformed("the line of the closing boundary goes on");
-    else if ((around += 1) > maxAroundBytes) throw malformed("what follows the form is too long");
-    return state === "epilogue" ? from : from + 1;
-  }
-
-  function epilogue(chunk: Buffer, from: number): number {
-    around += chunk.length - from;
-    if (around > maxAroundBytes) throw malformed("what follows the form is too long");
+    if (text.length + chunk.length - from > maxAroundBytes)
+      throw malformed("what follows the form is too long");
+    text += chunk.toString("latin1", from);
+    if (!/^[ \t]*(?:\r|$)/.test(text)) throw malformed("the line of the closing boundary goes on");
+    // one parser stops at the closing boundary, another one reads on
+    if (text.includes(delimiter.toString("latin1")))
+      throw malformed("the form can be read in two ways: a boundary follows the closing one");
     return chunk.length;
   }
 
-  const steps = { preamble: seek, body: seek, delimited, headers, closed, epilogue };
+  const steps = { preamble: seek, body: seek, delimited, headers, closed };
 
   /** Goes on with a chunk each time that the part is done with the bytes before. */
   async function readRest(chunk: Buffer, from: number): Promise<void> {
@@ -179,8 +173,7 @@ export function createFormReader(
       return undefined;
     },
     end() {
-      if (state !== "closed" && state !== "epilogue")
-        throw malformed("the closing boundary is missing");
+      if (state !== "closed") throw malformed("the closing boundary is missing");
       if (parts === 0) throw malformed("there is no file in it");
     },
     stop() {
