@@ -93,6 +93,9 @@ describe("a form", () => {
       "a closing boundary whose line goes on",
       `${form.trimEnd()}Content-Type: text/plain\r\n${form}`,
     ],
+    ["a boundary among the headers of a part", headers(`${file}\r\n--${boundary}--x: y`)],
+    ["a boundary as the first header of a part", headers(`--${boundary}--x: y\r\n${file}`)],
+    ["a blank that is none in a header", headers(file.replace(": ", ":\xa0"))],
     ["a boundary behind the closing one", `${form}${form}`],
     ["line feeds alone", form.replaceAll("\r\n", "\n")],
   ])("%s is malformed", async ([, text, contentType = type]) => {

@@ -37,7 +37,7 @@ export function readHeaders(block: string): PartFacts {
     const [, name = "", value = ""] = headerLine.exec(line) ?? [];
     if (name === "" || headers.has(name.toLowerCase()))
       throw malformed("a header of a part is malformed or there twice");
-    headers.set(name.toLowerCase(), value.trim());
+    headers.set(name.toLowerCase(), trimBlanks(value));
   }
   if (lines.length > maxHeaders) throw malformed("a part has too many headers");
   if (headers.has("content-range")) throw malformed("a part is a whole file, not a range of one");
@@ -49,6 +49,16 @@ export function readHeaders(block: string): PartFacts {
   if (parsed?.type !== "form-data" || fileName === undefined || parsed.fieldName !== "file")
     throw malformed('every part must be a file in the field "file"');
   return { fileName: unescaped(fileName), contentType: headers.get("content-type") };
+}
+
+/** `trim` takes off more, such as U+00A0, which other parsers leave. */
+function trimBlanks(text: string): string {
+  const isBlank = (at: number): boolean => text[at] === " " || text[at] === "\t";
+  let start = 0;
+  let end = text.length;
+  while (start < end && isBlank(start)) start++;
+  while (end > start && isBlank(end - 1)) end--;
+  return text.slice(start, end);
 }
 
 /** Browsers write a quote and line breaks in names so (HTML, multipart/form-data encoding algorithm). */

@@ -132,6 +132,10 @@ export function createFormReader(
       if (text.length >= maxHeaderBytes + 4) throw malformed("the headers of a part are too long");
       return end;
     }
+    if (`\r\n${text.slice(0, at)}`.includes(delimiter.toString("latin1")))
+      throw malformed(
+        "the form can be read in two ways: a boundary is among the headers of a part",
+      );
     parts += 1;
     part = onPart(readHeaders(text.slice(0, at)));
     state = "body";
