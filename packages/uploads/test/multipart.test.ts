@@ -13,7 +13,7 @@ const deep = Boolean(process.env["SLUICE_DEEP"]);
 describe("a form", () => {
   const good = [
     { content: "hello" },
-    { content: "" },
+    { content: "", fileName: `a\\"b%22"; filename*=UTF-8''%C3%A4; size="1` },
     {
       content: `\r\n--${boundary.slice(0, -1)}\r\n--\r\n\r\nx\0\xff`,
       fileName: "b",
@@ -76,6 +76,13 @@ describe("a form", () => {
     ["an empty parameter", headers(file.replace(";", ";;"))],
     ["a parameter that is not there", headers(`${file};`)],
     ["blanks around an equals sign", headers(file.replace("=", " = "))],
+    ["an extended parameter that is no file name", headers(`${file}; name*=utf-8''other`)],
+    ["an extended file name in quotes", headers(`${file}; filename*="utf-8''b"`)],
+    ["an extended file name without a charset", headers(`${file}; filename*=b`)],
+    ["an extended file name that is empty", headers(`${file}; filename*=utf-8''`)],
+    ["an extended file name with a quote in it", headers(`${file}; filename*=utf-8''it's`)],
+    ["an extended file name with a line break", headers(`${file}; filename*=utf-8''b%0d%0a`)],
+    ["a backslash in the name of the field", headers(file.replace("file", "fi\\le"))],
     ["no header", `--${boundary}\r\n\r\nx\r\n--${boundary}--\r\n`],
     ["a header twice", headers(`${file}\r\n${file}`)],
     ["a header without a name", headers(`${file}\r\n: x`)],
@@ -234,6 +241,8 @@ function contentsOf(form: string): string[] {
   return parts.map((part) => part.slice(part.indexOf("\r\n\r\n") + 4));
 }
 
+const marks = ["\r", "\n", "\r\n", "\0", "--", '"', ";", "*", "\\", "'", "%0a", "; x*=y"];
+
 function mutate(form: string, random: (below: number) => number): string {
   let text = form;
   for (let times = 1 + random(3); times > 0; times--) {
@@ -248,8 +257,7 @@ function mutate(form: string, random: (below: number) => number): string {
       () => text.slice(0, at),
       () =>
         `${text.slice(0, at)}\r\n--${boundary}${["", "--", "\r\n", "-"][random(4)]}${text.slice(at)}`,
-      () =>
-        text.slice(0, at) + ["\r", "\n", "\r\n", "\0", "--", '"', ";"][random(7)] + text.slice(at),
+      () => text.slice(0, at) + marks[random(marks.length)] + text.slice(at),
       () => text.replace("\r\n", "\n"),
       () => text,
     ][random(8)]!();

@@ -3,7 +3,7 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { Busboy } from "@fastify/busboy";
 import busboy from "busboy";
 
-/** Reads a form with a parser that others use: contents of its files, or `undefined` where it finds a fault. */
+/** Reads a form with a parser that others use: contents of the files in the field `file`; `undefined` for a fault. */
 export type OtherParser = (
   contentType: string,
   body: readonly Uint8Array[],
@@ -26,7 +26,11 @@ async function readWith(
 ): Promise<string[] | undefined> {
   const contents: string[] = [];
   let end: "whole" | "faulty" | undefined;
-  parser.on("file", (_field: string, stream: Readable) => {
+  parser.on("file", (field: string, stream: Readable) => {
+    if (field !== "file") {
+      stream.resume();
+      return;
+    }
     const at = contents.push("") - 1;
     stream.on("data", (bytes: Buffer) => (contents[at] += bytes.toString("latin1")));
     stream.on("error", () => (end = "faulty"));

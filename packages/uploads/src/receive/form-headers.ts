@@ -25,9 +25,10 @@ export function boundaryOf(contentType: string): string {
 // blanks around the value are taken off afterwards: a pattern with both would try every way to share them out
 const headerLine = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\t\x20-\x7e\x80-\xff]*)$/;
 
-// what other parsers read in their own ways is left out: empty parameters, blanks around "="
+// what other parsers read in their own ways is left out: empty parameters, blanks around "=", extended parameters but a
+// file name in UTF-8 (RFC 8187), a backslash in the name of the field
 const disposition =
-  /^[a-z-]+(?:[\t ]*;[\t ]*[!#$%&'*+.^_`|~0-9a-z-]+=(?:[!#$%&'*+.^_`|~0-9a-z-]+|"(?:[^"\\]|\\.)*"))+$/i;
+  /^[a-z-]+(?:[\t ]*;[\t ]*(?:filename\*=utf-8'[0-9a-z-]*'(?:[!#$&+.^_`|~0-9a-z-]|%[2-9a-f][0-9a-f])+|(?!name="[^"]*\\)[!#$%&'+.^_`|~0-9a-z-]+=(?:[!#$%&'*+.^_`|~0-9a-z-]+|"(?:[^"\\]|\\.)*")))+$/i;
 
 /** Reads the header lines of a part, without the empty one. Throws `invalid_argument` for any that no client writes. */
 export function readHeaders(block: string): PartFacts {
