@@ -79,6 +79,7 @@ describe("a form", () => {
     ["an extended parameter that is no file name", headers(`${file}; name*=utf-8''other`)],
     ["an extended file name in quotes", headers(`${file}; filename*="utf-8''b"`)],
     ["an extended file name without a charset", headers(`${file}; filename*=b`)],
+    ["an extended file name in Latin-1", headers(`${file}; filename*=iso-8859-1''b`)],
     ["an extended file name that is empty", headers(`${file}; filename*=utf-8''`)],
     ["an extended file name with a quote in it", headers(`${file}; filename*=utf-8''it's`)],
     ["an extended file name with a line break", headers(`${file}; filename*=utf-8''b%0d%0a`)],
@@ -103,6 +104,7 @@ describe("a form", () => {
     ["a boundary among the headers of a part", headers(`${file}\r\n--${boundary}--x: y`)],
     ["a boundary as the first header of a part", headers(`--${boundary}--x: y\r\n${file}`)],
     ["a blank that is none in a header", headers(file.replace(": ", ":\xa0"))],
+    ["a line feed alone behind the closing boundary", `${form.trimEnd()}\n`],
     ["a boundary behind the closing one", `${form}${form}`],
     ["line feeds alone", form.replaceAll("\r\n", "\n")],
   ])("%s is malformed", async ([, text, contentType = type]) => {
@@ -223,6 +225,27 @@ test("a part that is busy gets no more bytes until it is done, and none after a 
   done();
   await second;
   expect(got).toEqual(["a", "\r\n--"]);
+});
+
+test("a part may change the bytes that it gets", async () => {
+  const content = "a\r\n--b\r\n--c";
+  let got = "";
+  const reader = createFormReader(boundary, 1, () => ({
+    data(bytes) {
+      got += Buffer.from(bytes).toString();
+      bytes.fill(0);
+      return undefined;
+    },
+    end() {},
+  }));
+  const text = formOf(boundary, [{ content }]);
+  for (const piece of pieces(
+    text,
+    Array.from(text, (_, at) => at),
+  ))
+    await reader.write(piece);
+  reader.end();
+  expect(got).toBe(content);
 });
 
 test("the length that a part of a form says is ignored (RFC 7578 §4.8)", async () => {
