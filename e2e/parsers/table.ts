@@ -42,10 +42,8 @@ import {
   parseIntegerField,
   parseLimit,
 } from "../../packages/client/src/upload/send/structured-field.ts";
-import {
-  boundaryOf as formBoundary,
-  createFormValidator,
-} from "../../packages/uploads/src/receive/form-validator.ts";
+import { boundaryOf as formBoundary } from "../../packages/uploads/src/receive/form-headers.ts";
+import { createFormReader } from "../../packages/uploads/src/receive/form-reader.ts";
 import { readFacts } from "../../packages/uploads/src/receive/request-facts.ts";
 import { parseDataUri } from "../../packages/uploads/src/files-sep-2631/data-uri.ts";
 import { parseDigest } from "../../packages/uploads/src/files-sep-2631/file-digest.ts";
@@ -317,7 +315,10 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: parameters,
   },
   "uploads part headers": {
-    read: (text) => createFormValidator("b", 4).check(encoder.encode(`--b\r\n${text}\r\n\r\n`)),
+    read: (text) =>
+      createFormReader("b", 4, () => ({ data: () => undefined, end() {} })).write(
+        encoder.encode(`--b\r\n${text}\r\n\r\n`),
+      ),
     starts: ["A:", "Content-Disposition: form-data; name=", "a: b\r\n"],
     symbols: [...parameters, "\r\n", ":"],
   },

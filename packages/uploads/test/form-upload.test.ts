@@ -32,6 +32,8 @@ test("files of a form are files of the slot, with their names and types", async 
     { name: "b.bin", size: 500_000, mimeType: "application/octet-stream", sha256: sha256(other) },
   ];
   expect(await answer.json()).toEqual({ uploadId, status: "completed", files });
+  const [record] = server.records.filter(({ outcome }) => outcome === "complete");
+  expect(record?.bytes).toBeGreaterThan(800_000);
   const confirmed = await server.uploads.confirm(alice, uploadId, files);
   const bodies = await Promise.all(confirmed.map(async (file) => (await file.open()).body));
   const read = await Promise.all(bodies.map((body) => new Response(body as never).arrayBuffer()));
@@ -93,6 +95,29 @@ test("a form of which one file is refused leaves none", async () => {
   }
   const { url } = await server.slot({ maxFiles: 1 });
   expect((await post(url, formData([good, good]))).status).toBe(413);
+  await expect.poll(() => server.files()).toEqual([]);
+});
+
+test("a file that is refused while the form still comes is no rejection that nothing handles", async () => {
+  const server = await startUploadServer();
+  const { url } = await server.slot({ maxFiles: 2, accept: ["image/png"] });
+  const text = formOf("b-1", [{ content: "no picture" }, { content: "another" }]);
+  const middle = text.lastIndexOf("another");
+  const bytes = Buffer.from(text);
+  const body = (async function* () {
+    yield bytes.subarray(0, middle);
+    // time for the end of the first file
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    yield bytes.subarray(middle);
+  })();
+  const unhandled: unknown[] = [];
+  const hear = (reason: unknown): void => void unhandled.push(reason);
+  process.on("unhandledRejection", hear);
+  onTestFinished(() => void process.off("unhandledRejection", hear));
+  const headers = { ...bearer("alice"), "content-type": "multipart/form-data; boundary=b-1" };
+  const answer = await fetch(url, { method: "POST", headers, body, duplex: "half" });
+  expect(answer.status).toBe(415);
+  expect(unhandled).toEqual([]);
   await expect.poll(() => server.files()).toEqual([]);
 });
 

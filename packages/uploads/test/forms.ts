@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { boundaryOf, createFormValidator, formTypeOf } from "../src/receive/form-validator.ts";
-import type { CreateParser } from "../src/receive/form-parser.ts";
+import { boundaryOf, type PartFacts } from "../src/receive/form-headers.ts";
+import { createFormReader, type PartReceiver } from "../src/receive/form-reader.ts";
 
 /** A part of a form as it is sent; bytes as Latin-1 text. */
 export interface SentPart {
@@ -20,43 +20,34 @@ export function formOf(boundary: string, parts: readonly SentPart[]): string {
   return `${written.join("")}--${boundary}--\r\n`;
 }
 
-/** What validator and parser make of a form that comes in the given pieces: contents of its files, or the error. */
+/** Reads a form that comes in the given pieces: contents of its files, or the error. */
 export async function takeApart(
-  createParser: CreateParser,
   contentType: string,
   body: readonly Uint8Array[],
-  maxParts = 3,
+  { maxParts = 3, createReader = createFormReader } = {},
 ): Promise<string[] | SluiceError> {
   const contents: string[] = [];
   let ended = 0;
+  const receive = ({ fileName }: PartFacts): PartReceiver => {
+    const at = contents.push("") - 1;
+    return {
+      // some wait and some do not
+      data(bytes) {
+        contents[at] += Buffer.from(bytes).toString("latin1");
+        return fileName === "b" ? Promise.resolve() : undefined;
+      },
+      end: () => void ended++,
+    };
+  };
   try {
-    const boundary = boundaryOf(contentType);
-    const validator = createFormValidator(boundary, maxParts);
-    const parser = createParser(formTypeOf(boundary), () => {
-      const at = contents.push("") - 1;
-      if (at >= validator.parts.length)
-        throw new SluiceError("invalid_argument", "form: the parser found a part that is none");
-      return {
-        data: (chunk) => void (contents[at] += Buffer.from(chunk).toString("latin1")),
-        end: () => void ended++,
-      };
-    });
-    try {
-      for (const piece of body) {
-        validator.check(piece);
-        await parser.write(piece);
-      }
-      validator.end();
-      await parser.end();
-    } catch (error) {
-      parser.destroy();
-      throw error;
-    }
-    if (contents.length !== validator.parts.length || ended !== contents.length)
-      throw new SluiceError("invalid_argument", "form: the parser passed over a part");
+    const reader = createReader(boundaryOf(contentType), maxParts, receive);
+    for (const piece of body) await reader.write(piece);
+    reader.end();
+    if (ended !== contents.length) throw new Error("form: a part has no end");
     return contents;
   } catch (error) {
-    return error as SluiceError;
+    if (!(error instanceof SluiceError)) throw error;
+    return error;
   }
 }
 

@@ -2,29 +2,18 @@ import { setImmediate as breathe } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
-import {
-  createFastifyParser,
-  driveBusboy,
-  type BusboyStream,
-  type CreateParser,
-} from "../src/receive/form-parser.ts";
-import { createFormValidator } from "../src/receive/form-validator.ts";
-import { createBusboyParser } from "./busboy-parser.ts";
+import { createFormReader, type PartReceiver } from "../src/receive/form-reader.ts";
 import { formOf, pieces, takeApart } from "./forms.ts";
+import { otherParsers } from "./other-parsers.ts";
 
 const boundary = "----WebKitFormBoundary7MA4";
 const type = `multipart/form-data; boundary=${boundary}`;
 const deep = Boolean(process.env["SLUICE_DEEP"]);
 
-const parsers: readonly (readonly [string, CreateParser])[] = [
-  ["@fastify/busboy", createFastifyParser],
-  ["busboy 1.6.0", createBusboyParser],
-];
-
-describe.for(parsers)("%s behind the validator", ([, createParser]) => {
+describe("a form", () => {
   const good = [
     { content: "hello" },
-    { content: "" },
+    { content: "", fileName: `a\\"b%22"; filename*=UTF-8''%C3%A4; size="1` },
     {
       content: `\r\n--${boundary.slice(0, -1)}\r\n--\r\n\r\nx\0\xff`,
       fileName: "b",
@@ -35,27 +24,23 @@ describe.for(parsers)("%s behind the validator", ([, createParser]) => {
   const contents = good.map(({ content }) => content);
 
   test("a form is the same wherever it is cut", async () => {
-    expect(await takeApart(createParser, type, pieces(form))).toEqual(contents);
+    expect(await takeApart(type, pieces(form))).toEqual(contents);
     for (let at = 1; at < form.length; at++)
-      expect(await takeApart(createParser, type, pieces(form, [at, at + 1, at + 3]))).toEqual(
-        contents,
-      );
+      expect(await takeApart(type, pieces(form, [at, at + 1, at + 3]))).toEqual(contents);
     const bytes = pieces(
       form,
       Array.from(form, (_, at) => at),
     );
-    expect(await takeApart(createParser, type, bytes)).toEqual(contents);
+    expect(await takeApart(type, bytes)).toEqual(contents);
   });
 
   test("a preamble and an epilogue of up to 4 KiB are passed over", async () => {
     const around = (before: number, after: number): string =>
       `${"p".repeat(before)}\r\n${form}${"e".repeat(after)}`;
     for (const at of [1, 3_000, 4_100])
-      expect(await takeApart(createParser, type, pieces(around(4_000, 4_000), [at]))).toEqual(
-        contents,
-      );
+      expect(await takeApart(type, pieces(around(4_000, 4_000), [at]))).toEqual(contents);
     for (const text of [around(5_000, 0), around(0, 5_000)])
-      expect(await takeApart(createParser, type, pieces(text, [4_000]))).toMatchObject({
+      expect(await takeApart(type, pieces(text, [4_000]))).toMatchObject({
         code: "invalid_argument",
       });
   });
@@ -88,6 +73,17 @@ describe.for(parsers)("%s behind the validator", ([, createParser]) => {
     ["a file name that is none", headers('Content-Disposition: form-data; name="file"')],
     ["no disposition", headers("Content-Type: text/plain")],
     ["another disposition", headers('Content-Disposition: attachment; name="file"; filename="a"')],
+    ["an empty parameter", headers(file.replace(";", ";;"))],
+    ["a parameter that is not there", headers(`${file};`)],
+    ["blanks around an equals sign", headers(file.replace("=", " = "))],
+    ["an extended parameter that is no file name", headers(`${file}; name*=utf-8''other`)],
+    ["an extended file name in quotes", headers(`${file}; filename*="utf-8''b"`)],
+    ["an extended file name without a charset", headers(`${file}; filename*=b`)],
+    ["an extended file name in Latin-1", headers(`${file}; filename*=iso-8859-1''b`)],
+    ["an extended file name that is empty", headers(`${file}; filename*=utf-8''`)],
+    ["an extended file name with a quote in it", headers(`${file}; filename*=utf-8''it's`)],
+    ["an extended file name with a line break", headers(`${file}; filename*=utf-8''b%0d%0a`)],
+    ["a backslash in the name of the field", headers(file.replace("file", "fi\\le"))],
     ["no header", `--${boundary}\r\n\r\nx\r\n--${boundary}--\r\n`],
     ["a header twice", headers(`${file}\r\n${file}`)],
     ["a header without a name", headers(`${file}\r\n: x`)],
@@ -105,11 +101,16 @@ describe.for(parsers)("%s behind the validator", ([, createParser]) => {
       "a closing boundary whose line goes on",
       `${form.trimEnd()}Content-Type: text/plain\r\n${form}`,
     ],
+    ["a boundary among the headers of a part", headers(`${file}\r\n--${boundary}--x: y`)],
+    ["a boundary as the first header of a part", headers(`--${boundary}--x: y\r\n${file}`)],
+    ["a blank that is none in a header", headers(file.replace(": ", ":\xa0"))],
+    ["a line feed alone behind the closing boundary", `${form.trimEnd()}\n`],
+    ["a boundary behind the closing one", `${form}${form}`],
     ["line feeds alone", form.replaceAll("\r\n", "\n")],
   ])("%s is malformed", async ([, text, contentType = type]) => {
     const cuts = Array.from({ length: 40 }, (_, at) => at * 97 + 1);
     for (const at of [[], cuts])
-      expect(await takeApart(createParser, contentType, pieces(text, at))).toMatchObject({
+      expect(await takeApart(contentType, pieces(text, at))).toMatchObject({
         name: "SluiceError",
         code: "invalid_argument",
       });
@@ -120,88 +121,137 @@ describe.for(parsers)("%s behind the validator", ([, createParser]) => {
       boundary,
       Array.from({ length: 500 }, () => ({ content: "x" })),
     );
-    expect(await takeApart(createParser, type, pieces(many))).toMatchObject({ code: "too_large" });
+    expect(await takeApart(type, pieces(many))).toMatchObject({ code: "too_large" });
   });
 
-  const bodies = deep ? 500_000 : 100;
-  test(`of ${bodies} mutated forms each is taken as it stands or refused`, async () => {
-    const random = randomNumbers(6);
-    let taken = 0;
-    const misread: string[] = [];
-    for (let round = 0; round < bodies; round++) {
-      const text = mutate(form, random);
-      const cuts = Array.from({ length: random(6) }, () => random(text.length + 1));
-      const result = await takeApart(createParser, type, pieces(text, cuts));
-      if (result instanceof SluiceError) {
-        if (!["invalid_argument", "too_large"].includes(result.code)) throw result;
-      } else {
-        // what was taken is what any parser would read between these boundaries
-        if (JSON.stringify(result) !== JSON.stringify(contentsOf(text)))
-          misread.push(JSON.stringify(text));
-        taken++;
-      }
-      if (round % 64 === 0) await breathe();
-    }
+  const bodies = deep ? 500_000 : 2_000;
+  test(`of ${bodies} mutated forms each is read as other parsers read it, or refused`, async () => {
+    const { taken, misread } = await compare(bodies, createFormReader);
     expect(misread).toEqual([]);
     expect(taken).toBeGreaterThan(0);
     expect(taken).toBeLessThan(bodies);
   });
-});
 
-test("without the fence a parser passes over parts and ends that are missing", async () => {
-  // the twin: what the validator is for
-  let files = 0;
-  const parser = createFastifyParser(type, () => {
-    files++;
-    return { data: () => undefined, end: () => {} };
+  test("a reader that takes a form without its end is found out", async () => {
+    // the twin of the comparison
+    const lenient: typeof createFormReader = (of, maxParts, onPart) => {
+      let last: PartReceiver | undefined;
+      const reader = createFormReader(of, maxParts, (facts) => {
+        const part = onPart(facts);
+        last = part;
+        return {
+          data: (bytes) => part.data(bytes),
+          end() {
+            last = undefined;
+            part.end();
+          },
+        };
+      });
+      return { ...reader, end: () => last?.end() };
+    };
+    expect((await compare(400, lenient)).misread).not.toEqual([]);
   });
-  const [body] = pieces(
-    `--${boundary}\r\nX: y\r\n\r\nlost\r\n${formOf(boundary, [{ content: "x" }])}`,
-  );
-  await parser.write(body!);
-  await parser.end();
-  expect(files).toBe(1);
+
+  /** Reads mutated forms: how many are taken, and those that the others or the obvious reading read in another way. */
+  async function compare(
+    count: number,
+    createReader: typeof createFormReader,
+  ): Promise<{ taken: number; misread: string[] }> {
+    const random = randomNumbers(6);
+    let taken = 0;
+    const misread: string[] = [];
+    for (let round = 0; round < count; round++) {
+      const text = mutate(form, random);
+      const cuts = Array.from({ length: random(6) }, () => random(text.length + 1));
+      const result = await takeApart(type, pieces(text, cuts), { createReader });
+      if (result instanceof SluiceError) {
+        if (!["invalid_argument", "too_large"].includes(result.code)) throw result;
+      } else {
+        taken++;
+        const readings = [contentsOf(text)];
+        for (const read of Object.values(otherParsers))
+          readings.push((await read(type, pieces(text, cuts))) ?? []);
+        const told = JSON.stringify(result);
+        if (readings.some((reading) => JSON.stringify(reading) !== told))
+          misread.push(JSON.stringify({ text, told, readings }));
+      }
+      if (round % 64 === 0) await breathe();
+    }
+    return { taken, misread };
+  }
 });
 
-test("a form that the two parsers read in two ways is refused, and each alone would take it", async () => {
+test("other parsers pass over parts and ends that are missing", async () => {
+  // why there is a reader of our own
+  const text = `--${boundary}\r\nX: y\r\n\r\nlost\r\n${formOf(boundary, [{ content: "x" }])}`;
+  for (const read of Object.values(otherParsers))
+    expect(await read(type, pieces(text))).toEqual(["x"]);
+  expect(await takeApart(type, pieces(text))).toMatchObject({ code: "invalid_argument" });
+});
+
+test("a form that can be read in two ways is refused", async () => {
   // the line break that ends the headers is also that of the closing boundary, or it is not
   const text = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n--${boundary}--\r\n`;
-  const [body] = pieces(text);
-  const validator = createFormValidator(boundary, 1);
-  validator.check(body!);
-  validator.end();
-  expect(validator.parts).toHaveLength(1);
-  let files = 0;
-  const parser = createFastifyParser(type, () => {
-    files++;
-    return { data: () => undefined, end: () => {} };
-  });
-  await parser.write(body!);
-  await parser.end();
-  expect(files).toBe(0);
-  const told = await takeApart(createFastifyParser, type, [body!]);
-  expect(told).toMatchObject({ code: "invalid_argument" });
+  expect(contentsOf(text)).toHaveLength(1);
+  expect(await otherParsers["@fastify/busboy"]?.(type, pieces(text))).toEqual([]);
+  for (let at = 0; at < text.length; at++)
+    expect(await takeApart(type, pieces(text, [at, at + 1]))).toMatchObject({
+      code: "invalid_argument",
+    });
 });
 
-test("a parser that finishes while it is full keeps no write waiting", async () => {
-  const listeners = new Map<string, (...args: never[]) => void>();
-  const busboy: BusboyStream = {
-    on: (event, listener) => listeners.set(event, listener),
-    write: () => false,
+test("a part that is busy gets no more bytes until it is done, and none after a stop", async () => {
+  const head = formOf(boundary, [{ content: "" }]).indexOf("\r\n\r\n") + 4;
+  const text = formOf(boundary, [{ content: "a\r\n--b" }]);
+  const [before, behind] = pieces(text, [head + 5]);
+  const got: string[] = [];
+  let done = (): void => {};
+  const reader = createFormReader(boundary, 1, () => ({
+    data(bytes) {
+      got.push(Buffer.from(bytes).toString());
+      return new Promise((resolve) => (done = resolve));
+    },
+    end: () => void got.push("end"),
+  }));
+  const first = reader.write(before!);
+  expect(got).toEqual(["a"]);
+  done();
+  await first;
+  const second = reader.write(behind!);
+  await breathe();
+  // what was held back turned out to be bytes of the file
+  expect(got).toEqual(["a", "\r\n--"]);
+  reader.stop();
+  done();
+  await second;
+  expect(got).toEqual(["a", "\r\n--"]);
+});
+
+test("a part may change the bytes that it gets", async () => {
+  const content = "a\r\n--b\r\n--c";
+  let got = "";
+  const reader = createFormReader(boundary, 1, () => ({
+    data(bytes) {
+      got += Buffer.from(bytes).toString();
+      bytes.fill(0);
+      return undefined;
+    },
     end() {},
-    destroy() {},
-  };
-  const parser = driveBusboy(busboy, () => expect.unreachable("there is no part"));
-  const written = parser.write(new Uint8Array(1));
-  listeners.get("finish")?.();
-  await written;
-  await parser.end();
+  }));
+  const text = formOf(boundary, [{ content }]);
+  for (const piece of pieces(
+    text,
+    Array.from(text, (_, at) => at),
+  ))
+    await reader.write(piece);
+  reader.end();
+  expect(got).toBe(content);
 });
 
 test("the length that a part of a form says is ignored (RFC 7578 §4.8)", async () => {
   const headers = `Content-Disposition: form-data; name="file"; filename="a"\r\nContent-Length: 2`;
   const text = `--${boundary}\r\n${headers}\r\n\r\nhello\r\n--${boundary}--\r\n`;
-  expect(await takeApart(createFastifyParser, type, pieces(text))).toEqual(["hello"]);
+  expect(await takeApart(type, pieces(text))).toEqual(["hello"]);
 });
 
 /** The obvious reading of a well-formed form. */
@@ -213,6 +263,8 @@ function contentsOf(form: string): string[] {
   );
   return parts.map((part) => part.slice(part.indexOf("\r\n\r\n") + 4));
 }
+
+const marks = ["\r", "\n", "\r\n", "\0", "--", '"', ";", "*", "\\", "'", "%0a", "; x*=y"];
 
 function mutate(form: string, random: (below: number) => number): string {
   let text = form;
@@ -228,8 +280,7 @@ function mutate(form: string, random: (below: number) => number): string {
       () => text.slice(0, at),
       () =>
         `${text.slice(0, at)}\r\n--${boundary}${["", "--", "\r\n", "-"][random(4)]}${text.slice(at)}`,
-      () =>
-        text.slice(0, at) + ["\r", "\n", "\r\n", "\0", "--", '"', ";"][random(7)] + text.slice(at),
+      () => text.slice(0, at) + marks[random(marks.length)] + text.slice(at),
       () => text.replace("\r\n", "\n"),
       () => text,
     ][random(8)]!();

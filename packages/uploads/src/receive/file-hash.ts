@@ -47,7 +47,7 @@ const blocksOfMessage = 8;
  */
 function createSharedHash(thread: HashThread): FileHash {
   const job = thread.open();
-  let blocks: Uint8Array[] = [];
+  let blocks: Buffer[] = [];
   /** Bytes in the last block. */
   let filled = 0;
   const end = { isStopped: false };
@@ -68,7 +68,8 @@ function createSharedHash(thread: HashThread): FileHash {
       filled = 0;
     }
     const piece = chunk.subarray(0, block.length - filled);
-    block.set(piece, filled);
+    // in shared memory `set` moves word by word
+    block.fill(piece, filled, filled + piece.length);
     filled += piece.length;
     if (blocks.length === blocksOfMessage && filled === block.length) send();
     return chunk.subarray(piece.length);

@@ -1,12 +1,11 @@
-import { sanitizeFileName, type SluiceError } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { sanitizeFileName } from "@sluice/core";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
-import { codeOf, uploadError } from "../slots/upload-error.ts";
+import { codeOf } from "../slots/upload-error.ts";
 import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 import type { FileSink } from "./file-sink.ts";
-import type { PartReceiver } from "./form-parser.ts";
-import { boundaryOf, createFormValidator, formTypeOf, type PartFacts } from "./form-validator.ts";
+import { boundaryOf, type PartFacts } from "./form-headers.ts";
+import { createFormReader, type PartReceiver } from "./form-reader.ts";
 import type { ProgressTracker } from "./progress-tracker.ts";
 import { ensureSize, type ReceiveFiles } from "./raw-upload.ts";
 import type { ReadBody } from "./read-body.ts";
@@ -14,8 +13,6 @@ import type { UploadRequest } from "./request-facts.ts";
 
 /** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
 const aroundBytes = 16 * 1024;
-/** How long the parser may take once all of the form is there. */
-const parserMs = 30_000;
 
 interface ComingFile {
   readonly fileId: string;
@@ -24,7 +21,7 @@ interface ComingFile {
   finishing?: Promise<ReceivedFile>;
 }
 
-/** Takes forms whose parts are files (SEP-1306 §5). The parser cuts what the validator has let through. */
+/** Takes forms whose parts are files (SEP-1306 §5). */
 export function createFormReceiver({
   files,
   quota,
@@ -74,7 +71,7 @@ export function createFormReceiver({
     };
   }
 
-  /** Reads the form into files. Gives them when the parser and the validator found the same parts. */
+  /** Reads the form into files. */
   async function readForm(
     request: UploadRequest,
     {
@@ -85,34 +82,21 @@ export function createFormReceiver({
   ): Promise<ReceivedFile[]> {
     const { slot, signal } = request;
     const { places } = await files.stateOf(slot, signal);
-    const validator = createFormValidator(boundary, slot.terms.maxFiles - places.length);
-    // only forms need it, and it needs streams of Node, which other runtimes may lack
-    const { createFastifyParser } = await import("./form-parser.ts");
-    const parser = createFastifyParser(formTypeOf(boundary), () => {
-      const part = validator.parts[coming.length];
-      if (!part) throw ambiguous();
-      return receivePart(request, part, coming);
-    });
+    const reader = createFormReader(boundary, slot.terms.maxFiles - places.length, (facts) =>
+      receivePart(request, facts, coming),
+    );
     try {
       await readBody(request, (chunk) => {
-        validator.check(chunk);
         progress.add(slot.uploadId, formId, chunk.byteLength);
         request.onBytes(chunk.byteLength);
-        return parser.write(chunk);
+        return reader.write(chunk);
       });
-      validator.end();
-      await within(parser.end(), {
-        timeoutMs: parserMs,
-        expired: () => uploadError("timeout", "the form was not taken apart in time"),
-        signal,
-      });
+      reader.end();
     } catch (error) {
-      parser.destroy();
+      reader.stop();
       throw error;
     }
-    const finished = coming.flatMap(({ finishing }) => finishing ?? []);
-    if (finished.length !== validator.parts.length) throw ambiguous();
-    return Promise.all(finished);
+    return Promise.all(coming.flatMap(({ finishing }) => finishing ?? []));
   }
 
   /** Lets the files take the place of the form. All of it has come, so a store that is down now is no reason to refuse it. */
@@ -161,8 +145,4 @@ async function discard({ opening, finishing }: ComingFile): Promise<void> {
   await finishing?.catch(() => {});
   const sink = await opening;
   await sink.abort();
-}
-
-function ambiguous(): SluiceError {
-  return uploadError("invalid_argument", "the form can be read in two ways");
 }

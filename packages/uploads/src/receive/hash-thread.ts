@@ -9,7 +9,7 @@ export interface HashThread {
    * Takes a block of memory, until {@link HashJob.send} gives it away. Where none is free the file that has had some
    * longest is asked for them by `giveUp`, which must send them as they are.
    */
-  takeBlock(giveUp: () => void): Uint8Array | undefined;
+  takeBlock(giveUp: () => void): Buffer | undefined;
   /** Resolves when a block was given back. */
   blockIsFree(): Promise<void>;
 }
@@ -76,10 +76,8 @@ function startThread(): HashThread | undefined {
   const worker = new threads.Worker(workerSource, options);
   // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
   const post = (message: object): void => worker.postMessage(message);
-  const free = Array.from(
-    { length: blockCount },
-    (_, n) => new Uint8Array(memory, n * blockBytes, blockBytes),
-  );
+  const blockAt = (n: number): Buffer => Buffer.from(memory, n * blockBytes, blockBytes);
+  const free = Array.from({ length: blockCount }, (_, n) => blockAt(n));
   /** Files that are filling blocks, the longest first. */
   const holders = new Set<() => void>();
   const open = new Set<number>();
@@ -109,7 +107,7 @@ function startThread(): HashThread | undefined {
   };
   worker.unref();
   worker.on("message", ({ id, blocks = [], digest }) => {
-    for (const block of blocks) free.push(new Uint8Array(memory, block * blockBytes, blockBytes));
+    for (const block of blocks) free.push(blockAt(block));
     if (blocks.length > 0) news.notify();
     if (digest !== undefined) waiting.get(id)?.settle(digest);
   });

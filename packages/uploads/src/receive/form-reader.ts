@@ -1,0 +1,191 @@
+import type { SluiceError } from "@sluice/core";
+import { uploadError } from "../slots/upload-error.ts";
+import { malformed, readHeaders, type PartFacts } from "./form-headers.ts";
+
+/** Takes what comes in one part. */
+export interface PartReceiver {
+  /** A promise means that the next bytes have to wait. */
+  data(bytes: Uint8Array): Promise<void> | undefined;
+  end(): void;
+}
+
+/** Takes a form apart. */
+export interface FormReader {
+  /**
+   * A promise means that the next chunk has to wait. Throws or rejects with `invalid_argument` for what is not in the
+   * strict form, and with what a part throws.
+   */
+  write(chunk: Uint8Array): Promise<void> | undefined;
+  /** Ends the body: the closing boundary must have come. */
+  end(): void;
+  /** Gives no more bytes to any part. */
+  stop(): void;
+}
+
+const maxHeaderBytes = 2_048;
+const maxAroundBytes = 4_096;
+const lineBreakBytes = 2;
+const carriageReturn = 0x0d;
+
+/**
+ * Makes the reader of one body; `onPart` is called as each part begins. Each part must be a file in the field `file`,
+ * with at most 5 headers of 2 KiB; before the first and after the last there may be 4 KiB. The bytes of a part are
+ * views of the chunks, as many as there are: what is held back is only counted, since it equals the delimiter so far.
+ */
+export function createFormReader(
+  boundary: string,
+  maxParts: number,
+  onPart: (facts: PartFacts) => PartReceiver,
+): FormReader {
+  const delimiter = Buffer.from(`\r\n--${boundary}`, "latin1");
+  let state: "preamble" | "delimited" | "headers" | "body" | "closed" = "preamble";
+  /** Bytes of the delimiter that the chunks so far end with. One that opens the form has no line before it. */
+  let held = lineBreakBytes;
+  /** How many of the held bytes belong to what comes before the part: its line break may be that of the headers. */
+  let borrowed = lineBreakBytes;
+  let parts = 0;
+  let part: PartReceiver | undefined;
+  /** What the part is busy with. */
+  let busy: Promise<void> | undefined;
+  let around = 0;
+  let text = "";
+  let isStopped = false;
+
+  function pass(bytes: Uint8Array): void {
+    if (state === "preamble") {
+      around += bytes.length;
+      if (around > maxAroundBytes) throw malformed("what precedes the form is too long");
+    } else if (bytes.length > 0) busy = part?.data(bytes);
+  }
+
+  function foundDelimiter(): void {
+    // one parser reads an empty file there, another one no file
+    if (state === "body" && borrowed > 0)
+      throw malformed(
+        "the form can be read in two ways: a line break is missing before a boundary",
+      );
+    state = "delimited";
+    text = "";
+    held = borrowed = 0;
+  }
+
+  /** Goes on with a delimiter that began in the chunk before. What is none is given to the part. */
+  function resumeDelimiter(chunk: Uint8Array, from: number): number {
+    let at = from;
+    for (; held < delimiter.length; held++, at++) {
+      if (at === chunk.length) return at;
+      if (chunk[at] === delimiter[held]) continue;
+      const bytes = delimiter.subarray(borrowed, held);
+      held = borrowed = 0;
+      pass(Uint8Array.from(bytes));
+      return at;
+    }
+    foundDelimiter();
+    return at;
+  }
+
+  /** Where the chunk ends with the beginning of a delimiter, which has no carriage return but its first byte. */
+  function startOfDelimiter(chunk: Buffer, from: number): number {
+    const at = chunk.lastIndexOf(carriageReturn);
+    const rest = chunk.length - at;
+    if (at < from || rest >= delimiter.length) return chunk.length;
+    return chunk.compare(delimiter, 0, rest, at) === 0 ? at : chunk.length;
+  }
+
+  function seek(chunk: Buffer, from: number): number {
+    if (held > 0) return resumeDelimiter(chunk, from);
+    const found = chunk.indexOf(delimiter, from);
+    if (found >= 0) {
+      pass(chunk.subarray(from, found));
+      foundDelimiter();
+      return found + delimiter.length;
+    }
+    const end = startOfDelimiter(chunk, from);
+    held = chunk.length - end;
+    pass(chunk.subarray(from, end));
+    return chunk.length;
+  }
+
+  function delimited(chunk: Buffer, from: number): number {
+    const end = Math.min(chunk.length, from + 2 - text.length);
+    text += chunk.toString("latin1", from, end);
+    if (text.length < 2) return end;
+    if (text !== "--" && text !== "\r\n")
+      throw malformed("a line begins with the boundary and goes on");
+    part?.end();
+    part = undefined;
+    if (text === "--") state = "closed";
+    else {
+      if (parts === maxParts) throw tooMany(maxParts);
+      state = "headers";
+    }
+    text = "";
+    return end;
+  }
+
+  function headers(chunk: Buffer, from: number): number {
+    const before = text.length;
+    const end = Math.min(chunk.length, from + maxHeaderBytes + 4 - before);
+    text += chunk.toString("latin1", from, end);
+    const at = text.indexOf("\r\n\r\n", Math.max(0, before - 3));
+    if (at < 0) {
+      if (text.length >= maxHeaderBytes + 4) throw malformed("the headers of a part are too long");
+      return end;
+    }
+    if (`\r\n${text.slice(0, at)}`.includes(delimiter.toString("latin1")))
+      throw malformed(
+        "the form can be read in two ways: a boundary is among the headers of a part",
+      );
+    parts += 1;
+    part = onPart(readHeaders(text.slice(0, at)));
+    state = "body";
+    text = "";
+    held = borrowed = lineBreakBytes;
+    return from + at + 4 - before;
+  }
+
+  /** The line of the closing boundary has blanks after it and nothing else (RFC 2046 §5.1.1). */
+  function closed(chunk: Buffer, from: number): number {
+    if (text.length + chunk.length - from > maxAroundBytes)
+      throw malformed("what follows the form is too long");
+    text += chunk.toString("latin1", from);
+    if (!/^[ \t]*(?:\r|$)/.test(text)) throw malformed("the line of the closing boundary goes on");
+    // one parser stops at the closing boundary, another one reads on
+    if (text.includes(delimiter.toString("latin1")))
+      throw malformed("the form can be read in two ways: a boundary follows the closing one");
+    return chunk.length;
+  }
+
+  const steps = { preamble: seek, body: seek, delimited, headers, closed };
+
+  /** Goes on with a chunk each time that the part is done with the bytes before. */
+  async function readRest(chunk: Buffer, from: number): Promise<void> {
+    for (let at = from; ; at = steps[state](chunk, at)) {
+      await busy;
+      busy = undefined;
+      if (isStopped || at === chunk.length) return;
+    }
+  }
+
+  return {
+    write(bytes) {
+      const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      for (let at = 0; at < chunk.length;) {
+        at = steps[state](chunk, at);
+        if (busy) return readRest(chunk, at);
+      }
+      return undefined;
+    },
+    end() {
+      if (state !== "closed") throw malformed("the closing boundary is missing");
+      if (parts === 0) throw malformed("there is no file in it");
+    },
+    stop() {
+      isStopped = true;
+    },
+  };
+}
+
+function tooMany(maxParts: number): SluiceError {
+  return uploadError("too_large", `at most ${maxParts} files may come here`);
+}
