@@ -17,7 +17,7 @@ const pptx = "application/vnd.openxmlformats-officedocument.presentationml.prese
 const modes: DeliveryMode[] = ["direct", "redirect", "downloadUrl"];
 const servers = { stateless: false, "with sessions": true };
 const kinds = Object.keys(servers) as (keyof typeof servers)[];
-const pairs = covering(kinds, sdkNames);
+const pairs = covering("modes, servers and SDKs", kinds, sdkNames);
 
 describe.each(kinds)("a server %s", (kind) => {
   let site: Site;

@@ -27,6 +27,7 @@ type Name = keyof typeof bases;
 const names = Object.keys(bases) as Name[];
 /** Each mount by each mode, with one client after the other; with each of them under SLUICE_DEEP=1. */
 const transfers = covering(
+  "mounts, transfers and SDKs",
   modes.flatMap((mode) => names.map((name) => ({ mode, name }))),
   sdkNames,
 );

@@ -57,7 +57,10 @@ const clients = {
 };
 
 test.each(
-  covering(Object.entries(clients), [{ links: {} }, { links: undefined as never }] as const).map(
+  covering("tool schemas, clients and links", Object.entries(clients), [
+    { links: {} },
+    { links: undefined as never },
+  ] as const).map(
     ([[sdk, connect], sluice]) =>
       [sdk, sluice.links ? "with" : "without", connect, sluice] as const,
   ),
