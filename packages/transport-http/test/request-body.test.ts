@@ -1,9 +1,9 @@
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
 import { expect, onTestFinished, test } from "vitest";
 import { liftBodyDeadline, nodeBody, setBodyDeadline } from "../src/node/node-body.ts";
-import { toStreamingRequest } from "../src/node/incoming-request.ts";
+import { toCollectedRequest, toStreamingRequest } from "../src/node/incoming-request.ts";
 import { listen } from "./serve.ts";
 
 /** Sends a request head for three bytes, and what is given of them. */
@@ -87,6 +87,31 @@ test("a body that came while middleware was busy is there, and one that middlewa
   await send(origin, "abc");
   await send(origin, "abc");
   expect(outcomes).toMatchObject(["abc", { message: expect.stringContaining("middleware") }]);
+});
+
+test("text that middleware made of a body is bytes again where it is JSON, and counts as such, and is refused where it is a file", async () => {
+  const outcomes: unknown[] = [];
+  const { signal } = new AbortController();
+  const reads: ((req: IncomingMessage, res: ServerResponse) => Promise<unknown>)[] = [
+    async (req) => (await toCollectedRequest(req, { target: "/", signal, maxBytes: 3 })).text(),
+    (req) => toCollectedRequest(req, { target: "/", signal, maxBytes: 2 }),
+    (req, res) => nodeBody(req, res)!.read(() => undefined, signal),
+  ];
+  const server = createServer((req, res) => {
+    req.setEncoding("utf8");
+    const read = reads[outcomes.length]!;
+    void read(req, res)
+      .catch((error: unknown) => error)
+      .then((outcome) => void outcomes.push(outcome))
+      .finally(() => res.end());
+  });
+  const origin = await listen(server);
+  for (const _ of reads) await send(origin, "€");
+  expect(outcomes).toMatchObject([
+    "€",
+    { name: "BodyTooLargeError" },
+    { message: expect.stringContaining("encoding") },
+  ]);
 });
 
 test("a streamed body may be cancelled as its last chunk is read", async () => {

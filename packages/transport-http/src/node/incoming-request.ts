@@ -54,7 +54,10 @@ function collect(req: IncomingMessage, maxBytes: number): Promise<Uint8Array[]> 
       req.pause();
       reject(error);
     };
-    const onData = (piece: Uint8Array): void => {
+    const onData = (chunk: Uint8Array | string): void => {
+      // text, where middleware has set an encoding
+      const piece =
+        typeof chunk === "string" ? Buffer.from(chunk, req.readableEncoding ?? "utf8") : chunk;
       bytes += piece.byteLength;
       if (bytes > maxBytes) return fail(new BodyTooLargeError());
       pieces.push(piece);

@@ -45,6 +45,13 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
           return reject(
             new Error("http: middleware read the body; mount the handler in front of body parsers"),
           );
+        // text may have lost bytes already
+        if (req.readableEncoding !== null)
+          return reject(
+            new Error(
+              "http: middleware set an encoding of the body; mount the handler in front of it",
+            ),
+          );
         if (req.destroyed) return onClose();
         unlisten = onAbort(signal, fail);
         req.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
@@ -70,8 +77,8 @@ export async function drainBody(req: IncomingMessage): Promise<void> {
       req.pause();
       resolve();
     };
-    const onData = (chunk: Uint8Array): void => {
-      left -= chunk.byteLength;
+    const onData = (chunk: Uint8Array | string): void => {
+      left -= chunk.length;
       if (left < 0) stop();
     };
     const timer = setTimeout(stop, maxDrainMs);
