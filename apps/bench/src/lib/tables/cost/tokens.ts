@@ -14,7 +14,9 @@ export const tokens: Experiment = {
       audience: "https://mcp.example.com/mcp",
     };
     const sealer = createSealer(server);
-    const state = createMemoryStateStore();
+    const count = bench.quick ? 2_000 : 20_000;
+    // one caller gets all of them
+    const state = createMemoryStateStore({ maxRecordsPerOwner: 2 * count });
     const stored = createTokenStore({ ...server, state });
     const principal = { issuer: "https://id.example.com", subject: "reader", clientId: "bench" };
     const terms = { key: "reports/2026/all.bin", principal, use: "lease" } as const;
@@ -35,7 +37,6 @@ export const tokens: Experiment = {
       "open a stored one, in memory": () => stored.open("download", kept),
       "seal, unseal, match the holder and claim": mintAndRedeem,
     };
-    const count = bench.quick ? 2_000 : 20_000;
     const rows = [];
     for (const [name, step] of Object.entries(steps)) {
       const sorted = await timesOf(step, count);

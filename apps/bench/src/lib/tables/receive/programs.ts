@@ -93,6 +93,10 @@ export const programs: Experiment = {
         claim: `saveTo of ${name}`,
         atLeast: 1,
         got: of(names.saveTo, name),
+        floor: {
+          profile:
+            "rclone and curl hash nothing while the bytes come; the floor of a client in Node that does stands in the table of one download.",
+        },
       })),
     };
   },
