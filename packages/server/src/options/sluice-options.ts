@@ -61,7 +61,10 @@ export interface SluiceOptions extends MountRules {
   readonly links?: LinkRules;
   /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
-  /** Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. */
+  /**
+   * Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. Version 2 of the
+   * SDK's client takes 64 pages unless its `listMaxPages` says more.
+   */
   readonly pageSize?: number;
   /**
    * How long clients of stateless revisions may keep what list, read and templates gave, and those of both
