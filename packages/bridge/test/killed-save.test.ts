@@ -17,14 +17,16 @@ test("a save goes on where one ended that was killed", async () => {
     () => undefined,
     ({ headers }, response) => {
       ranges.push(headers.range);
-      const start = Number(/bytes=(\d+)-/.exec(headers.range ?? "")?.[1] ?? 0);
+      const [, from = 0, to = bytes.length - 1] =
+        /bytes=(\d+)-(\d+)?/.exec(headers.range ?? "") ?? [];
+      const [start, last] = [Number(from), Number(to)];
       response.writeHead(start > 0 ? 206 : 200, {
-        "content-length": bytes.length - start,
+        "content-length": last + 1 - start,
         etag: '"1"',
         "accept-ranges": "bytes",
-        ...(start > 0 && { "content-range": `bytes ${start}-${bytes.length - 1}/${bytes.length}` }),
+        ...(start > 0 && { "content-range": `bytes ${start}-${last}/${bytes.length}` }),
       });
-      if (!isStalling) response.end(bytes.subarray(start));
+      if (!isStalling) response.end(bytes.subarray(start, last + 1));
       let at = isStalling ? 0 : half;
       const timer = setInterval(() => {
         if (at < half) response.write(bytes.subarray(at, (at += 2 ** 20)));
