@@ -77,6 +77,11 @@ describe("blocks", () => {
       Buffer.alloc(blockBytes + 1, "b"),
     ] as const;
     for (const n of [0, 1] as const) await writers[n].write(contents[n]);
+    // a block that comes after the first object would be the beginning of another one
+    const stagedBlocks = async (): Promise<number | undefined> =>
+      (await container.getBlockBlobClient("same-moment.bin").getBlockList("uncommitted"))
+        .uncommittedBlocks?.length;
+    await expect.poll(stagedBlocks, { timeout: 5_000 }).toBe(2);
     await writers[0].commit();
     await expect(writers[1].commit()).rejects.toMatchObject({ code: "precondition_failed" });
     const made = await container.getBlobClient("same-moment.bin").downloadToBuffer();
