@@ -101,19 +101,11 @@ export const websocket: Experiment = {
           claim: "the same of a bare server that sends the file itself",
           atMost: 1.2,
           got: of(sidecar, floor),
-          floor: {
-            profile:
-              "Tokens, checks and two chunks on their way to the network are what it does more than the bare server beside each message.",
-          },
         },
         {
           claim: "ping p99 with a process for the bytes, of a bare server beside nginx",
           atMost: 1.2,
           got: of(elsewhere, bare),
-          floor: {
-            profile:
-              "Four busy processes share the cores: a message waits for a core, not for an event loop.",
-          },
         },
       ],
     };

@@ -99,7 +99,7 @@ export const tree: Experiment = {
           floor: {
             got: of(names.synced),
             profile:
-              "A save waits for the disk twice, for the file and for its name; the rest of its processor time is the call, the checks of the target and the hand-over to the thread pool.",
+              "Of the client's processor time 30 % hands calls of the file system to the thread pool, 5 % is the collector and 4 % the hash; the rest is spread over the call and its answer.",
           },
         },
       ],

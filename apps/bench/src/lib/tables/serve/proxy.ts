@@ -91,8 +91,7 @@ export const proxy: Experiment = {
               got: of(name, nginxOf(service)),
               floor: {
                 got: of(bareOf(service), nginxOf(service)),
-                profile:
-                  "The bare program needs about 1.5 times the processor time of nginx already, for reads and writes that pass Node's event loop; a new connection to the service, the headers of both answers and the checks are what Sluice adds.",
+                profile: "The bare program needs more processor time than nginx already.",
               },
             },
           ];

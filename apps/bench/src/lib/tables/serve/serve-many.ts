@@ -55,7 +55,7 @@ export const serveMany: Experiment = {
           floor: {
             got: across(samples.get(peers.pump.name), "peakMiB"),
             profile:
-              "A Node process has about 70 MiB before the first request, and 16 MiB are the buffers of all streams; the rest is what the collector has not taken back yet.",
+              "A Node process has about 70 MiB before the first request, and 16 MiB are the buffers of all streams.",
           },
         },
       ]),
