@@ -24,10 +24,12 @@ export interface PartFile {
   flush(): Promise<void>;
   /** Forgets everything that was written. */
   restart(): Promise<void>;
-  /** Waits for every write, makes them durable, and tells the size and the SHA-256 of what was written. */
+  /**
+   * Waits for every write, makes them durable, and tells the size and the SHA-256 of what was written.
+   * Throws `corrupt` when another file is in its place, or one of another length: that one must not
+   * be published.
+   */
   finish(): Promise<{ readonly size: number; readonly sha256: string }>;
-  /** Throws `corrupt` when another file is in its place: that one must not be published. */
-  ensureInPlace(): Promise<void>;
   /** Makes the gapless part durable. */
   sync(): Promise<void>;
   /**
@@ -158,15 +160,16 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     await handle.close();
   }
 
-  async function isInPlace(): Promise<boolean> {
+  /** `undefined` when another file is in its place, or none. */
+  async function sizeInPlace(): Promise<number | undefined> {
     try {
       const [here, there] = await Promise.all([
         handle.stat({ bigint: true }),
         lstat(path, { bigint: true }),
       ]);
-      return here.dev === there.dev && here.ino === there.ino;
+      return here.dev === there.dev && here.ino === there.ino ? Number(here.size) : undefined;
     } catch {
-      return false;
+      return undefined;
     }
   }
 
@@ -214,32 +217,25 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       const [sha256] = await Promise.all([thread.digest(size), synced]).catch((error) => {
         throw diskError("save", error);
       });
-      await ensureSize(handle, size);
+      ensureWhole(path, size, await sizeInPlace());
       return { size, sha256 };
-    },
-    async ensureInPlace() {
-      if (await isInPlace()) return;
-      throw new SluiceError(
-        "corrupt",
-        `client: save: ${JSON.stringify(path)} was replaced or deleted while it was written; start again`,
-      );
     },
     sync: () => syncGapless(() => handle.datasync()),
     close,
     async discard() {
-      const mine = await isInPlace();
+      const isMine = (await sizeInPlace()) !== undefined;
       await close();
-      if (mine) await unlink(path).catch(() => {});
+      if (isMine) await unlink(path).catch(() => {});
     },
   };
 }
 
 /** What is written out of memory is hashed out of memory: the file must at least be as long as that. */
-async function ensureSize(handle: FileHandle, size: number): Promise<void> {
-  const found = (await handle.stat()).size;
+function ensureWhole(path: string, size: number, found: number | undefined): void {
   if (found === size) return;
-  throw new SluiceError(
-    "corrupt",
-    `client: save: ${size} bytes were written, but the file has ${found}; start again`,
-  );
+  const what =
+    found === undefined
+      ? `${JSON.stringify(path)} was replaced or deleted while it was written`
+      : `${size} bytes were written, but the file has ${found}`;
+  throw new SluiceError("corrupt", `client: save: ${what}; start again`);
 }

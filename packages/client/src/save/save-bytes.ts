@@ -31,7 +31,6 @@ export async function saveBytes(
     if (bytes.length > 0) await buffer.write(bytes, 0);
     await buffer.flush();
     const { size, sha256 } = await part.finish();
-    await part.ensureInPlace();
     await part.allow(permissions);
     return { path: await publishFile(part.path, target), size, sha256 };
   } catch (error) {

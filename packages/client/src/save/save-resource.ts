@@ -111,7 +111,6 @@ async function fill(
     const { size, sha256 } = await abortable(part.finish(), current.opened.settings.signal);
     ensureLength(facts.uri, answer.size, size);
     ensureDigest(facts.uri, answer.digest, sha256);
-    await part.ensureInPlace();
     const verified = answer.digest === undefined ? "length" : "digest";
     const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
     // not before: a hidden file with an old time is taken for what a crashed run left

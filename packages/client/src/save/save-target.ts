@@ -61,8 +61,12 @@ function ensureFree(path: string, info: Stats | undefined, overwrite: boolean): 
   if (info && !overwrite) throw taken(path);
 }
 
-/** Throws `no_space` when `bytes` more do not fit. Unknown file systems pass. */
+/**
+ * Throws `no_space` when `bytes` more do not fit. Unknown file systems pass, and so do few bytes: their
+ * write tells as soon.
+ */
 export async function ensureSpace(directory: string, bytes: number): Promise<void> {
+  if (bytes <= fewBytes) return;
   const { bavail, bsize } = await statfs(directory).catch(() => ({ bavail: Infinity, bsize: 1 }));
   const free = Math.max(0, bavail * bsize);
   if (bytes > free)
@@ -71,6 +75,8 @@ export async function ensureSpace(directory: string, bytes: number): Promise<voi
       `client: save: ${bytes} bytes do not fit: ${free} are free, ${bytes - free} are missing; make room or save elsewhere`,
     );
 }
+
+const fewBytes = 2 ** 20;
 
 /**
  * Permissions of the file that a save makes: those of a file of this user that is replaced, otherwise

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, type Hash } from "node:crypto";
 import { read } from "node:fs";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
@@ -6,12 +6,15 @@ import { threadSource } from "./file-thread-source.ts";
 import { mostWriteBytes } from "./write-chunks.ts";
 
 /**
- * A SHA-256 over an open file that is being written. Beyond a few megabytes a thread computes it
- * beside the transfer; that thread can also write, and hashes what it wrote out of the same memory.
+ * A SHA-256 over an open file that is being written. A small file is hashed here as its chunks are
+ * written. Beyond a few megabytes a thread hashes it beside the transfer; that thread can also write,
+ * and hashes what it wrote out of the same memory.
  */
 export interface FileThread {
   /** Starts the thread early where the file will be large enough for one. */
   expect(size: number): void;
+  /** Chunks are written at an offset: those of a small file are hashed, while they come in order. */
+  wrote(chunks: readonly Uint8Array[], at: number): void;
   /** The file is written without a gap up to here. */
   advance(to: number): void;
   /** True while the thread takes writes. */
@@ -44,7 +47,10 @@ type ThreadMessage =
 export function createFileThread(fd: number): FileThread {
   let worker: Worker | undefined;
   let finished: Promise<string> | undefined;
-  let small: Promise<string> | undefined;
+  let reading: Promise<string> | undefined;
+  const hash = createHash("sha256");
+  let hashed = 0;
+  let isSmall = true;
   let told = 0;
   let gapless = 0;
   let isReady = false;
@@ -80,7 +86,15 @@ export function createFileThread(fd: number): FileThread {
   /* oxlint-disable unicorn/require-post-message-target-origin -- a thread has no origin */
   return {
     expect(size) {
+      isSmall = size < stepBytes;
       if (size >= largeBytes) worker ??= start();
+    },
+    wrote(chunks, at) {
+      if (!isSmall || worker || at !== hashed) return;
+      for (const chunk of chunks) {
+        hash.update(chunk);
+        hashed += chunk.length;
+      }
     },
     advance(to) {
       gapless = to;
@@ -95,14 +109,14 @@ export function createFileThread(fd: number): FileThread {
       worker?.postMessage({ gapless, chunks, at });
     },
     async digest(size) {
-      if (!worker) return (small = hashFile(fd, size));
+      if (!worker) return (reading = hashRest(fd, hash, hashed, size));
       worker.postMessage({ gapless: size, isLast: true });
       return (await finished) as string;
     },
     async stop() {
       isReady = false;
       await worker?.terminate();
-      await small?.catch(() => {});
+      await reading?.catch(() => {});
     },
   };
   /* oxlint-enable unicorn/require-post-message-target-origin */
@@ -111,10 +125,10 @@ export function createFileThread(fd: number): FileThread {
 const stepBytes = 8 * 2 ** 20;
 const largeBytes = 32 * 2 ** 20;
 
-async function hashFile(fd: number, size: number): Promise<string> {
-  const hash = createHash("sha256");
-  const buffer = Buffer.allocUnsafeSlow(Math.max(1, Math.min(size, 512 * 1_024)));
-  for (let at = 0; at < size;) {
+/** Reads what is not hashed yet: the bytes that an earlier run kept, and what came out of order. */
+async function hashRest(fd: number, hash: Hash, hashed: number, size: number): Promise<string> {
+  const buffer = Buffer.allocUnsafeSlow(Math.min(size - hashed, 512 * 1_024));
+  for (let at = hashed; at < size;) {
     const { bytesRead } = await readAt(fd, buffer, 0, Math.min(buffer.length, size - at), at);
     if (bytesRead === 0) throw new Error("the file is shorter than it was written");
     hash.update(buffer.subarray(0, bytesRead));

@@ -69,6 +69,7 @@ export function createFileWrites(
     try {
       if (fault !== undefined) return;
       await writeChunks(handle, chunks, start, (position) => (written = position));
+      thread().wrote(chunks, start);
     } catch (error) {
       fault ??= diskError("save", error);
     } finally {
