@@ -46,7 +46,14 @@ async function serve(
   const of = (name: string, peer: peers.Peer, key: string): Summary | undefined =>
     ratio(samples.get(name), samples.get(peer.name), key);
   const reach = field.sluiceNames.flatMap((name): Reach[] => [
-    { claim: `${name} of nginx`, atLeast: 1, got: of(name, peers.nginx, "bytesPerSecond") },
+    {
+      claim: `${name} of nginx`,
+      atLeast: 1,
+      got: of(name, peers.nginx, "bytesPerSecond"),
+      ...(!tls && {
+        floor: { got: of(peers.pump.name, peers.nginx, "bytesPerSecond"), profile: copied },
+      }),
+    },
     ...(tls ? [] : reachOfPlain(name, of)),
   ]);
   return {
@@ -65,6 +72,9 @@ async function serve(
   };
 }
 
+const copied =
+  "nginx has the kernel send its page cache; Node has no such call, so that each byte is copied into the process and out of it. What that costs beside sendfile differs between machines.";
+
 function reachOfPlain(
   name: string,
   of: (name: string, peer: peers.Peer, key: string) => Summary | undefined,
@@ -81,8 +91,7 @@ function reachOfPlain(
       got: of(name, peers.nginx, "cpuSeconds"),
       floor: {
         got: of(peers.pump.name, peers.nginx, "cpuSeconds"),
-        profile:
-          "nginx has the kernel send its page cache; Node has no such call, so that each byte is copied into the process and out of it. What that costs beside sendfile differs between machines.",
+        profile: copied,
       },
     },
     ...others.map((peer) => faster(peer, 3)),

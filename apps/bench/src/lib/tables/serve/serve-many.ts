@@ -46,6 +46,10 @@ export const serveMany: Experiment = {
           claim: `${name} of nginx`,
           atLeast: 0.9,
           got: of(name, peers.nginx, "bytesPerSecond"),
+          floor: {
+            got: of(peers.pump.name, peers.nginx, "bytesPerSecond"),
+            profile: "The bare program needs three times nginx's processor time already.",
+          },
         },
         { claim: `${name} of send`, atLeast: 1.8, got: of(name, peers.send, "bytesPerSecond") },
         {
