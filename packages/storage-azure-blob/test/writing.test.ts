@@ -88,6 +88,19 @@ describe("blocks", () => {
     expect(made.equals(contents[0])).toBe(true);
   });
 
+  test("of two writers of one step that replace a blob one alone does", async () => {
+    await container.getBlockBlobClient("replaced.bin").upload("before", 6);
+    const first = await open().writeInSteps!("replaced.bin");
+    const late = await open().writeInSteps!("replaced.bin", { id: first.id });
+    await first.write(Buffer.from("first"));
+    await first.commit();
+    await late.write(Buffer.from("late"));
+    await expect(late.commit()).rejects.toMatchObject({ code: "precondition_failed" });
+    await late.abort();
+    const made = await container.getBlobClient("replaced.bin").downloadToBuffer();
+    expect(made.toString()).toBe("first");
+  });
+
   test("two blocks wait in memory: a third waits for the service", async () => {
     const staged: (() => void)[] = [];
     await using service = await startScriptedService(async (request, response) => {

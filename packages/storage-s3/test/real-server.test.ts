@@ -18,6 +18,7 @@ const unkept = [
   "write-if-match",
   "write-race",
   "write-race-match",
+  "steps-late",
   "steps-finished",
   "remove-again",
 ];

@@ -4,8 +4,11 @@ import type { StepOptions, StepWriter } from "@sluice/storage";
 import {
   createStepPartDriver,
   createStepWriter,
+  formatIfMatch,
+  publishIf,
   type StepDriver,
   toPartGrid,
+  toStrongEtag,
   unlessMissing,
 } from "@sluice/storage/plugin";
 import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
@@ -18,9 +21,19 @@ const grid = toPartGrid(8 * 1024 * 1024, 50_000);
 /** Longest time for one block. */
 const uploadMs = 300_000;
 
+/** What an id says, the same in every step. */
+interface Begun {
+  /** What the ids of the blocks begin with. */
+  readonly uploadId: string;
+  /** Etag of the blob that the new one replaces; of two writers one alone finds that one at its commit. */
+  readonly replaced: string | undefined;
+  /** The type comes with the list of blocks, so in the last step. */
+  readonly type: string | undefined;
+}
+
 /**
- * Opens a writer of one step over blocks that no list names yet. The id is what the ids of its blocks begin with. The
- * service drops such blocks after a week, and cannot tell them from blocks that never came.
+ * Opens a writer of one step over blocks that no list names yet. The service drops such blocks after a week, and cannot
+ * tell them from blocks that never came.
  */
 export async function createBlobStepWriter(
   root: BlobRoot,
@@ -30,9 +43,9 @@ export async function createBlobStepWriter(
   const { contentType, signal } = options;
   const call = beginCall(root, "write in steps", key, options);
   const { operation, blob } = call;
-  // the type comes with the list of blocks, so the id carries it to the last step
-  const id = options.id ?? formatId(crypto.randomUUID(), contentType);
-  const { uploadId, type } = parseId(id, operation);
+  const id = options.id ?? formatId(await beginUpload(call, contentType, signal));
+  const { uploadId, replaced, type } = parseId(id, operation);
+  const ifMatch = formatIfMatch(replaced, operation);
   const kept = options.id === undefined ? [] : await findBlocks(call, uploadId, signal);
   // a block of another writer at the same place has another id, so a list names those that this one knows
   const openedAt = Date.now().toString(36).padStart(8, "0").slice(-8);
@@ -54,9 +67,16 @@ export async function createBlobStepWriter(
         send,
         async publish(last, count) {
           if (last.byteLength > 0) await send(count, last);
-          const blobHTTPHeaders = definedMembers({ blobContentType: type });
-          const answer = await request(upload, (abortSignal) =>
-            blob.commitBlockList(blocks, { blobHTTPHeaders, abortSignal }),
+          const commitOptions = {
+            conditions: ifMatch === undefined ? { ifNoneMatch: "*" } : { ifMatch },
+            blobHTTPHeaders: definedMembers({ blobContentType: type }),
+          };
+          const answer = await publishIf(
+            { ifMatch },
+            operation,
+            request(upload, (abortSignal) =>
+              blob.commitBlockList(blocks, { ...commitOptions, abortSignal }),
+            ),
           );
           const size = grid.startOf(count) + last.byteLength;
           return toObjectInfo(key, size, { ...answer, contentType: type }, undefined);
@@ -70,18 +90,27 @@ export async function createBlobStepWriter(
   return createStepWriter(openDriver, { operation, id, offset, signal });
 }
 
-function formatId(uploadId: string, contentType: string | undefined): string {
-  return contentType === undefined ? uploadId : `${uploadId}.${encodeURIComponent(contentType)}`;
+async function beginUpload(
+  { operation, blob }: BlobCall,
+  type: string | undefined,
+  signal: AbortSignal | undefined,
+): Promise<Begun> {
+  const facts = await unlessMissing(
+    request({ operation, signal }, (abortSignal) => blob.getProperties({ abortSignal })),
+  );
+  return { uploadId: crypto.randomUUID(), replaced: toStrongEtag(facts?.etag), type };
 }
 
-function parseId(
-  id: string,
-  operation: string,
-): { readonly uploadId: string; readonly type: string | undefined } {
-  const [, uploadId, type] = /^([0-9a-f-]{36})(?:\.([\x21-\x7e]{1,900}))?$/.exec(id) ?? [];
+function formatId({ uploadId, replaced = "", type = "" }: Begun): string {
+  return [uploadId, replaced, type].map(encodeURIComponent).join(":");
+}
+
+function parseId(id: string, operation: string): Begun {
+  const [, uploadId, ...texts] =
+    /^([0-9a-f-]{36}):([\x21-\x39\x3b-\x7e]{0,60}):([\x21-\x39\x3b-\x7e]{0,900})$/.exec(id) ?? [];
   try {
-    if (uploadId !== undefined)
-      return { uploadId, type: type === undefined ? undefined : decodeURIComponent(type) };
+    const [replaced, type] = texts.map((text) => decodeURIComponent(text) || undefined);
+    if (uploadId !== undefined) return { uploadId, replaced, type };
   } catch {
     // it is none of ours
   }

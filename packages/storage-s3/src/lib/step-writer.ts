@@ -45,7 +45,8 @@ export async function createS3StepWriter(
         async publish(last, count) {
           const size = grid.startOf(count) + last.byteLength;
           if (size === 0) {
-            // no part is empty
+            // no part is empty, so nothing but a look tells of another writer that has ended the upload
+            await findParts(calls, call, id, ended);
             const etag = await putObject(calls, { ...options, ...call }, last, ended);
             await upload.abort();
             return toInfo(size, etag);

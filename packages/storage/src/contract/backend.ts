@@ -189,8 +189,8 @@ export interface StepEnd {
 /**
  * Writes one step of an object. A step that never ends, because its process did, leaves what was kept of it. Of two
  * writers at the same place one fails at the latest at `commit`, with `precondition_failed` or `not_found`, and what
- * appears is that of one of them (steps-race). A writer that opens and writes nothing changes nothing for another one
- * that is at work (steps-look).
+ * appears is that of one of them (steps-race, steps-late). A writer that opens and writes nothing changes nothing for
+ * another one that is at work (steps-look).
  */
 export interface StepWriter {
   /** Opaque, at most 1 KiB of visible ASCII, good in every process. */

@@ -80,6 +80,13 @@ export const stepMutants: Mutants = {
         commit: () => writer.commit().catch(() => store.describe("race-steps.bin")),
       })),
   },
+  "steps-late": {
+    flaw: "makes the object again of nothing",
+    breaks: ({ store }) =>
+      writesInSteps("late-steps/0-0.bin", (writer) => ({
+        commit: () => writer.commit().catch(() => store.describe("late-steps/0-0.bin")),
+      })),
+  },
   "steps-abort": {
     flaw: "keeps what earlier steps have kept",
     breaks: () =>

@@ -85,10 +85,10 @@ export function createFormReader(
   }
 
   /** Where the chunk ends with the beginning of a delimiter, which has no carriage return but its first byte. */
-  function startOfDelimiter(chunk: Buffer, from: number): number {
+  function startOfDelimiter(chunk: Buffer): number {
     const at = chunk.lastIndexOf(carriageReturn);
     const rest = chunk.length - at;
-    if (at < from || rest >= delimiter.length) return chunk.length;
+    if (at < 0 || rest >= delimiter.length) return chunk.length;
     return chunk.compare(delimiter, 0, rest, at) === 0 ? at : chunk.length;
   }
 
@@ -100,7 +100,7 @@ export function createFormReader(
       foundDelimiter();
       return found + delimiter.length;
     }
-    const end = startOfDelimiter(chunk, from);
+    const end = startOfDelimiter(chunk);
     held = chunk.length - end;
     pass(chunk.subarray(from, end));
     return chunk.length;

@@ -158,5 +158,38 @@ export const stepRules: readonly Rule[] = [
       await Promise.all(writers.map((writer) => writer.abort()));
     },
   }),
+  rule({
+    id: "steps-late",
+    sentence:
+      "a writer makes no object once another one has, also when none of its bytes came before that",
+    needs: ["backend.writeInSteps"],
+    async check(fixture) {
+      const { backend } = fixture;
+      for (const [kept, added] of [
+        [0, 0],
+        [0, 1000],
+        [partOf(fixture), 0],
+        [partOf(fixture), 1000],
+      ] as const) {
+        const key = `late-steps/${kept}-${added}.bin`;
+        const begun = await step(backend, key, pattern(kept));
+        const first = await openStep(backend, key, begun);
+        const late = await openStep(backend, key, begun);
+        await first.write(pattern(2000, 1));
+        await first.commit();
+        await expectCode(
+          async () => {
+            await late.write(pattern(added, 2));
+            await late.commit();
+          },
+          "precondition_failed",
+          "not_found",
+        );
+        await late.abort();
+        const made = Buffer.concat([pattern(kept), pattern(2000, 1)]);
+        assertBytes(await readKey(backend, key), made);
+      }
+    },
+  }),
   ...stepEndRules,
 ];
