@@ -2,7 +2,7 @@
 // manifest has in `dist/modules` stays one file a module.
 //   node tools/bundle.mjs [NAME...]     all packages when none is named; with or without @sluice/
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown, RolldownMagicString } from "rolldown";
 
@@ -46,6 +46,19 @@ const pureConstants = {
   },
 };
 
+/** In what is made for Node.js, `x.node.ts` stands for the `x.ts` beside it. */
+const nodeFiles = {
+  name: "node-files",
+  resolveId(specifier, importer) {
+    if (importer === undefined || !/^\.{1,2}\/.*\.ts$/.test(specifier)) return null;
+    const file = join(dirname(importer), specifier.replace(/\.ts$/, ".node.ts"));
+    return existsSync(file) ? file : null;
+  },
+};
+
+/** What every server loads has one file for all that entries share. Elsewhere such a file would load later parts early. */
+const withOneShared = new Set(["core", "storage"]);
+
 /** Throws for an import of a package that users of this one would not have. */
 export function ensureInstalled(files, { name, dependencies, peerDependencies }) {
   const own = new Set(files.map(({ fileName }) => fileName));
@@ -83,7 +96,6 @@ export async function bundle(name, plugins = [pureConstants], dist = join(packag
     transform: { target: "es2023" },
     treeshake: { moduleSideEffects: manifest.sideEffects },
     experimental: { nativeMagicString: true },
-    plugins,
     onLog(level, log) {
       if (level !== "debug") throw new Error(`${name}: ${log.message}`);
     },
@@ -93,17 +105,22 @@ export async function bundle(name, plugins = [pureConstants], dist = join(packag
     comments: { legal: true, annotation: true, jsdoc: false },
     sourcemap: true,
   };
-  const write = async (prefix, more) => {
+  const write = async (prefix, used, more) => {
     const named = entries.filter(([entry]) => targets.has(`./dist/${prefix}${entry}.js`));
     if (named.length === 0) return;
-    const bundled = await rolldown({ ...options, input: Object.fromEntries(named) });
+    const bundled = await rolldown({ ...options, plugins: used, input: Object.fromEntries(named) });
     const written = await bundled.write({ ...output, dir: join(dist, prefix), ...more });
     await bundled.close();
     ensureInstalled(written.output, manifest);
   };
-  await write("", { chunkFileNames: "shared/[name].js" });
+  await write("", [nodeFiles, ...plugins], {
+    chunkFileNames: "shared/[name].js",
+    ...(withOneShared.has(name) && {
+      codeSplitting: { groups: [{ name: "shared", minShareCount: 2 }] },
+    }),
+  });
   // for bundlers of applications, which load a part by itself only where it is a file
-  await write("modules/", { preserveModules: true, preserveModulesRoot: source });
+  await write("modules/", plugins, { preserveModules: true, preserveModulesRoot: source });
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

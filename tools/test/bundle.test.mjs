@@ -41,6 +41,17 @@ test("an entry is one file beside what entries share, with maps to the sources",
   expect(readFileSync(join(built, "index.js"), "utf8")).not.toMatch(/from "\.\/(?!shared\/)/);
 });
 
+test("the library for SHA-256 is in the files for other runtimes, not in those for Node.js", () => {
+  const built = join(folder, "marked");
+  const codesOf = (isPart) =>
+    readdirSync(built, { recursive: true })
+      .filter((name) => name.endsWith(".js") && name.startsWith("modules") === isPart)
+      .map((name) => readFileSync(join(built, name), "utf8"))
+      .join("");
+  expect(codesOf(false)).not.toContain("@noble/hashes");
+  expect(codesOf(true)).toContain("@noble/hashes");
+});
+
 test("an import of a package that the manifest does not name fails the build", () => {
   const manifest = { name: "@sluice/here", dependencies: { "@some/library": "^1.0.0" } };
   const check = (...imports) =>

@@ -17,6 +17,7 @@ export {
 } from "./bytes/byte-flow.ts";
 export { ByteQueue } from "./bytes/byte-queue.ts";
 export { pullStream } from "./bytes/pull-stream.ts";
+export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
 
 export {
   formatContentRange,

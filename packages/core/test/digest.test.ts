@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
+import { createHash, hkdfSync } from "node:crypto";
 import { createSha256, formatReprDigest, parseReprDigest } from "@sluice/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { hmacSha256 } from "../src/bytes/hmac-sha256.ts";
+import { hkdfSha256, hmacSha256 } from "../src/bytes/hmac-sha256.ts";
 
 const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 const abcField = "sha-256=:ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=:";
@@ -50,6 +50,17 @@ test("HMAC-SHA256 has the known answers, native and portable (RFC 4231)", () => 
   expect(ask()).toBe(answer);
   vi.stubGlobal("process", undefined);
   const portable = hmacSha256(bytes("Jefe"), bytes("what do ya want for nothing?"));
+  vi.unstubAllGlobals();
+  expect(Buffer.from(portable).toString("hex")).toBe(answer);
+});
+
+test("HKDF-SHA256 is that of Node.js, native and portable (RFC 5869)", () => {
+  const key = Uint8Array.from({ length: 32 }, (_, at) => (at * 11) % 256);
+  const info = "sluice/v1/download \u00e9";
+  const answer = Buffer.from(hkdfSync("sha256", key, "", info, 32)).toString("hex");
+  expect(Buffer.from(hkdfSha256(key, info)).toString("hex")).toBe(answer);
+  vi.stubGlobal("process", undefined);
+  const portable = hkdfSha256(key, info);
   vi.unstubAllGlobals();
   expect(Buffer.from(portable).toString("hex")).toBe(answer);
 });

@@ -1,7 +1,6 @@
-import { ByteQueue, definedMembers, SluiceError } from "@sluice/core";
+import { ByteQueue, createRecentEntries, definedMembers, SluiceError } from "@sluice/core";
 import type { ResourceStream, StreamFacts } from "../download/stream-facts.ts";
 import type { StreamOptions } from "../download/stream-options.ts";
-import { createRecentEntries } from "./recent-entries.ts";
 
 /** Options of a cache. */
 export interface ResourceCacheOptions {

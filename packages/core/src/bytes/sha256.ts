@@ -1,6 +1,5 @@
-import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex } from "@noble/hashes/utils.js";
 import { builtInModule } from "./built-in-module.ts";
+import { portableSha256 } from "./portable-sha256.ts";
 
 /** A running SHA-256 (FIPS 180-4). */
 export interface Sha256 {
@@ -13,16 +12,11 @@ export interface Sha256 {
 /** Starts a SHA-256 over bytes as they pass: native where the runtime has it, portable elsewhere. */
 export function createSha256(): Sha256 {
   const crypto = builtInModule("node:crypto") as NativeCrypto | undefined;
-  const native = crypto?.createHash("sha256");
-  if (native)
-    return {
-      update: (chunk) => void native.update(chunk),
-      digest: () => native.digest("hex"),
-    };
-  const hash = sha256.create();
+  if (!crypto) return portableSha256();
+  const native = crypto.createHash("sha256");
   return {
-    update: (chunk) => void hash.update(chunk),
-    digest: () => bytesToHex(hash.digest()),
+    update: (chunk) => void native.update(chunk),
+    digest: () => native.digest("hex"),
   };
 }
 

@@ -1,13 +1,12 @@
-import { hexToBytes } from "@noble/hashes/utils.js";
 import { decodeBase64, encodeBase64 } from "../bytes/base64.ts";
-import { hexOf } from "../bytes/hex.ts";
+import { bytesOfHex, hexOf } from "../bytes/hex.ts";
 import { fieldText } from "./field-text.ts";
 
 /** A `Repr-Digest` header (RFC 9530 §3) from a SHA-256 in hex. */
 export function formatReprDigest(sha256: string): string {
   if (!/^[0-9a-f]{64}$/i.test(sha256))
     throw new TypeError("digest: a SHA-256 is 64 hex digits; pass what createSha256 gave");
-  return `sha-256=:${encodeBase64(hexToBytes(sha256))}:`;
+  return `sha-256=:${encodeBase64(bytesOfHex(sha256))}:`;
 }
 
 /**

@@ -1,7 +1,6 @@
-import { hkdf } from "@noble/hashes/hkdf.js";
-import { sha256 } from "@noble/hashes/sha2.js";
-import { hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js";
 import { decodeBase64Url, encodeBase64Url } from "../bytes/base64.ts";
+import { bytesOfHex } from "../bytes/hex.ts";
+import { hkdfSha256 } from "../bytes/hmac-sha256.ts";
 
 /** `current` seals and unseals; `next` and `previous` only unseal. */
 export type KeyState = "next" | "current" | "previous";
@@ -57,7 +56,7 @@ export function createKeyRing(keys: KeyRingInput): KeyRing {
       const name = `${kid} ${info}`;
       let key = derived.get(name);
       if (!key) {
-        key = hkdf(sha256, secret, undefined, utf8ToBytes(info), 32);
+        key = hkdfSha256(secret, info);
         derived.set(name, key);
       }
       return key;
@@ -167,4 +166,4 @@ const knownKeys: readonly Uint8Array[] = [
   "603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4",
   "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60",
   "4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb",
-].map(hexToBytes);
+].map(bytesOfHex);

@@ -3,7 +3,7 @@ import {
   ProtocolErrorCode,
   type ResourceTemplate,
 } from "@modelcontextprotocol/server";
-import { z } from "zod";
+import { z } from "zod/v4";
 import type { ExtraV1 } from "./sdk-v1-context.ts";
 
 interface RequestV1 {

@@ -9,7 +9,7 @@ import {
   type ServerContext,
   type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
-import { z } from "zod";
+import { z } from "zod/v4";
 import {
   type ExtraV1,
   contextOf,

@@ -1,6 +1,6 @@
 import type { Resource } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { toolRefusal } from "./tool-refusal.ts";
 import type { ToolParts, ToolPlace } from "./tool-parts.ts";
 

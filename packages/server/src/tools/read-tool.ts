@@ -1,6 +1,6 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
 import type { ResourceUrl } from "../links/link-url.ts";
 import type { Mounts } from "../mounts/mounts.ts";

@@ -1,5 +1,5 @@
+import { createRecentEntries } from "@sluice/core";
 import { type Clock, systemClock } from "@sluice/core/async";
-import { LRUCache } from "lru-cache";
 import type {
   CallOptions,
   ObjectInfo,
@@ -50,11 +50,12 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
   const { clock = systemClock } = options;
   ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
-  const kept = new LRUCache<string, CachedObject>({
-    maxSize: maxBytes,
-    sizeCalculation: ({ bytes }) => bytes.byteLength + entryBytes,
-  });
+  const kept = createRecentEntries<CachedObject>(Infinity, maxBytes);
   const loads = createSharedLoads(verifyDigest(backend), clock);
+
+  function keep(key: string, object: CachedObject): void {
+    kept.set(key, object, object.bytes.byteLength + entryBytes);
+  }
 
   /** What is kept and need not be asked for. */
   function fresh(key: string): CachedObject | undefined {
@@ -69,9 +70,9 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   ): Promise<{ readonly info: ObjectInfo; readonly checkedAt: number }> {
     const checkedAt = clock.now();
     const info = await describe(key, call);
-    const found = kept.peek(key);
+    const found = kept.get(key);
     if (found && found.info.etag === info.etag)
-      kept.set(key, { ...found, info: structuredClone(info), checkedAt });
+      keep(key, { ...found, info: structuredClone(info), checkedAt });
     else kept.delete(key);
     return { info, checkedAt };
   }
@@ -104,7 +105,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
             // it was replaced meanwhile: a caller that asked for no version gets the new one
             if (!bytes) return open(key, openOptions);
             found = { info: structuredClone(info), bytes, checkedAt };
-            kept.set(key, found);
+            keep(key, found);
           }
         }
         ensureCondition(found.info, { ifMatch }, operation);

@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
-import { z } from "zod";
+import { z } from "zod/v4";
 import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";

@@ -1,7 +1,7 @@
 import { fromJsonSchema, type JsonSchemaType } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import type { AnsweredFile } from "@sluice/core/wire";
-import { z } from "zod";
+import { z } from "zod/v4";
 import type { SlotTerms } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { isRequired, type FileField, type Fields } from "./elicit-fields.ts";

@@ -1,5 +1,5 @@
 import { sleep, systemClock } from "@sluice/core/async";
-import { z } from "zod";
+import { z } from "zod/v4";
 import type { UploadPages } from "../page/upload-pages.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { createTextSealer, type SluiceError, type Principal } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
-import { z } from "zod";
+import { z } from "zod/v4";
 import type { Slot } from "../slots/slots.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 import type { Fields } from "./elicit-fields.ts";

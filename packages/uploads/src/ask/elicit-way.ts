@@ -8,7 +8,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
 import { revisionOf } from "@sluice/server/transport";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { uploadError } from "../slots/upload-error.ts";
 
 /** How this client can be asked for files. */

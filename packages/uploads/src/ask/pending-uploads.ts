@@ -7,7 +7,7 @@ import {
 } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import { createSealedRecords } from "@sluice/state";
-import { z } from "zod";
+import { z } from "zod/v4";
 import type { Slot } from "../slots/slots.ts";
 import { isId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";

@@ -1,6 +1,6 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { acceptText } from "../page/accept-text.ts";
 import { sizeText } from "../page/size-text.ts";
 import type { SlotTerms } from "../slots/slots.ts";

@@ -1,6 +1,6 @@
 import { definedMembers } from "@sluice/core";
 import { FILE_KEYWORD, type FileInputDescriptor } from "@sluice/core/wire";
-import { z } from "zod";
+import { z } from "zod/v4";
 
 /** What a tool wants of a file argument. */
 export interface FileInputTerms {

@@ -5,7 +5,7 @@ import {
 } from "@sluice/core/wire";
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
 import { callerOf, callInV2, revisionOf, serverInV2 } from "@sluice/server/transport";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { userOf } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { authorizeDownload, valueOf, type DownloadCaller } from "./file-download.ts";

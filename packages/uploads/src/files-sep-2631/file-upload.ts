@@ -5,7 +5,7 @@ import {
   type FileValue,
 } from "@sluice/core/wire";
 import { unlessMissing } from "@sluice/storage/plugin";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { ensureAccepted } from "../kind/detect-kind.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";

@@ -1,7 +1,7 @@
 import { parseJson, SluiceError } from "@sluice/core";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { jsonReply, refusalOf } from "../receive/answers.ts";
 import { createBodyReader } from "../receive/read-body.ts";
 import { codeOf } from "../slots/upload-error.ts";

@@ -2,7 +2,7 @@ import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server
 import { definedMembers, isAccepted, SluiceError } from "@sluice/core";
 import type { AnyMcpServer } from "@sluice/server";
 import { serverInV2 } from "@sluice/server/transport";
-import { z } from "zod";
+import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import type { Uploads } from "../slots/create-uploads.ts";
 import { typesOfName } from "../kind/type-names.ts";
