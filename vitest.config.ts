@@ -2,11 +2,19 @@ import { availableParallelism } from "node:os";
 import { configDefaults, defineConfig } from "vitest/config";
 import type { Reporter } from "vitest/node";
 
-/** Ends the run with one plain line that any CI can read. */
+/** Ends the run with one plain line that any CI can read, after one on slow tests that were left out. */
 const plainLine: Reporter = {
   onTestRunEnd(modules) {
     const n = { passed: 0, failed: 0, skipped: 0, pending: 0 };
-    for (const m of modules) for (const t of m.children.allTests()) n[t.result().state]++;
+    let slow = 0;
+    for (const m of modules)
+      for (const t of m.children.allTests()) {
+        const { state } = t.result();
+        n[state]++;
+        if (state === "skipped" && t.tags.includes("slow")) slow++;
+      }
+    if (process.argv.includes("--tags-filter=!slow"))
+      process.stdout.write(`${slow} of the skipped are slow tests: npm run test:slow\n`);
     process.stdout.write(`${n.passed} passed, ${n.failed} failed, ${n.skipped} skipped\n`);
   },
 };
@@ -48,6 +56,9 @@ export default defineConfig({
       { extends: true, test: { name: "alone", include: replacingModules } },
     ],
     environment: "node",
+    // `npm test` leaves them out, `npm run test:slow` runs them alone: `{ tags: "slow" }` behind the title of a
+    // test, or `// @module-tag slow` as the first line of a file
+    tags: [{ name: "slow", description: "costs much CPU: browsers, processes, large files" }],
     // what was transformed once is kept for the next run
     experimental: { fsModuleCache: true },
     // far more than they need: a slow machine must not look like a broken one

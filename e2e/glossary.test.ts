@@ -26,7 +26,7 @@ const sources = readdirSync(new URL("packages/", root))
   )
   .join("\n");
 
-test("each name in code that the glossary gives is declared in a package", () => {
+test("each name in code that the glossary gives is declared in a package", { tags: "slow" }, () => {
   const names = namesIn(readFileSync(new URL("docs/concepts/glossary.md", root), "utf8"));
   expect(names.length).toBeGreaterThan(20);
   expect(missing(names, sources)).toEqual([]);

@@ -94,8 +94,9 @@ const tasks = {
   bench: () => program("apps/bench/src/main.ts", ...rest),
   async test() {
     await runStaticChecks();
-    run("vitest", "run", ...rest);
+    run("vitest", "run", "--tags-filter=!slow", ...rest);
   },
+  "test:slow": () => run("vitest", "run", "--tags-filter=slow", ...rest),
   "test:deep"() {
     env.SLUICE_DEEP = "1";
     run("vitest", "run", ...rest);

@@ -1,3 +1,4 @@
+// @module-tag slow
 /**
  * Folders as archives over real HTTP, read by programs that are not ours.
  * @module

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import type { StorageBackend } from "@sluice/storage";

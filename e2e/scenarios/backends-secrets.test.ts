@@ -1,3 +1,4 @@
+// @module-tag slow
 import { inspect } from "node:util";
 import type { StreamOptions } from "@sluice/client";
 import { SluiceError } from "@sluice/core";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { type Clock } from "@sluice/core/async";
 import { protect } from "@sluice/storage";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import type { DeliveryMode } from "@sluice/core/wire";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startBackendSite, type BackendSite } from "../bed/backend-site.ts";

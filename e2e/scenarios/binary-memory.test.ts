@@ -1,3 +1,4 @@
+// @module-tag slow
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startProgram, type Program } from "../bed/program.ts";
 import type { MoveOrder, MoveReport } from "../bed/programs/move-binary.ts";

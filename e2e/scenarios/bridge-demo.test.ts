@@ -1,3 +1,4 @@
+// @module-tag slow
 // The demo server behind the bridge as a command: the same messages as without it, and three tools more with folders.
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";

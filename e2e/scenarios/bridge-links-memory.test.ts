@@ -1,3 +1,4 @@
+// @module-tag slow
 // A bridge in a process of its own: how much memory and disk a large result takes on its way to a link.
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, watch } from "node:fs";

@@ -1,3 +1,4 @@
+// @module-tag slow
 // Links of large results over the transports that a host may have; stdio is in bridge-links-memory.test.ts.
 import { createServer } from "node:http";
 import { InMemoryTransport, type Client, type Transport } from "@modelcontextprotocol/client";

@@ -1,3 +1,4 @@
+// @module-tag slow
 // A bridge of an operator: large results leave as links, and nothing else changes.
 import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";

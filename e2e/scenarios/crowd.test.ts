@@ -1,3 +1,4 @@
+// @module-tag slow
 import { once } from "node:events";
 import { request as send } from "node:http";
 import { connect, type Socket } from "node:net";

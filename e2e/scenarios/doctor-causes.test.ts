@@ -1,3 +1,4 @@
+// @module-tag slow
 // Faults between a server and a client that show only in answers of some kind, size or age: the doctor names each.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";

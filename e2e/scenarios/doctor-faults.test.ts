@@ -94,7 +94,7 @@ test.concurrent.each([3_600_000, -3_600_000])("a clock that is off by %i ms", as
   expect(await causes(site.url)).toEqual(["clock"]);
 });
 
-test.concurrent("an endpoint that redirects", async () => {
+test.concurrent("an endpoint that redirects", { tags: "slow" }, async () => {
   await using site = await startBehind({
     answer(request, response) {
       response.writeHead(308, { location: `${request.url}/` }).end();
@@ -307,7 +307,7 @@ test.concurrent("a proxy that shortens downloads", async () => {
   expect(await causes(site.url)).toEqual(["changed"]);
 });
 
-test.concurrent("a proxy that cuts downloads", async () => {
+test.concurrent("a proxy that cuts downloads", { tags: "slow" }, async () => {
   await using site = await startBehind({
     passOn(answer, response, request) {
       if (!isDownload(request)) return false;
@@ -362,7 +362,7 @@ test.concurrent.each([false, true])(
   },
 );
 
-test.concurrent("a proxy that refuses large requests", async () => {
+test.concurrent("a proxy that refuses large requests", { tags: "slow" }, async () => {
   await using site = await startBehind({
     answer(request, response) {
       if (Number(request.headers["content-length"] ?? 0) < 2 ** 15) return false;
@@ -388,7 +388,7 @@ test
     expect(await causes(site.url)).toEqual(["body-cap"]);
   });
 
-test.concurrent("a server that never answers ends in time", async () => {
+test.concurrent("a server that never answers ends in time", { tags: "slow" }, async () => {
   await using plain = await startPlain(() => {});
   expect(await causes(plain.url, { timeoutMs: 500 })).toEqual(["connection"]);
 });

@@ -1,3 +1,4 @@
+// @module-tag slow
 // Servers without a fault, of Sluice and not: the doctor finds nothing, however often it is asked.
 import { spawn } from "node:child_process";
 import { once } from "node:events";

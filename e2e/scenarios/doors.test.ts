@@ -93,7 +93,7 @@ test("the same holds of handler.fetch", async () => {
   }
 });
 
-test.skipIf(!hasNginx)("the same holds behind nginx, as documented", async () => {
+test.skipIf(!hasNginx)("the same holds behind nginx, as documented", { tags: "slow" }, async () => {
   const verifying = await listen(
     createServer((request, response) => {
       const isKnown = request.headers.authorization === `Bearer ${token}`;

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { readdir } from "node:fs/promises";
 import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";

@@ -1,3 +1,4 @@
+// @module-tag slow
 // Every server of the docs, asked by a page of another site: nothing but 403 and 421.
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect as dial } from "node:net";
 import { tmpdir } from "node:os";

@@ -77,7 +77,7 @@ describe("a download URL at an origin that nobody trusted gets no request [SEP-2
     expect(arrived).toEqual([]);
   });
 
-  test("and neither do other spellings of it", async () => {
+  test("and neither do other spellings of it", { tags: "slow" }, async () => {
     const { port } = elsewhere;
     const spellings = [
       `http://127.0.0.1:${port}@evil.example/`,
@@ -114,26 +114,30 @@ describe("a download URL at an origin that nobody trusted gets no request [SEP-2
   });
 });
 
-test("every kind of redirect becomes a GET without body and secrets [SEP-2532/3.redirect/must-follow]", async () => {
-  for (const status of [301, 302, 303, 307, 308]) {
-    arrived.length = 0;
-    answerStreamWith(({ response }) =>
-      response
-        .writeHead(status, { location: `${elsewhere.origin}/x`, "mcp-resource-uri": uri })
-        .end(),
-    );
-    await download({ trustedOrigins: [elsewhere.origin] });
-    expect(arrived).toHaveLength(1);
-    expect(arrived[0]!.method).toBe("GET");
-    const { headers } = arrived[0]!;
-    expect(headers).not.toHaveProperty("content-length");
-    expect(headers).not.toHaveProperty("content-type");
-    expect(JSON.stringify(headers)).not.toMatch(/alice-token|mcp-/);
-    arrived.length = 0;
-    await expect(download()).rejects.toMatchObject({ code: "untrusted" });
-    expect(arrived).toEqual([]);
-  }
-});
+test(
+  "every kind of redirect becomes a GET without body and secrets [SEP-2532/3.redirect/must-follow]",
+  { tags: "slow" },
+  async () => {
+    for (const status of [301, 302, 303, 307, 308]) {
+      arrived.length = 0;
+      answerStreamWith(({ response }) =>
+        response
+          .writeHead(status, { location: `${elsewhere.origin}/x`, "mcp-resource-uri": uri })
+          .end(),
+      );
+      await download({ trustedOrigins: [elsewhere.origin] });
+      expect(arrived).toHaveLength(1);
+      expect(arrived[0]!.method).toBe("GET");
+      const { headers } = arrived[0]!;
+      expect(headers).not.toHaveProperty("content-length");
+      expect(headers).not.toHaveProperty("content-type");
+      expect(JSON.stringify(headers)).not.toMatch(/alice-token|mcp-/);
+      arrived.length = 0;
+      await expect(download()).rejects.toMatchObject({ code: "untrusted" });
+      expect(arrived).toEqual([]);
+    }
+  },
+);
 
 test("redirects in circles come to an end", async () => {
   meddler.meddle = ({ answer, response }) => {

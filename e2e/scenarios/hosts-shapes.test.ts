@@ -1,3 +1,4 @@
+// @module-tag slow
 // The hosts that people have: unmodified clients of the official SDKs, and programs that stand in front of a server. In each a
 // file goes out by a link, and one comes in.
 import { mkdir, mkdtemp, open, rm, writeFile } from "node:fs/promises";

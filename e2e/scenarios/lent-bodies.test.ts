@@ -1,3 +1,4 @@
+// @module-tag slow
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { createServer as createHttpServer, request as forward } from "node:http";

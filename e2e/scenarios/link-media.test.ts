@@ -1,3 +1,4 @@
+// @module-tag slow
 // Programs that seek: the index of a film or of a table is at the end of its file, and they read it over a link first.
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

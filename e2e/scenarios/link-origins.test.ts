@@ -1,3 +1,4 @@
+// @module-tag slow
 // Sandboxed applications in hosts have an origin of nothing: they fetch links and fill slots, and nothing that is bound to a user.
 import { createServer } from "node:http";
 import type { Uploads } from "@sluice/uploads";

@@ -1,3 +1,4 @@
+// @module-tag slow
 // Programs that have never heard of MCP fetch a link: each gets every byte, in one go, in parts, after a cut.
 import { createReadStream } from "node:fs";
 import { mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";

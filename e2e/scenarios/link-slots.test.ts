@@ -53,7 +53,7 @@ async function sendByTus(url: string, onStep: () => void = () => {}): Promise<st
 
 const sent = { size: content.length, sha256: sha256(content) };
 
-test("tus-js-client sends a file in steps", async () => {
+test("tus-js-client sends a file in steps", { tags: "slow" }, async () => {
   const { url, uploadId } = await uploads.reserve(undefined, terms);
   const lines = await sendByTus(url);
   expect(lines.at(-1)).toBe("done");
@@ -61,7 +61,7 @@ test("tus-js-client sends a file in steps", async () => {
   expect(await uploads.received(undefined, uploadId)).toMatchObject([sent]);
 });
 
-test("tus-js-client goes on after a cut", async () => {
+test("tus-js-client goes on after a cut", { tags: "slow" }, async () => {
   const { url, uploadId } = await uploads.reserve(undefined, terms);
   let steps = 0;
   const lines = await sendByTus(url, () => {

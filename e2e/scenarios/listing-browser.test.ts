@@ -1,3 +1,4 @@
+// @module-tag slow
 // The list of files of `sluice serve` in a real browser: what its policy lets through, and what other pages can do.
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";

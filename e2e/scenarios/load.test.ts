@@ -1,3 +1,4 @@
+// @module-tag slow
 import { request as send } from "node:http";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import {
   mkdir,
   open as openFile,

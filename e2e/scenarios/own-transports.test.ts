@@ -1,3 +1,4 @@
+// @module-tag slow
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, request as send, type RequestListener } from "node:http";
 import { connect as dial } from "node:net";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { rm } from "node:fs/promises";
 import { streamResource } from "@sluice/client";
 import { expect, test } from "vitest";

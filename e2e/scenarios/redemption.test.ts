@@ -1,3 +1,4 @@
+// @module-tag slow
 import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";

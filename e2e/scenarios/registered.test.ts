@@ -51,28 +51,34 @@ function author(mcp: McpServer): void {
 }
 
 describe.each(sdkNames)("a server of SDK v2, streamed to %s", (sdk) => {
-  test("what its author registered arrives byte for byte, and is marked in the list", async () => {
-    await using site = await startSite({ files: { "a.txt": "stored" }, author, attach });
-    const client = await connect(sdk, site.url);
-    for (const [uri, { type, bytes }] of Object.entries(expected)) {
-      const stream = await streamResource(client, uri);
-      expect([stream.mode, stream.mimeType, stream.size]).toEqual(["direct", type, bytes.length]);
-      expect((await buffer(stream.body as never)).equals(bytes)).toBe(true);
-    }
-    const { resources } = await client.listResources();
-    const isMarked = (uri: string) =>
-      JSON.stringify(resources.find((each) => each.uri === uri)).includes('"streamable":true');
-    expect([isMarked("app://photo"), isMarked("app://small.json")]).toEqual([true, false]);
-    await expect(streamResource(client, "app://small.json")).rejects.toMatchObject({
-      code: "unsupported",
-    });
-    await expect(streamResource(client, "app://none")).rejects.toMatchObject({ code: "not_found" });
-    const tight = streamResource(client, "app://photo", { maxStreamSize: 1_000 });
-    await expect(tight).rejects.toMatchObject({ code: "too_large" });
-    const stored = await streamResource(client, "files://site/a.txt");
-    expect((await buffer(stream(stored))).toString()).toBe("stored");
-    await client.close();
-  });
+  test(
+    "what its author registered arrives byte for byte, and is marked in the list",
+    { tags: "slow" },
+    async () => {
+      await using site = await startSite({ files: { "a.txt": "stored" }, author, attach });
+      const client = await connect(sdk, site.url);
+      for (const [uri, { type, bytes }] of Object.entries(expected)) {
+        const stream = await streamResource(client, uri);
+        expect([stream.mode, stream.mimeType, stream.size]).toEqual(["direct", type, bytes.length]);
+        expect((await buffer(stream.body as never)).equals(bytes)).toBe(true);
+      }
+      const { resources } = await client.listResources();
+      const isMarked = (uri: string) =>
+        JSON.stringify(resources.find((each) => each.uri === uri)).includes('"streamable":true');
+      expect([isMarked("app://photo"), isMarked("app://small.json")]).toEqual([true, false]);
+      await expect(streamResource(client, "app://small.json")).rejects.toMatchObject({
+        code: "unsupported",
+      });
+      await expect(streamResource(client, "app://none")).rejects.toMatchObject({
+        code: "not_found",
+      });
+      const tight = streamResource(client, "app://photo", { maxStreamSize: 1_000 });
+      await expect(tight).rejects.toMatchObject({ code: "too_large" });
+      const stored = await streamResource(client, "files://site/a.txt");
+      expect((await buffer(stream(stored))).toString()).toBe("stored");
+      await client.close();
+    },
+  );
 });
 
 const stream = ({ body }: { readonly body: unknown }): never => body as never;

@@ -52,21 +52,28 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
     await site[Symbol.asyncDispose]();
   });
 
-  test("every page has links to the next one, and every resource on it can be read [MCP/resources/may-paginate] [ARTICLE/12.1/must-paginate] [ARTICLE/4.1/list] [ARTICLE/4.1/read]", async () => {
-    const pages = await pagesOf(sdk, client);
-    expect(pages.length).toBeGreaterThan(2);
-    const listed = pages.flat();
-    expect(listed).toHaveLength(28);
-    for (const { uri, size } of listed) {
-      const { contents } = await client.readResource({ uri });
-      const [content] = contents as { text?: string; blob?: string }[];
-      const bytes = Buffer.from(content!.text ?? content!.blob!, content!.text ? "utf8" : "base64");
-      expect(bytes.length).toBe(size);
-      expect(bytes.equals(Buffer.from(files[uri.slice(base.length) as keyof typeof files]))).toBe(
-        true,
-      );
-    }
-  });
+  test(
+    "every page has links to the next one, and every resource on it can be read [MCP/resources/may-paginate] [ARTICLE/12.1/must-paginate] [ARTICLE/4.1/list] [ARTICLE/4.1/read]",
+    { tags: "slow" },
+    async () => {
+      const pages = await pagesOf(sdk, client);
+      expect(pages.length).toBeGreaterThan(2);
+      const listed = pages.flat();
+      expect(listed).toHaveLength(28);
+      for (const { uri, size } of listed) {
+        const { contents } = await client.readResource({ uri });
+        const [content] = contents as { text?: string; blob?: string }[];
+        const bytes = Buffer.from(
+          content!.text ?? content!.blob!,
+          content!.text ? "utf8" : "base64",
+        );
+        expect(bytes.length).toBe(size);
+        expect(bytes.equals(Buffer.from(files[uri.slice(base.length) as keyof typeof files]))).toBe(
+          true,
+        );
+      }
+    },
+  );
 
   test("metadata arrives: title, description, type, size, annotations, streamable [ARTICLE/4.2/resource-object] [ARTICLE/4.2/annotations] [MCP/resources/may-annotate]", async () => {
     const found = (await pagesOf(sdk, client)).flat().find(({ name }) => name === "photo.jpg");

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { setTimeout } from "node:timers/promises";
 import { withResume } from "@sluice/resume/client";
 import type { FetchLike } from "@sluice/client";

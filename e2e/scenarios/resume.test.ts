@@ -85,16 +85,20 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
     await expectSurvey(await connect(sdk, { fetch: withResume(fetch) }));
   });
 
-  test("without links is served by a server without", async () => {
+  test("without links is served by a server without", { tags: "slow" }, async () => {
     await expectSurvey(await connect(sdk, { fetch: start({ old: true }).fetch }));
   });
 
-  test("that resumes by priming events does so with a server that has only these, also below withResume", async () => {
-    const { fetch } = start({ old: true, sdkEvents: createSdkEventStore() });
-    const cut = cutting(fetch, { random: createRandom(3), spare: sparePickedUp });
-    await expectSurvey(await connect(sdk, { fetch: cut }), "a");
-    await expectSurvey(await connect(sdk, { fetch: withResume(cut) }), "b");
-  });
+  test(
+    "that resumes by priming events does so with a server that has only these, also below withResume",
+    { tags: "slow" },
+    async () => {
+      const { fetch } = start({ old: true, sdkEvents: createSdkEventStore() });
+      const cut = cutting(fetch, { random: createRandom(3), spare: sparePickedUp });
+      await expectSurvey(await connect(sdk, { fetch: cut }), "a");
+      await expectSurvey(await connect(sdk, { fetch: withResume(cut) }), "b");
+    },
+  );
 
   test("that resumes by priming events does so with a server with links, whatever breaks", async () => {
     const { fetch } = start();

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { createMemoryBackend } from "@sluice/storage";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

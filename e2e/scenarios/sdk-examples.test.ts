@@ -1,3 +1,4 @@
+// @module-tag slow
 import { streamResource } from "@sluice/client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { connect } from "../bed/clients.ts";

@@ -196,20 +196,24 @@ describe.runIf(hasRedis)("the same in Redis", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  test("invented DELETEs leave no key, and a full share is its owner's alone", async () => {
-    const prefix = "{flood}:";
-    const state = createRedisStateStore({ redis, prefix, durable: true, maxRecordsPerOwner: 10 });
-    const house = createHouse(state);
-    await endInvented(house, Math.min(invented, 10_000));
-    expect(await redis.keys(`${prefix}*`)).toEqual([]);
-    const mallory = await identify(house.sluice, "mallory");
-    const mints = Array.from({ length: 20 }, () =>
-      house.sluice.host.mint(mallory, "a.bin", undefined),
-    );
-    const settled = await Promise.allSettled(mints);
-    expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
-    await issueAll(house, "ann");
-  });
+  test(
+    "invented DELETEs leave no key, and a full share is its owner's alone",
+    { tags: "slow" },
+    async () => {
+      const prefix = "{flood}:";
+      const state = createRedisStateStore({ redis, prefix, durable: true, maxRecordsPerOwner: 10 });
+      const house = createHouse(state);
+      await endInvented(house, Math.min(invented, 10_000));
+      expect(await redis.keys(`${prefix}*`)).toEqual([]);
+      const mallory = await identify(house.sluice, "mallory");
+      const mints = Array.from({ length: 20 }, () =>
+        house.sluice.host.mint(mallory, "a.bin", undefined),
+      );
+      const settled = await Promise.allSettled(mints);
+      expect(settled.filter(({ status }) => status === "fulfilled")).toHaveLength(10);
+      await issueAll(house, "ann");
+    },
+  );
 });
 
 test.runIf(isDeep)(

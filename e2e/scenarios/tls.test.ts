@@ -96,13 +96,13 @@ async function downloadFrom(storageCertificate: Certificate, trusted: Certificat
 }
 
 describe("the bytes are fetched under the TLS rules of the MCP connection [SEP-2532/security/must-same-tls]", () => {
-  test("a storage origin whose certificate is trusted serves them", async () => {
+  test("a storage origin whose certificate is trusted serves them", { tags: "slow" }, async () => {
     const certificate = createCertificate();
     const { report } = await downloadFrom(certificate, certificate);
     expect(report).toEqual({ bytes: content.length });
   });
 
-  test("one whose certificate is not gets no request", async () => {
+  test("one whose certificate is not gets no request", { tags: "slow" }, async () => {
     const { report, requests } = await downloadFrom(createCertificate(), createCertificate());
     expect(report.error).toMatch(/^(unavailable|untrusted)$/);
     expect(requests).toEqual([]);

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { createHash } from "node:crypto";
 import { formatKey, generateKey } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";

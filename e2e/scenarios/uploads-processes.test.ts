@@ -1,3 +1,4 @@
+// @module-tag slow
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { request, type ClientRequest } from "node:http";

@@ -110,20 +110,28 @@ const named = { name: "sunset.png", size: sunset.length, mimeType: "image/png" }
 const seen = { ...named, scan: "unscanned", read: sha256Of(sunset) };
 
 describe.each(sdkNames)("%s", (sdk) => {
-  test("our client sends what the user picked, and the tool reads it as a stream [SEP-1306/1.capability/must-declare] [SEP-1306/3.response/accept] [SEP-1306/privacy/must-inform]", async () => {
-    const site = await startAsking();
-    const client = await sender(sdk, site, {
-      onFilesRequested({ message, origin, fields }) {
-        expect(message).toBe("A picture, please");
-        expect(origin).toBe(site.origin);
-        expect(fields).toMatchObject([{ name: "picture", destination: site.origin }]);
-        return { action: "accept", files: { picture: [sunsetBlob] }, form: { note: "At the sea" } };
-      },
-    });
-    const { text, isError } = await look(client);
-    expect(isError, text).toBe(false);
-    expect(JSON.parse(text)).toEqual({ files: [seen], values: { note: "At the sea" } });
-  });
+  test(
+    "our client sends what the user picked, and the tool reads it as a stream [SEP-1306/1.capability/must-declare] [SEP-1306/3.response/accept] [SEP-1306/privacy/must-inform]",
+    { tags: "slow" },
+    async () => {
+      const site = await startAsking();
+      const client = await sender(sdk, site, {
+        onFilesRequested({ message, origin, fields }) {
+          expect(message).toBe("A picture, please");
+          expect(origin).toBe(site.origin);
+          expect(fields).toMatchObject([{ name: "picture", destination: site.origin }]);
+          return {
+            action: "accept",
+            files: { picture: [sunsetBlob] },
+            form: { note: "At the sea" },
+          };
+        },
+      });
+      const { text, isError } = await look(client);
+      expect(isError, text).toBe(false);
+      expect(JSON.parse(text)).toEqual({ files: [seen], values: { note: "At the sea" } });
+    },
+  );
 
   test("a client that knows the text alone gets by with it [SEP-1306/2.request/must-type-file] [SEP-1306/2.request/file-properties] [SEP-1306/2.request/should-guid] [SEP-1306/5.upload/must-2xx] [SEP-1306/5.upload/may-tell-more]", async () => {
     const site = await startAsking();
@@ -251,37 +259,41 @@ describe.each(sdkNames)("%s", (sdk) => {
     expect(await bytesKept(site.received)).toEqual([]);
   });
 
-  test("nobody confirms or sends what was asked of somebody else [SEP-1306/security/must-validate-token] [SEP-1306/security/should-name-upload]", async () => {
-    const site = await startAsking();
-    let adas: Question | undefined;
-    const ada = await literal(sdk, site, {
-      async answer(question) {
-        adas = question;
-        const { url } = question.uploadEndpoints["picture"]!;
-        // another principal, or none, with ada's URL
-        expect((await postForm(url, [sunsetFile], "eve-token")).status).toBe(404);
-        expect((await postForm(url, [sunsetFile])).status).toBe(401);
-        expect((await postForm(url, [sunsetFile], "invented-token")).status).toBe(401);
-        expect(await bytesKept(site.received)).toEqual([]);
-        await postForm(url, [sunsetFile], "ada-token");
-        const eve = await connectLiteral(sdk, site.url, {
-          token: "eve-token",
-          answer: (hers) => {
-            expect(hers.uploadEndpoints["picture"]!.url).not.toBe(url);
-            return accept(question, named);
-          },
-        });
-        expect((await look(eve)).text).toMatch(/upload id of another question/);
-        return accept(question, named);
-      },
-    });
-    expect((await look(ada)).isError).toBe(false);
-    // the URL has served its purpose
-    const { url } = adas!.uploadEndpoints["picture"]!;
-    const { status } = await postForm(url, [sunsetFile], "ada-token");
-    expect(status).toBeGreaterThanOrEqual(400);
-    expect(await bytesKept(site.received)).toHaveLength(1);
-  });
+  test(
+    "nobody confirms or sends what was asked of somebody else [SEP-1306/security/must-validate-token] [SEP-1306/security/should-name-upload]",
+    { tags: "slow" },
+    async () => {
+      const site = await startAsking();
+      let adas: Question | undefined;
+      const ada = await literal(sdk, site, {
+        async answer(question) {
+          adas = question;
+          const { url } = question.uploadEndpoints["picture"]!;
+          // another principal, or none, with ada's URL
+          expect((await postForm(url, [sunsetFile], "eve-token")).status).toBe(404);
+          expect((await postForm(url, [sunsetFile])).status).toBe(401);
+          expect((await postForm(url, [sunsetFile], "invented-token")).status).toBe(401);
+          expect(await bytesKept(site.received)).toEqual([]);
+          await postForm(url, [sunsetFile], "ada-token");
+          const eve = await connectLiteral(sdk, site.url, {
+            token: "eve-token",
+            answer: (hers) => {
+              expect(hers.uploadEndpoints["picture"]!.url).not.toBe(url);
+              return accept(question, named);
+            },
+          });
+          expect((await look(eve)).text).toMatch(/upload id of another question/);
+          return accept(question, named);
+        },
+      });
+      expect((await look(ada)).isError).toBe(false);
+      // the URL has served its purpose
+      const { url } = adas!.uploadEndpoints["picture"]!;
+      const { status } = await postForm(url, [sunsetFile], "ada-token");
+      expect(status).toBeGreaterThanOrEqual(400);
+      expect(await bytesKept(site.received)).toHaveLength(1);
+    },
+  );
 
   test("a client that can only open links gets the page, and the tool what was sent from there [SEP-1306/compatibility/should-fall-back]", async () => {
     const site = await startAsking();
@@ -327,35 +339,39 @@ describe.each(sdkNames)("%s", (sdk) => {
   });
 });
 
-test("what does not agree with what came is refused, and nothing is kept", async () => {
-  const site = await startAsking();
-  const answers: readonly [string, (question: Question) => object][] = [
-    ["another size", (question) => accept(question, { ...named, size: 7 })],
-    ["another name", (question) => accept(question, { ...named, name: "dawn.png" })],
-    ["another type", (question) => accept(question, { ...named, mimeType: "image/gif" })],
-    ["another digest", (question) => accept(question, { ...named, sha256: "0".repeat(64) })],
-    ["no file", () => ({ action: "accept", content: { note: "none" } })],
-    [
-      "another upload",
-      () => ({ action: "accept", content: { picture: { ...named, uploadId: "x".repeat(32) } } }),
-    ],
-  ];
-  for (const [what, answer] of answers) {
+test(
+  "what does not agree with what came is refused, and nothing is kept",
+  { tags: "slow" },
+  async () => {
+    const site = await startAsking();
+    const answers: readonly [string, (question: Question) => object][] = [
+      ["another size", (question) => accept(question, { ...named, size: 7 })],
+      ["another name", (question) => accept(question, { ...named, name: "dawn.png" })],
+      ["another type", (question) => accept(question, { ...named, mimeType: "image/gif" })],
+      ["another digest", (question) => accept(question, { ...named, sha256: "0".repeat(64) })],
+      ["no file", () => ({ action: "accept", content: { note: "none" } })],
+      [
+        "another upload",
+        () => ({ action: "accept", content: { picture: { ...named, uploadId: "x".repeat(32) } } }),
+      ],
+    ];
+    for (const [what, answer] of answers) {
+      const client = await literal("SDK v2, legacy", site, {
+        async answer(question) {
+          await postForm(question.uploadEndpoints["picture"]!.url, [sunsetFile], "ada-token");
+          return answer(question);
+        },
+      });
+      expect((await look(client)).isError, what).toBe(true);
+      expect(await bytesKept(site.received), what).toEqual([]);
+    }
+    // a file that never came
     const client = await literal("SDK v2, legacy", site, {
-      async answer(question) {
-        await postForm(question.uploadEndpoints["picture"]!.url, [sunsetFile], "ada-token");
-        return answer(question);
-      },
+      answer: (question) => accept(question, named),
     });
-    expect((await look(client)).isError, what).toBe(true);
-    expect(await bytesKept(site.received), what).toEqual([]);
-  }
-  // a file that never came
-  const client = await literal("SDK v2, legacy", site, {
-    answer: (question) => accept(question, named),
-  });
-  expect((await look(client)).isError).toBe(true);
-});
+    expect((await look(client)).isError).toBe(true);
+  },
+);
 
 test("modern: the refusal of a client that cannot send files is HTTP 400", async () => {
   const site = await startAsking();
@@ -431,30 +447,34 @@ test("our client rejects what was not asked for before it opens or sends anythin
   expect(await bytesKept(site.received)).toEqual([]);
 });
 
-test("what the endpoint refuses leaves nothing, and the tool hears of it", async () => {
-  const refused: readonly [SiteOptions["uploads"] & object, File, number][] = [
-    [{}, new File(["plain text"], "sunset.png", { type: "image/png" }), 415],
-    [{}, new File(["a,b"], "table.csv", { type: "text/csv" }), 415],
-    [{}, new File([png(5_000_001)], "sunset.png", { type: "image/png" }), 413],
-    [{ quota: { bytes: 1_000 } }, sunsetFile, 507],
-  ];
-  for (const [uploads, file, status] of refused) {
-    const site = await startAsking({ uploads, sluice: { onError() {} } });
-    const client = await literal("SDK v2, modern", site, {
-      async answer(question) {
-        const answer = await postForm(
-          question.uploadEndpoints["picture"]!.url,
-          [file],
-          "ada-token",
-        );
-        expect.soft(answer.status, file.name).toBe(status);
-        return accept(question, { name: file.name, size: file.size, mimeType: file.type });
-      },
-    });
-    expect((await look(client)).isError).toBe(true);
-    expect(await bytesKept(site.received)).toEqual([]);
-  }
-});
+test(
+  "what the endpoint refuses leaves nothing, and the tool hears of it",
+  { tags: "slow" },
+  async () => {
+    const refused: readonly [SiteOptions["uploads"] & object, File, number][] = [
+      [{}, new File(["plain text"], "sunset.png", { type: "image/png" }), 415],
+      [{}, new File(["a,b"], "table.csv", { type: "text/csv" }), 415],
+      [{}, new File([png(5_000_001)], "sunset.png", { type: "image/png" }), 413],
+      [{ quota: { bytes: 1_000 } }, sunsetFile, 507],
+    ];
+    for (const [uploads, file, status] of refused) {
+      const site = await startAsking({ uploads, sluice: { onError() {} } });
+      const client = await literal("SDK v2, modern", site, {
+        async answer(question) {
+          const answer = await postForm(
+            question.uploadEndpoints["picture"]!.url,
+            [file],
+            "ada-token",
+          );
+          expect.soft(answer.status, file.name).toBe(status);
+          return accept(question, { name: file.name, size: file.size, mimeType: file.type });
+        },
+      });
+      expect((await look(client)).isError).toBe(true);
+      expect(await bytesKept(site.received)).toEqual([]);
+    }
+  },
+);
 
 test("a duplicate part and a form without a file are refused, and nothing is kept", async () => {
   const site = await startAsking();

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { generateKey } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import { formatKey, generateKey } from "@sluice/core";

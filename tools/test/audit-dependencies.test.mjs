@@ -40,7 +40,7 @@ const advisory = (id, severity) => ({
   cvss: { score: 7, vectorString: null },
 });
 
-test("a known vulnerability of high severity fails, and is named", async () => {
+test("a known vulnerability of high severity fails, and is named", { tags: "slow" }, async () => {
   const { code, said } = await auditWith(200, {
     ws: [advisory(1, "high")],
     zod: [advisory(2, "low")],

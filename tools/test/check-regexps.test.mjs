@@ -20,6 +20,7 @@ const exponential = [
 
 test.each(exponential)(
   "an exponential expression is found, with its line and a text that shows it",
+  { tags: "slow" },
   async (source) => {
     const [finding] = await checkSource("x.ts", `\n${source}\n`);
     expect(finding).toMatch(/^x\.ts:2: .* is exponential: .*\.repeat\(/);

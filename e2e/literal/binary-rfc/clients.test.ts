@@ -1,3 +1,4 @@
+// @module-tag slow
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createBinaryFetch, readBinary } from "@sluice/binary-transfer/client";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";

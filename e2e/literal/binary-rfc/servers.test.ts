@@ -52,15 +52,19 @@ describe.each(revisions)("%s", (revision) => {
     expect((await readFrames(peer, `files://site/${name}`)).equals(content)).toBe(true);
   });
 
-  test("over stdio a client of the text gets the bytes behind their message", async () => {
-    const capabilities = clientCapabilities("stream");
-    const command = [process.execPath, server, folder];
-    await using peer = await connectStdio(command, { revision, capabilities }, blockBehind);
-    expect(modesOf(peer)).toContain("stream");
-    expect((await readStream(peer, `files://demo/${name}`)).equals(content)).toBe(true);
-    // SEP-2532, section 4: no streams over stdio
-    expect(peer.capabilities["resources"]).not.toHaveProperty("stream");
-  });
+  test(
+    "over stdio a client of the text gets the bytes behind their message",
+    { tags: "slow" },
+    async () => {
+      const capabilities = clientCapabilities("stream");
+      const command = [process.execPath, server, folder];
+      await using peer = await connectStdio(command, { revision, capabilities }, blockBehind);
+      expect(modesOf(peer)).toContain("stream");
+      expect((await readStream(peer, `files://demo/${name}`)).equals(content)).toBe(true);
+      // SEP-2532, section 4: no streams over stdio
+      expect(peer.capabilities["resources"]).not.toHaveProperty("stream");
+    },
+  );
 
   test.each(["HTTP", "WebSocket", "stdio"])(
     "over %s a client that declares nothing gets Base64",

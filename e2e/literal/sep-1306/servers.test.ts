@@ -183,7 +183,7 @@ function lie<Value extends object>(value: Value): Value & Record<string, unknown
 }
 
 describe.each(revisions)("the demo server, %s", (revision) => {
-  test("describes the picture that a client of the text sends", async () => {
+  test("describes the picture that a client of the text sends", { tags: "slow" }, async () => {
     await using server = await startDemo();
     await using peer = await connectHttp(server.url, {
       revision,

@@ -53,13 +53,17 @@ describe.each(servers)("$name", ({ start }) => {
       expect(bytes.equals(content)).toBe(true);
     });
 
-    test("a client of the text hears as JSON that there is no such resource", async () => {
-      await using peer = await connect();
-      const asked = streamHttp(peer, `${server.uri}.missing`, limit);
-      const error = await asked.catch((fault: unknown) => fault);
-      expect(error).toBeInstanceOf(Refused);
-      expect((error as Refused).error.code).toBe(notFound[revision]);
-    });
+    test(
+      "a client of the text hears as JSON that there is no such resource",
+      { tags: "slow" },
+      async () => {
+        await using peer = await connect();
+        const asked = streamHttp(peer, `${server.uri}.missing`, limit);
+        const error = await asked.catch((fault: unknown) => fault);
+        expect(error).toBeInstanceOf(Refused);
+        expect((error as Refused).error.code).toBe(notFound[revision]);
+      },
+    );
   });
 });
 
@@ -86,7 +90,7 @@ describe.each([
       expect(bytes.equals(content)).toBe(true);
     });
 
-    test("not found has the number that it has over HTTP", async () => {
+    test("not found has the number that it has over HTTP", { tags: "slow" }, async () => {
       await using peer = await connect();
       const asked = streamSocket(peer, `${server.uri}.missing`, limit, server.downloads);
       const error = await asked.catch((fault: unknown) => fault);

@@ -91,7 +91,7 @@ for (const peer of peers) {
   });
 }
 
-test("zip: sizes that no storage tells are read by each peer", async () => {
+test("zip: sizes that no storage tells are read by each peer", { tags: "slow" }, async () => {
   const contents = {
     a: async () => openedOf("a", undefined, [new Uint8Array(100_000), new Uint8Array(5)]),
     b: async () => openedOf("b", undefined, []),

@@ -1,7 +1,8 @@
+// @module-tag slow
 import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { ArchiveEntry } from "../src/entries/archive-file.ts";
 import { writeZip } from "../src/formats/zip-archive.ts";
 import { type ArchiveFormat, archiveOf } from "../src/index.ts";
@@ -12,7 +13,8 @@ const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 if (!isDeep) console.info("skipped: archives above 4 GiB (SLUICE_DEEP)");
 
 const peers = findPeers();
-const work = await mkdtemp(join(tmpdir(), "sluice-archive-large-"));
+let work: string;
+beforeAll(async () => void (work = await mkdtemp(join(tmpdir(), "sluice-archive-large-"))));
 afterAll(() => rm(work, { recursive: true, force: true }));
 
 const hole = Buffer.alloc(256 * 1024);

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { openBinary } from "@sluice/binary-transfer";
 import { createBinaryFetch } from "@sluice/binary-transfer/client";
 import { createBinaryPeer } from "@sluice/binary-transfer/transport";

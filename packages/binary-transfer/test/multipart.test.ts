@@ -258,31 +258,35 @@ describe("reading", () => {
       expect(await idOf(id)).toBeUndefined();
   });
 
-  test("JSON in single bytes keeps none of the buffers that they are views of", async () => {
-    setFlagsFromString("--expose-gc");
-    const collect = runInNewContext("gc") as () => void;
-    const json = JSON.stringify("x".repeat(1_000));
-    const pull = pieces(message("--b", "Content-Type: application/json", "", json, "--b--"), 1);
-    collect();
-    const before = process.memoryUsage().arrayBuffers;
-    let most = 0;
-    let pulls = 0;
-    const reader = readMultipart(async () => {
-      pulls += 1;
-      if (pulls === 1_000) {
-        // buffers are given back behind the collector's back
-        for (let turn = 0; turn < 3; turn += 1) {
-          collect();
-          await new Promise((resolve) => setImmediate(resolve));
+  test(
+    "JSON in single bytes keeps none of the buffers that they are views of",
+    { tags: "slow" },
+    async () => {
+      setFlagsFromString("--expose-gc");
+      const collect = runInNewContext("gc") as () => void;
+      const json = JSON.stringify("x".repeat(1_000));
+      const pull = pieces(message("--b", "Content-Type: application/json", "", json, "--b--"), 1);
+      collect();
+      const before = process.memoryUsage().arrayBuffers;
+      let most = 0;
+      let pulls = 0;
+      const reader = readMultipart(async () => {
+        pulls += 1;
+        if (pulls === 1_000) {
+          // buffers are given back behind the collector's back
+          for (let turn = 0; turn < 3; turn += 1) {
+            collect();
+            await new Promise((resolve) => setImmediate(resolve));
+          }
+          most = process.memoryUsage().arrayBuffers - before;
         }
-        most = process.memoryUsage().arrayBuffers - before;
-      }
-      const byte = await pull();
-      const buffer = new Uint8Array(2 ** 14);
-      if (byte) buffer.set(byte);
-      return byte && buffer.subarray(0, 1);
-    }, "b");
-    expect(await readJsonPart(reader, 10_000)).toBe(json);
-    expect(most).toBeLessThan(2 ** 22);
-  });
+        const byte = await pull();
+        const buffer = new Uint8Array(2 ** 14);
+        if (byte) buffer.set(byte);
+        return byte && buffer.subarray(0, 1);
+      }, "b");
+      expect(await readJsonPart(reader, 10_000)).toBe(json);
+      expect(most).toBeLessThan(2 ** 22);
+    },
+  );
 });

@@ -33,7 +33,7 @@ async function fileOf(
   return { name: name!, content, coding: file!.coding, head: file!.head };
 }
 
-test("base64 of a blob or of data becomes its bytes", async () => {
+test("base64 of a blob or of data becomes its bytes", { tags: "slow" }, async () => {
   for (const member of ["blob", "data"])
     for (const escape of [false, true])
       for (let length = 297; length < 300; length += 1) {

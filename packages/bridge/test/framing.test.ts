@@ -53,23 +53,27 @@ test("the LF of a CR that ended an event and a chunk does not wait for the next 
   expect(await given("\r\n")).toBe("data: {}\r\n\r\n");
 });
 
-test("the data of an event is one text, however its lines end and wherever it is cut", async () => {
-  await using bench = await openBench();
-  for (const end of ["\n", "\r", "\r\n"])
-    for (const mark of isDeep ? ["", "\u{feff}"] : ["\u{feff}"])
-      for (const space of isDeep ? ["", " "] : [" "]) {
-        const json = answer({ text: long }).replace('"result":', `${end}data:${space}"result":`);
-        const event = [`${mark}data:${space}${json}`, "id: 7", `: note`, "", ""].join(end);
-        for (let at = 0; at <= Buffer.byteLength(event); at += 1) {
-          // a cut in each place of the frame, and in a few of the string
-          if (at > 60 && at < 230 && at % 40 !== 0) continue;
-          bench.spooled.clear();
-          const given = await spool(bench, cutAt(event, [at]), { framing: "events" });
-          const [file] = bench.spooled.values();
-          expect(given).toBe(event.replace(long, file!.id));
+test(
+  "the data of an event is one text, however its lines end and wherever it is cut",
+  { tags: "slow" },
+  async () => {
+    await using bench = await openBench();
+    for (const end of ["\n", "\r", "\r\n"])
+      for (const mark of isDeep ? ["", "\u{feff}"] : ["\u{feff}"])
+        for (const space of isDeep ? ["", " "] : [" "]) {
+          const json = answer({ text: long }).replace('"result":', `${end}data:${space}"result":`);
+          const event = [`${mark}data:${space}${json}`, "id: 7", `: note`, "", ""].join(end);
+          for (let at = 0; at <= Buffer.byteLength(event); at += 1) {
+            // a cut in each place of the frame, and in a few of the string
+            if (at > 60 && at < 230 && at % 40 !== 0) continue;
+            bench.spooled.clear();
+            const given = await spool(bench, cutAt(event, [at]), { framing: "events" });
+            const [file] = bench.spooled.values();
+            expect(given).toBe(event.replace(long, file!.id));
+          }
         }
-      }
-});
+  },
+);
 
 test("an event that is changed is read as before by a reader of events", async () => {
   await using bench = await openBench();

@@ -87,9 +87,12 @@ test("a host has at most 1,000 questions of a server; those that it takes back c
   expect(link.sendServerRequest(question(1_000))).toBe(true);
 });
 
-test("a server hears that its question is one too many, and may take questions back", async () => {
-  const bridge = bridged({
-    upstream: scripted(`(m) => {
+test(
+  "a server hears that its question is one too many, and may take questions back",
+  { tags: "slow" },
+  async () => {
+    const bridge = bridged({
+      upstream: scripted(`(m) => {
       if (m.method === "initialize") start(m);
       else if (m.method === "tools/call") {
         for (let id = 0; id <= 1000; id++) {
@@ -99,15 +102,16 @@ test("a server hears that its question is one too many, and may take questions b
         if (m.params.name === "patient") answer(m.id, {});
       } else if (m.error) say({ id: 1, error: m.error });
     }`),
-  });
-  const host = await rawHost(bridge.transport);
-  const params = { protocolVersion: "2025-11-25", capabilities: { elicitation: {} } };
-  await host.send({ id: 0, method: "initialize", params });
-  await expect.poll(() => host.got.length).toBe(1);
-  await host.send({ id: 2, method: "tools/call", params: { name: "patient" } });
-  await expect.poll(() => host.got.at(-1)).toMatchObject({ id: 2, result: {} });
-  await host.send({ id: 1, method: "tools/call", params: { name: "greedy" } });
-  await expect
-    .poll(() => host.got.at(-1))
-    .toMatchObject({ id: 1, error: { message: "The client has too many questions to answer" } });
-});
+    });
+    const host = await rawHost(bridge.transport);
+    const params = { protocolVersion: "2025-11-25", capabilities: { elicitation: {} } };
+    await host.send({ id: 0, method: "initialize", params });
+    await expect.poll(() => host.got.length).toBe(1);
+    await host.send({ id: 2, method: "tools/call", params: { name: "patient" } });
+    await expect.poll(() => host.got.at(-1)).toMatchObject({ id: 2, result: {} });
+    await host.send({ id: 1, method: "tools/call", params: { name: "greedy" } });
+    await expect
+      .poll(() => host.got.at(-1))
+      .toMatchObject({ id: 1, error: { message: "The client has too many questions to answer" } });
+  },
+);

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { readFileSync, unlinkSync } from "node:fs";
 import { isResponse, SluiceError } from "@sluice/core";
 import { createJsonSpooler, rewriteSpooled } from "@sluice/bridge";

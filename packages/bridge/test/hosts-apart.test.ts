@@ -1,3 +1,4 @@
+// @module-tag slow
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Upstream } from "@sluice/bridge";
 import type { HttpHostsOptions } from "@sluice/bridge/hosts";

@@ -100,7 +100,7 @@ test("a notification without a call goes out on the stream of the session", asyn
   await reader.cancel();
 });
 
-test("what the server asks before there is a stream waits for one", async () => {
+test("what the server asks before there is a stream waits for one", { tags: "slow" }, async () => {
   const eager = `(message) => {
     if (message.method === "initialize") start(message);
     else if (message.method === "notifications/initialized") say({ id: "early", method: "roots/list" });
@@ -201,7 +201,7 @@ describe("the end of a session", () => {
     expect((await send({ id: 1, method: "ping" })).status).toBe(404);
   });
 
-  test("comes when it was idle, and not while its stream is open", async () => {
+  test("comes when it was idle, and not while its stream is open", { tags: "slow" }, async () => {
     const hosting = await startHosts(quiet, { idleMs: 1_000 });
     const idle = await openSession(hosting);
     const used = await openSession(hosting);

@@ -8,7 +8,7 @@ import { callTool, handWritten, hostOf, makeFolders, stateIn } from "./filing.ts
 const main = inject("programs")["packages/cli/src/main.ts"]!;
 const bytes = Buffer.alloc(24 * 2 ** 20, "0123456789abcdef and so on / ");
 
-test("a save goes on where one ended that was killed", async () => {
+test("a save goes on where one ended that was killed", { tags: "slow" }, async () => {
   const { save } = makeFolders();
   const half = 16 * 2 ** 20;
   let isStalling = true;

@@ -36,20 +36,28 @@ async function readImage(tools: ResultLinks): Promise<{ content: unknown; data: 
   return { content: result.content, data: content[0].data };
 }
 
-test("a large image of a tool with a schema is a file, and the schema holds", async () => {
-  const { save } = makeFolders();
-  const server = { kind: "process", name: "files", url: undefined } as const;
-  const { content, data } = await readImage(await openFileTools({ server, saveTo: save }));
-  expect(content).toMatchObject([{ type: "text" }]);
-  const path = /In the file (\S+)/.exec(data)?.[1];
-  expect(readFileSync(path!).equals(image)).toBe(true);
-});
+test(
+  "a large image of a tool with a schema is a file, and the schema holds",
+  { tags: "slow" },
+  async () => {
+    const { save } = makeFolders();
+    const server = { kind: "process", name: "files", url: undefined } as const;
+    const { content, data } = await readImage(await openFileTools({ server, saveTo: save }));
+    expect(content).toMatchObject([{ type: "text" }]);
+    const path = /In the file (\S+)/.exec(data)?.[1];
+    expect(readFileSync(path!).equals(image)).toBe(true);
+  },
+);
 
-test("a large image of a tool with a schema is a link, and the schema holds", async () => {
-  const hold = createMemoryHold();
-  onTestFinished(() => hold.close());
-  const link = async () => ({ url: "https://a.example/d/x", expiresAt: Date.now() + 60_000 });
-  const { content, data } = await readImage(await openResultLinks({ hold, link }));
-  expect(content).toMatchObject([{ type: "text" }, { type: "resource_link" }]);
-  expect(data).toContain("https://a.example/d/x");
-});
+test(
+  "a large image of a tool with a schema is a link, and the schema holds",
+  { tags: "slow" },
+  async () => {
+    const hold = createMemoryHold();
+    onTestFinished(() => hold.close());
+    const link = async () => ({ url: "https://a.example/d/x", expiresAt: Date.now() + 60_000 });
+    const { content, data } = await readImage(await openResultLinks({ hold, link }));
+    expect(content).toMatchObject([{ type: "text" }, { type: "resource_link" }]);
+    expect(data).toContain("https://a.example/d/x");
+  },
+);

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { createHash } from "node:crypto";
 import { readFileSync, unlinkSync } from "node:fs";
 import * as fc from "fast-check";

@@ -79,7 +79,7 @@ for (const revision of ["legacy", "modern"] as const) {
   });
 }
 
-test("a host of SDK v1 over stdio saves through the command", async () => {
+test("a host of SDK v1 over stdio saves through the command", { tags: "slow" }, async () => {
   const { save } = makeFolders();
   const main = inject("programs")["packages/cli/src/main.ts"]!;
   const args = [
@@ -328,17 +328,21 @@ test("answers that no call waits for write nothing", async () => {
   expect(readdirSync(join(save, "spooled"))).toEqual([]);
 });
 
-test("thousands of results in one answer make no more files than there may be", async () => {
-  const { save } = makeFolders();
-  const url = await handWritten(({ method }) => {
-    if (method !== "tools/call") return { result: { tools: [] } };
-    const content = Array.from({ length: 2_000 }, () => ({ type: "text", text: "x".repeat(40) }));
-    return { result: { content } };
-  });
-  const client = await hostOf(url, { saveTo: save, inlineBytes: 32 });
-  await expect(callTool(client, "any")).rejects.toThrow(/256/);
-  expect(readdirSync(join(save, "spooled"))).toEqual([]);
-});
+test(
+  "thousands of results in one answer make no more files than there may be",
+  { tags: "slow" },
+  async () => {
+    const { save } = makeFolders();
+    const url = await handWritten(({ method }) => {
+      if (method !== "tools/call") return { result: { tools: [] } };
+      const content = Array.from({ length: 2_000 }, () => ({ type: "text", text: "x".repeat(40) }));
+      return { result: { content } };
+    });
+    const client = await hostOf(url, { saveTo: save, inlineBytes: 32 });
+    await expect(callTool(client, "any")).rejects.toThrow(/256/);
+    expect(readdirSync(join(save, "spooled"))).toEqual([]);
+  },
+);
 
 test("a tool of the server keeps its name", async () => {
   const { save } = makeFolders();
@@ -400,7 +404,7 @@ test("a host that cannot ask is told of the flag", async () => {
   expect(existsSync(join(save, "blob.bin"))).toBe(false);
 });
 
-test("a resource of the Everything server is saved as it is read", async () => {
+test("a resource of the Everything server is saved as it is read", { tags: "slow" }, async () => {
   const { save } = makeFolders();
   const require = createRequire(import.meta.url);
   const entry = require.resolve("@modelcontextprotocol/server-everything/package.json");

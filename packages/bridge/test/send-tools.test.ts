@@ -32,28 +32,32 @@ for (const revision of ["legacy", "modern"] as const) {
   });
 }
 
-test("a Sluice server behind a process gives files by read and by its links, and gets one at its loopback address", async () => {
-  const { save, send, outside } = makeFolders();
-  const inbox = makeFolders().save;
-  writeFileSync(join(outside, "big.bin"), content);
-  writeFileSync(join(send, "my.txt"), content);
-  const args = [main, "serve", outside, "--stdio", "--no-audit", "--uploads", inbox];
-  const client = await hostOf(
-    { command: process.execPath, args },
-    { saveTo: save, sendFrom: [send] },
-  );
-  const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
-  expect(saved.facts).toMatchObject({ size: content.length, verified: "length" });
-  const { facts } = await callTool(client, "get_download_link", { uri: "files://local/big.bin" });
-  const link = { uri: facts["download_url"], path: "linked.bin" };
-  expect((await callTool(client, "save_resource", link)).facts).toMatchObject({
-    verified: "length",
-  });
-  expect(readFileSync(join(save, "linked.bin")).equals(content)).toBe(true);
-  const sent = await callTool(client, "send_file", { path: "my.txt" });
-  expect(sent).toMatchObject({ isError: false, facts: { way: "uri" } });
-  expect(readFileSync(join(inbox, "my.txt")).equals(content)).toBe(true);
-});
+test(
+  "a Sluice server behind a process gives files by read and by its links, and gets one at its loopback address",
+  { tags: "slow" },
+  async () => {
+    const { save, send, outside } = makeFolders();
+    const inbox = makeFolders().save;
+    writeFileSync(join(outside, "big.bin"), content);
+    writeFileSync(join(send, "my.txt"), content);
+    const args = [main, "serve", outside, "--stdio", "--no-audit", "--uploads", inbox];
+    const client = await hostOf(
+      { command: process.execPath, args },
+      { saveTo: save, sendFrom: [send] },
+    );
+    const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
+    expect(saved.facts).toMatchObject({ size: content.length, verified: "length" });
+    const { facts } = await callTool(client, "get_download_link", { uri: "files://local/big.bin" });
+    const link = { uri: facts["download_url"], path: "linked.bin" };
+    expect((await callTool(client, "save_resource", link)).facts).toMatchObject({
+      verified: "length",
+    });
+    expect(readFileSync(join(save, "linked.bin")).equals(content)).toBe(true);
+    const sent = await callTool(client, "send_file", { path: "my.txt" });
+    expect(sent).toMatchObject({ isError: false, facts: { way: "uri" } });
+    expect(readFileSync(join(inbox, "my.txt")).equals(content)).toBe(true);
+  },
+);
 
 /** Server with one tool, and what was PUT or POSTed to other paths. */
 async function taking(tool: object, answer: McpAnswer) {

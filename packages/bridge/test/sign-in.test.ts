@@ -6,31 +6,35 @@ import { bridged, createHost, rawHost } from "./bridged.ts";
 import { listening } from "./filing.ts";
 import { agree, connect, folderOf, startGuarded } from "./guarded.ts";
 
-test("a user signs in once; tokens are kept for their owner only and refreshed", async () => {
-  const { url, seen, valid } = await startGuarded();
-  const folder = folderOf();
-  const first = await connect(url, { folder, openBrowser: agree });
-  expect((await first.listTools()).tools).toEqual([]);
-  expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], exchanges: 1, refreshes: 0 });
-  const [file] = readdirSync(folder);
-  expect(statSync(join(folder, file!)).mode & 0o777).toBe(0o600);
-  expect(statSync(folder).mode & 0o777).toBe(0o700);
-  expect(readFileSync(join(folder, file!), "utf8")).toContain("access-");
+test(
+  "a user signs in once; tokens are kept for their owner only and refreshed",
+  { tags: "slow" },
+  async () => {
+    const { url, seen, valid } = await startGuarded();
+    const folder = folderOf();
+    const first = await connect(url, { folder, openBrowser: agree });
+    expect((await first.listTools()).tools).toEqual([]);
+    expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], exchanges: 1, refreshes: 0 });
+    const [file] = readdirSync(folder);
+    expect(statSync(join(folder, file!)).mode & 0o777).toBe(0o600);
+    expect(statSync(folder).mode & 0o777).toBe(0o700);
+    expect(readFileSync(join(folder, file!), "utf8")).toContain("access-");
 
-  // another run needs no browser
-  const fail = (): never => {
-    throw new Error("no browser");
-  };
-  const second = await connect(url, { folder, openBrowser: fail });
-  expect((await second.listTools()).tools).toEqual([]);
-  // nor does a token that is over
-  valid.clear();
-  expect((await second.listTools()).tools).toEqual([]);
-  expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], refreshes: 1 });
-  // the first one finds the new token
-  expect((await first.listTools()).tools).toEqual([]);
-  expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], refreshes: 1 });
-});
+    // another run needs no browser
+    const fail = (): never => {
+      throw new Error("no browser");
+    };
+    const second = await connect(url, { folder, openBrowser: fail });
+    expect((await second.listTools()).tools).toEqual([]);
+    // nor does a token that is over
+    valid.clear();
+    expect((await second.listTools()).tools).toEqual([]);
+    expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], refreshes: 1 });
+    // the first one finds the new token
+    expect((await first.listTools()).tools).toEqual([]);
+    expect(seen).toMatchObject({ registrations: 1, sheets: ["read"], refreshes: 1 });
+  },
+);
 
 test("bridges that start together ask the user once", async () => {
   const { url, seen } = await startGuarded();
@@ -93,18 +97,22 @@ test("with a token of its own, the bridge asks no user", async () => {
   expect(seen.sheets).toEqual([]);
 });
 
-test("two bridges refresh at the same time with one refresh token, and both stay signed in", async () => {
-  const { url, seen, valid } = await startGuarded();
-  const folder = folderOf();
-  const first = await connect(url, { folder, openBrowser: agree });
-  const second = await connect(url, { folder, openBrowser: agree });
-  for (let round = 1; round <= 3; round++) {
-    valid.clear();
-    const calls = [first, second, first, second].map((client) => client.listTools());
-    expect((await Promise.all(calls)).map(({ tools }) => tools)).toEqual([[], [], [], []]);
-    expect(seen).toMatchObject({ sheets: ["read"], refreshes: round });
-  }
-});
+test(
+  "two bridges refresh at the same time with one refresh token, and both stay signed in",
+  { tags: "slow" },
+  async () => {
+    const { url, seen, valid } = await startGuarded();
+    const folder = folderOf();
+    const first = await connect(url, { folder, openBrowser: agree });
+    const second = await connect(url, { folder, openBrowser: agree });
+    for (let round = 1; round <= 3; round++) {
+      valid.clear();
+      const calls = [first, second, first, second].map((client) => client.listTools());
+      expect((await Promise.all(calls)).map(({ tools }) => tools)).toEqual([[], [], [], []]);
+      expect(seen).toMatchObject({ sheets: ["read"], refreshes: round });
+    }
+  },
+);
 
 test("a refresh token that was revoked has the user sign in again", async () => {
   const { url, seen, valid, refresh } = await startGuarded();
@@ -182,14 +190,18 @@ test("a client that the authorization server has forgotten is registered again",
   expect(seen).toMatchObject({ registrations: 2, sheets: ["read", "read"], exchanges: 2 });
 });
 
-test("a server that makes up scopes does not open one page after the other", async () => {
-  let count = 0;
-  const { url, seen } = await startGuarded({ wanted: () => `made-up-${++count}` });
-  const client = await connect(url, { folder: folderOf(), openBrowser: agree });
-  for (let call = 0; call < 20; call++)
-    await expect(client.callTool({ name: "any" })).rejects.toThrow(/scope/);
-  expect(seen.sheets).toHaveLength(1 + 8);
-});
+test(
+  "a server that makes up scopes does not open one page after the other",
+  { tags: "slow" },
+  async () => {
+    let count = 0;
+    const { url, seen } = await startGuarded({ wanted: () => `made-up-${++count}` });
+    const client = await connect(url, { folder: folderOf(), openBrowser: agree });
+    for (let call = 0; call < 20; call++)
+      await expect(client.callTool({ name: "any" })).rejects.toThrow(/scope/);
+    expect(seen.sheets).toHaveLength(1 + 8);
+  },
+);
 
 test("a token of its own that lacks a scope is an error that says so, and that nothing ran", async () => {
   const { url, seen, valid } = await startGuarded();

@@ -9,20 +9,24 @@ import { makeFolders } from "./filing.ts";
 const { signal } = new AbortController();
 const { pid: deadPid } = spawnSync(process.execPath, ["--version"]);
 
-test("bridges that find the lock of a dead process sign in one after the other", async () => {
-  const path = join(makeFolders().save, "a.json");
-  let running = 0;
-  let most = 0;
-  writeFileSync(`${path}.lock`, String(deadPid));
-  const work = async (): Promise<void> => {
-    most = Math.max(most, ++running);
-    await sleep(2);
-    running -= 1;
-  };
-  await Promise.all(Array.from({ length: 4 }, () => whileLocked(path, 60_000, signal, work)));
-  expect(most).toBe(1);
-  expect(readdirSync(dirname(path))).toEqual([]);
-});
+test(
+  "bridges that find the lock of a dead process sign in one after the other",
+  { tags: "slow" },
+  async () => {
+    const path = join(makeFolders().save, "a.json");
+    let running = 0;
+    let most = 0;
+    writeFileSync(`${path}.lock`, String(deadPid));
+    const work = async (): Promise<void> => {
+      most = Math.max(most, ++running);
+      await sleep(2);
+      running -= 1;
+    };
+    await Promise.all(Array.from({ length: 4 }, () => whileLocked(path, 60_000, signal, work)));
+    expect(most).toBe(1);
+    expect(readdirSync(dirname(path))).toEqual([]);
+  },
+);
 
 test("no bridge removes a lock while another one does, which may have made the next already", async () => {
   const path = join(makeFolders().save, "a.json");

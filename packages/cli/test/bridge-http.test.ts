@@ -80,19 +80,23 @@ test("a wrong token, origin or host is refused before a message is read", async 
   expect(await statusWith({ authorization, host: "evil.example" })).toBe(421);
 });
 
-test("in front of a command; a signal ends the bridge and its processes", async () => {
-  const command = [...program, "serve", folder, "--stdio", "--no-audit"];
-  const local = await listenHere(["bridge", "--http", "--port", "0", "--", ...command]);
-  const legacy = await connect(local.url, "legacy");
-  const modern = await connect(local.url, "auto");
-  for (const client of [legacy, modern])
-    expect((await client.listResources()).resources).toHaveLength(2);
-  const { stderr } = await local.end();
-  expect(stderr).toContain("each session starts a process of its own");
-  // standard error closes with the last process that has it
-  expect(stderr.match(/Ending …/g)?.length).toBeGreaterThanOrEqual(1);
-  await Promise.all([legacy.close(), modern.close()]);
-});
+test(
+  "in front of a command; a signal ends the bridge and its processes",
+  { tags: "slow" },
+  async () => {
+    const command = [...program, "serve", folder, "--stdio", "--no-audit"];
+    const local = await listenHere(["bridge", "--http", "--port", "0", "--", ...command]);
+    const legacy = await connect(local.url, "legacy");
+    const modern = await connect(local.url, "auto");
+    for (const client of [legacy, modern])
+      expect((await client.listResources()).resources).toHaveLength(2);
+    const { stderr } = await local.end();
+    expect(stderr).toContain("each session starts a process of its own");
+    // standard error closes with the last process that has it
+    expect(stderr.match(/Ending …/g)?.length).toBeGreaterThanOrEqual(1);
+    await Promise.all([legacy.close(), modern.close()]);
+  },
+);
 
 /** What a host reads in place of a file of 300 KB. */
 async function readLarge(url: string, mode: "legacy" | "auto", token?: string): Promise<string> {

@@ -120,7 +120,7 @@ test("folders that files come into are made where they are missing, one level de
   expect((await again.end()).stderr).not.toContain("Made");
 });
 
-test("a token with --stdio has no effect, and that is said", async () => {
+test("a token with --stdio has no effect, and that is said", { tags: "slow" }, async () => {
   const { stderr } = await sluice(["serve", ".", "--stdio", "--token", "hunter2"], {
     cwd: folder,
     onStart: (child) => child.stdin!.end(),

@@ -137,15 +137,19 @@ test("one bar shows the bytes of all downloads, and of how many once each has to
   ]);
 });
 
-test("get prints the paths in the order of the URIs, whichever is there first", async () => {
-  const folder = await target();
-  const { status, stdout, stderr } = await runHere(["get", served.url, ...uris, "-o", folder]);
-  expect(stdout.trimEnd().split("\n")).toEqual(names.map((name) => join(folder, name)));
-  expect(stderr.match(/sha256/g)).toHaveLength(count);
-  expect(status).toBe(0);
-  for (const name of names) expect(await isSaved(folder, name)).toBe(true);
-  expect((await readdir(folder)).toSorted()).toEqual(names.toSorted());
-});
+test(
+  "get prints the paths in the order of the URIs, whichever is there first",
+  { tags: "slow" },
+  async () => {
+    const folder = await target();
+    const { status, stdout, stderr } = await runHere(["get", served.url, ...uris, "-o", folder]);
+    expect(stdout.trimEnd().split("\n")).toEqual(names.map((name) => join(folder, name)));
+    expect(stderr.match(/sha256/g)).toHaveLength(count);
+    expect(status).toBe(0);
+    for (const name of names) expect(await isSaved(folder, name)).toBe(true);
+    expect((await readdir(folder)).toSorted()).toEqual(names.toSorted());
+  },
+);
 
 test("one that is not there ends those behind it; those before it are saved, and the status is its own", async () => {
   const folder = await target();
@@ -171,7 +175,7 @@ test("a resource that is asked for twice is saved once, and the second fails as 
   expect(await isSaved(folder, "0.txt")).toBe(true);
 });
 
-test("get has as many calls open as --jobs say", async () => {
+test("get has as many calls open as --jobs say", { tags: "slow" }, async () => {
   const seen = { now: 0, most: 0 };
   const pass = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];

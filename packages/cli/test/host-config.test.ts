@@ -159,18 +159,22 @@ test.each([
   expect(startCommandOf(file)).toEqual({ command: "npx", args: ["-y", "sluice"] });
 });
 
-test("--print-config prints and ends, and the command that it prints starts the server", async () => {
-  const options = ["--stdio", "--save-to", join(root, "out"), "--print-config"];
-  const { status, stdout } = await sluice(["serve", files, ...options]);
-  expect(status).toBe(0);
-  const { command, args } = JSON.parse(blocksOf(stdout)["Claude Desktop"]!).mcpServers.files;
-  const client = new Client({ name: "test", version: "1" });
-  // hosts start it in a folder of their own
-  await client.connect(new StdioClientTransport({ command, args, cwd: root, stderr: "ignore" }));
-  const { tools } = await client.listTools();
-  expect(tools.map(({ name }) => name)).toContain("save_to");
-  await client.close();
-});
+test(
+  "--print-config prints and ends, and the command that it prints starts the server",
+  { tags: "slow" },
+  async () => {
+    const options = ["--stdio", "--save-to", join(root, "out"), "--print-config"];
+    const { status, stdout } = await sluice(["serve", files, ...options]);
+    expect(status).toBe(0);
+    const { command, args } = JSON.parse(blocksOf(stdout)["Claude Desktop"]!).mcpServers.files;
+    const client = new Client({ name: "test", version: "1" });
+    // hosts start it in a folder of their own
+    await client.connect(new StdioClientTransport({ command, args, cwd: root, stderr: "ignore" }));
+    const { tools } = await client.listTools();
+    expect(tools.map(({ name }) => name)).toContain("save_to");
+    await client.close();
+  },
+);
 
 test("settings for a port that is another one each time are a usage error", async () => {
   const { status, stdout, stderr } = await runHere([

@@ -160,6 +160,7 @@ test("without a terminal the user is not asked, and that is said", async () => {
 
 test.skipIf(!isThere)(
   "on a terminal files and values are asked for, each in its own way",
+  { tags: "slow" },
   async () => {
     const { stdout, status } = await asked("sign", [
       ["Choose files to send?", "\r"],

@@ -37,27 +37,31 @@ function put(args: readonly string[], more: Record<string, string> = {}): Promis
   return runHere(["put", ...args], { cwd: root, env });
 }
 
-test("files arrive byte for byte under their names, and nothing is replaced", async () => {
-  const { status, stdout, stderr } = await put([served.url, "big.bin", "note.txt"]);
-  expect(stderr).toContain(createHash("sha256").update(big).digest("hex"));
-  expect(status).toBe(0);
-  expect(stdout).toMatch(/^Saved as big\.bin, .*\nSaved as note\.txt, .*\n$/);
-  expect(big.equals(await readFile(join(inbox, "big.bin")))).toBe(true);
-  // while it waited it was for its owner only; a saved file is like any other
-  const modes = await Promise.all(
-    [join(inbox, "big.bin"), join(root, "big.bin")].map(async (path) => (await stat(path)).mode),
-  );
-  expect(modes[0]).toBe(modes[1]);
-  const again = await put([served.url, "note.txt", "--json"]);
-  expect(JSON.parse(again.stdout)).toMatchObject({
-    files: [{ name: "note.txt", size: 6, mimeType: "text/plain" }],
-    structuredContent: { name: "note (1).txt", size: 6 },
-  });
-  const names = (await readdir(inbox)).filter((name) => !name.startsWith("."));
-  expect(names.toSorted()).toEqual(["big.bin", "note (1).txt", "note.txt"]);
-  // nothing is left to go on with
-  expect(await readdir(join(root, "state", "sluice", "uploads"))).toEqual([]);
-});
+test(
+  "files arrive byte for byte under their names, and nothing is replaced",
+  { tags: "slow" },
+  async () => {
+    const { status, stdout, stderr } = await put([served.url, "big.bin", "note.txt"]);
+    expect(stderr).toContain(createHash("sha256").update(big).digest("hex"));
+    expect(status).toBe(0);
+    expect(stdout).toMatch(/^Saved as big\.bin, .*\nSaved as note\.txt, .*\n$/);
+    expect(big.equals(await readFile(join(inbox, "big.bin")))).toBe(true);
+    // while it waited it was for its owner only; a saved file is like any other
+    const modes = await Promise.all(
+      [join(inbox, "big.bin"), join(root, "big.bin")].map(async (path) => (await stat(path)).mode),
+    );
+    expect(modes[0]).toBe(modes[1]);
+    const again = await put([served.url, "note.txt", "--json"]);
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      files: [{ name: "note.txt", size: 6, mimeType: "text/plain" }],
+      structuredContent: { name: "note (1).txt", size: 6 },
+    });
+    const names = (await readdir(inbox)).filter((name) => !name.startsWith("."));
+    expect(names.toSorted()).toEqual(["big.bin", "note (1).txt", "note.txt"]);
+    // nothing is left to go on with
+    expect(await readdir(join(root, "state", "sluice", "uploads"))).toEqual([]);
+  },
+);
 
 test.each([
   ["a file that is not there", ["nothing.bin"], exitCodes.usage, "nothing.bin is no file"],

@@ -154,18 +154,22 @@ test("a client that cannot ask gets a page and a curl line, and the next call sa
   expect(await readFile(join(inbox, "notes.txt"), "utf8")).toBe("by curl");
 });
 
-test("it is the same for a client of MCP 2025-11-25, in its session and over stdio", async () => {
-  const own = join(root, "own.txt");
-  await writeFile(own, "over stdio");
-  for (const client of isDeep
-    ? (["SDK 1", "SDK 2, MCP 2026-07-28"] as const)
-    : ["SDK 1" as const]) {
-    const folder = await mkdtemp(join(root, "stdio-"));
-    await using connected = await stdioClients[client]([folder, "--stdio", "--uploads", folder]);
-    const { structuredContent: asked } = await connected.callTool("save_file");
-    expect(asked.status).toBe("upload_required");
-    await runCommand(["curl", "-sfT", own, asked.upload_url]);
-    const saved = await connected.callTool("save_file", { upload_id: asked.upload_id });
-    expect(saved.structuredContent).toMatchObject({ name: "own.txt", size: 10 });
-  }
-});
+test(
+  "it is the same for a client of MCP 2025-11-25, in its session and over stdio",
+  { tags: "slow" },
+  async () => {
+    const own = join(root, "own.txt");
+    await writeFile(own, "over stdio");
+    for (const client of isDeep
+      ? (["SDK 1", "SDK 2, MCP 2026-07-28"] as const)
+      : ["SDK 1" as const]) {
+      const folder = await mkdtemp(join(root, "stdio-"));
+      await using connected = await stdioClients[client]([folder, "--stdio", "--uploads", folder]);
+      const { structuredContent: asked } = await connected.callTool("save_file");
+      expect(asked.status).toBe("upload_required");
+      await runCommand(["curl", "-sfT", own, asked.upload_url]);
+      const saved = await connected.callTool("save_file", { upload_id: asked.upload_id });
+      expect(saved.structuredContent).toMatchObject({ name: "own.txt", size: 10 });
+    }
+  },
+);

@@ -52,7 +52,7 @@ function target(): Promise<string> {
 // oxlint-disable-next-line no-control-regex -- finding escape sequences is the point
 const escape = /[\u001b\r]/;
 
-test("ls prints every page, one URI a line, and nothing else", async () => {
+test("ls prints every page, one URI a line, and nothing else", { tags: "slow" }, async () => {
   const { status, stdout, stderr } = await runHere(["ls", served.url]);
   expect(status).toBe(0);
   expect(stderr).toBe("");
@@ -78,7 +78,7 @@ test("ls --json prints one object a line", async () => {
   });
 });
 
-test("ls ends quietly when its reader has seen enough", async () => {
+test("ls ends quietly when its reader has seen enough", { tags: "slow" }, async () => {
   const pipeline = `"$@" | head -n 1; echo "status \${PIPESTATUS[0]}"`;
   const command = ["bash", "-c", pipeline, "bash", ...program, "ls", served.url];
   const { stdout, stderr } = await runCommand(command);
@@ -86,7 +86,7 @@ test("ls ends quietly when its reader has seen enough", async () => {
   expect(stderr).toBe("");
 });
 
-test("notes that are not read do not end a download", async () => {
+test("notes that are not read do not end a download", { tags: "slow" }, async () => {
   const cwd = await target();
   // standard error is a pipe whose reader is gone before the first note
   const pipeline = `exec 3>&1; { sleep 0.2; "$@" >&3; echo "status $?" >&3; } 2>&1 | true`;
@@ -107,16 +107,20 @@ function gotWith(umask: string) {
   return runs.get(umask)!;
 }
 
-test("get saves the file, prints its path, and draws nothing without a terminal [SEP-2532/plan/cli-to-disk]", async () => {
-  const { cwd, run } = await gotWith("077");
-  const { status, stdout, stderr } = run;
-  expect(status).toBe(0);
-  expect(stdout).toBe("big.bin\n");
-  expect(stderr).toContain(createHash("sha256").update(big).digest("hex"));
-  expect(stderr).not.toMatch(escape);
-  expect(big.equals(await readFile(join(cwd, "big.bin")))).toBe(true);
-  expect(readdirSync(cwd)).toEqual(["big.bin"]);
-});
+test(
+  "get saves the file, prints its path, and draws nothing without a terminal [SEP-2532/plan/cli-to-disk]",
+  { tags: "slow" },
+  async () => {
+    const { cwd, run } = await gotWith("077");
+    const { status, stdout, stderr } = run;
+    expect(status).toBe(0);
+    expect(stdout).toBe("big.bin\n");
+    expect(stderr).toContain(createHash("sha256").update(big).digest("hex"));
+    expect(stderr).not.toMatch(escape);
+    expect(big.equals(await readFile(join(cwd, "big.bin")))).toBe(true);
+    expect(readdirSync(cwd)).toEqual(["big.bin"]);
+  },
+);
 
 test("get --json prints one object and no other text", async () => {
   const path = join(await target(), "copy");
@@ -153,57 +157,65 @@ test.each([
   },
 );
 
-test("a file that is larger than the process may write says which limit to raise", async () => {
-  const cwd = await target();
-  const command = ["bash", "-c", `ulimit -f 1024; exec "$@"`, "bash", ...program];
-  const { status, stderr } = await runCommand(
-    [...command, "get", served.url, "files://local/small.bin"],
-    { cwd },
-  );
-  expect(stderr).toMatch(/^sluice: .*; pass -o .*ulimit -f.*\n$/);
-  expect(status).toBe(exitCodes.target.status);
-  expect(readdirSync(cwd)).toEqual([]);
-});
-
-test("a disk that is full says what is missing, and the next run goes on when there is room", async (context) => {
-  const disk = await target();
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], { stdio: "ignore" });
-  } catch {
-    context.skip("this process may not mount a small file system");
-    return;
-  }
-  const proxy = await createStallingProxy();
-  proxy.target = await freePort();
-  const address = ["--port", String(proxy.target), "--public-url", `${proxy.origin}/mcp`];
-  const behind = await serveHere(files, address);
-  const args = ["get", behind.url, "files://local/big.bin", "-o", disk];
-  try {
-    proxy.bytesLeft = 12 * 1024 ** 2;
-    const first = runHere(args);
-    await proxy.stalled;
-    const hidden = (): number =>
-      readdirSync(disk).reduce((sum, name) => sum + statSync(join(disk, name)).size, 0);
-    await expect.poll(hidden).toBeGreaterThan(8 * 1024 ** 2);
-    execFileSync("sh", ["-c", `cat /dev/zero > ${disk}/filler || true`], { stdio: "ignore" });
-    proxy.bytesLeft = Infinity;
-    proxy.cut();
-    const { status, stderr } = await first;
-    expect(stderr).toMatch(
-      /^sluice: .*full.* bytes are kept, \d+ are missing; make room and run .*again\n$/,
+test(
+  "a file that is larger than the process may write says which limit to raise",
+  { tags: "slow" },
+  async () => {
+    const cwd = await target();
+    const command = ["bash", "-c", `ulimit -f 1024; exec "$@"`, "bash", ...program];
+    const { status, stderr } = await runCommand(
+      [...command, "get", served.url, "files://local/small.bin"],
+      { cwd },
     );
+    expect(stderr).toMatch(/^sluice: .*; pass -o .*ulimit -f.*\n$/);
     expect(status).toBe(exitCodes.target.status);
-    await rm(join(disk, "filler"));
-    const second = await runHere([...args, "--json"]);
-    expect(second.status).toBe(0);
-    expect(JSON.parse(second.stdout).resumedBytes).toBeGreaterThan(4 * 1024 ** 2);
-    expect(readdirSync(disk)).toEqual(["big.bin"]);
-  } finally {
-    proxy.close();
-    await behind.end();
-    execFileSync("umount", ["-l", disk], { stdio: "ignore" });
-  }
-});
+    expect(readdirSync(cwd)).toEqual([]);
+  },
+);
+
+test(
+  "a disk that is full says what is missing, and the next run goes on when there is room",
+  { tags: "slow" },
+  async (context) => {
+    const disk = await target();
+    try {
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=24m", "tmpfs", disk], { stdio: "ignore" });
+    } catch {
+      context.skip("this process may not mount a small file system");
+      return;
+    }
+    const proxy = await createStallingProxy();
+    proxy.target = await freePort();
+    const address = ["--port", String(proxy.target), "--public-url", `${proxy.origin}/mcp`];
+    const behind = await serveHere(files, address);
+    const args = ["get", behind.url, "files://local/big.bin", "-o", disk];
+    try {
+      proxy.bytesLeft = 12 * 1024 ** 2;
+      const first = runHere(args);
+      await proxy.stalled;
+      const hidden = (): number =>
+        readdirSync(disk).reduce((sum, name) => sum + statSync(join(disk, name)).size, 0);
+      await expect.poll(hidden).toBeGreaterThan(8 * 1024 ** 2);
+      execFileSync("sh", ["-c", `cat /dev/zero > ${disk}/filler || true`], { stdio: "ignore" });
+      proxy.bytesLeft = Infinity;
+      proxy.cut();
+      const { status, stderr } = await first;
+      expect(stderr).toMatch(
+        /^sluice: .*full.* bytes are kept, \d+ are missing; make room and run .*again\n$/,
+      );
+      expect(status).toBe(exitCodes.target.status);
+      await rm(join(disk, "filler"));
+      const second = await runHere([...args, "--json"]);
+      expect(second.status).toBe(0);
+      expect(JSON.parse(second.stdout).resumedBytes).toBeGreaterThan(4 * 1024 ** 2);
+      expect(readdirSync(disk)).toEqual(["big.bin"]);
+    } finally {
+      proxy.close();
+      await behind.end();
+      execFileSync("umount", ["-l", disk], { stdio: "ignore" });
+    }
+  },
+);
 
 test("a folder that is named with a slash is made", async () => {
   const folder = await target();
@@ -253,24 +265,28 @@ test.each([
   expect(readdirSync(cwd)).toEqual([]);
 });
 
-test("a token lets in, its lack or another one does not, and none is ever printed", async () => {
-  const given = [
-    await runHere(["ls", guarded.url], { env: { SLUICE_TOKEN: token } }),
-    await runHere(["ls", guarded.url]),
-    await runHere(["get", guarded.url, "files://local/small.bin", "--token", `${token}x`]),
-  ] as const;
-  expect(given.map(({ status }) => status)).toEqual([0, 4, 4]);
-  expect(given[1].stderr).toMatch(/^sluice: .*SLUICE_TOKEN.*\n$/);
-  for (const { stdout, stderr } of given) expect(stdout + stderr).not.toContain(token);
-  const path = join(await target(), "copy");
-  const got = await runHere(["get", guarded.url, "files://local/small.bin", "-o", path], {
-    env: { SLUICE_TOKEN: token },
-  });
-  expect(got.status).toBe(0);
-  expect(existsSync(path)).toBe(true);
-});
+test(
+  "a token lets in, its lack or another one does not, and none is ever printed",
+  { tags: "slow" },
+  async () => {
+    const given = [
+      await runHere(["ls", guarded.url], { env: { SLUICE_TOKEN: token } }),
+      await runHere(["ls", guarded.url]),
+      await runHere(["get", guarded.url, "files://local/small.bin", "--token", `${token}x`]),
+    ] as const;
+    expect(given.map(({ status }) => status)).toEqual([0, 4, 4]);
+    expect(given[1].stderr).toMatch(/^sluice: .*SLUICE_TOKEN.*\n$/);
+    for (const { stdout, stderr } of given) expect(stdout + stderr).not.toContain(token);
+    const path = join(await target(), "copy");
+    const got = await runHere(["get", guarded.url, "files://local/small.bin", "-o", path], {
+      env: { SLUICE_TOKEN: token },
+    });
+    expect(got.status).toBe(0);
+    expect(existsSync(path)).toBe(true);
+  },
+);
 
-test("after Ctrl-C the next run goes on where this one stopped", async () => {
+test("after Ctrl-C the next run goes on where this one stopped", { tags: "slow" }, async () => {
   const proxy = await createStallingProxy();
   proxy.target = await freePort();
   const address = ["--port", String(proxy.target), "--public-url", `${proxy.origin}/mcp`];
@@ -299,32 +315,40 @@ test("after Ctrl-C the next run goes on where this one stopped", async () => {
   }
 });
 
-test("serve prints its address alone on standard output, and ends cleanly on a signal", async () => {
-  const other = await serve(files);
-  const { port } = new URL(other.url);
-  const taken = await runHere(["serve", files, "--port", port]);
-  expect(taken.status).toBe(exitCodes.network.status);
-  expect(taken.stderr).toMatch(/^sluice: .*EADDRINUSE.*--port.*\n$/);
-  const { status, stdout, stderr } = await other.end("SIGTERM");
-  expect(status).toBe(0);
-  expect(stdout).toBe(`${other.url}\n`);
-  expect(stderr).not.toMatch(escape);
-});
+test(
+  "serve prints its address alone on standard output, and ends cleanly on a signal",
+  { tags: "slow" },
+  async () => {
+    const other = await serve(files);
+    const { port } = new URL(other.url);
+    const taken = await runHere(["serve", files, "--port", port]);
+    expect(taken.status).toBe(exitCodes.network.status);
+    expect(taken.stderr).toMatch(/^sluice: .*EADDRINUSE.*--port.*\n$/);
+    const { status, stdout, stderr } = await other.end("SIGTERM");
+    expect(status).toBe(0);
+    expect(stdout).toBe(`${other.url}\n`);
+    expect(stderr).not.toMatch(escape);
+  },
+);
 
-test("a second signal ends the server at once, also when it is another one", async () => {
-  const other = await serve(files);
-  const url = new URL(other.url);
-  const headers = { expect: "100-continue", "content-length": 2 };
-  const held = request(url, { method: "POST", headers, agent: false });
-  const cut = new Promise((resolve) => void held.on("error", resolve));
-  held.flushHeaders();
-  await once(held, "continue");
-  void other.end("SIGINT");
-  await expect.poll(() => isOpen(url)).toBe(false);
-  // killed by it, instead of waiting for the rest of the request
-  expect(await other.end("SIGTERM")).toMatchObject({ status: null });
-  expect(await cut).toMatchObject({ code: "ECONNRESET" });
-});
+test(
+  "a second signal ends the server at once, also when it is another one",
+  { tags: "slow" },
+  async () => {
+    const other = await serve(files);
+    const url = new URL(other.url);
+    const headers = { expect: "100-continue", "content-length": 2 };
+    const held = request(url, { method: "POST", headers, agent: false });
+    const cut = new Promise((resolve) => void held.on("error", resolve));
+    held.flushHeaders();
+    await once(held, "continue");
+    void other.end("SIGINT");
+    await expect.poll(() => isOpen(url)).toBe(false);
+    // killed by it, instead of waiting for the rest of the request
+    expect(await other.end("SIGTERM")).toMatchObject({ status: null });
+    expect(await cut).toMatchObject({ code: "ECONNRESET" });
+  },
+);
 
 /** Whether connections are accepted there. */
 function isOpen({ hostname, port }: URL): Promise<boolean> {

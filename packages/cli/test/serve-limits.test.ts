@@ -81,7 +81,7 @@ test("one token has as many streams as the process", async () => {
   }
 });
 
-test("one token has 64 uploads at the same time, and no more", async () => {
+test("one token has 64 uploads at the same time, and no more", { tags: "slow" }, async () => {
   const size = 1_000;
   const uploads = await Promise.all(
     Array.from({ length: 65 }, () => call("files/authorizeUpload", { name: "a.bin", size })),

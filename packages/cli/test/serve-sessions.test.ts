@@ -133,25 +133,29 @@ test("a session with an open stream does not hold the end of the server", async 
   await client.close();
 });
 
-test("at the bound of sessions the longest idle one ends for a new one", async () => {
-  const other = await serveHere(files, args);
-  const open = async (): Promise<string> => {
-    const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
-    const answer = await post(other.url, { id: 1, method: "initialize", params });
-    expect(answer.status).toBe(200);
-    await answer.text();
-    return answer.headers.get("mcp-session-id")!;
-  };
-  const list = { id: 2, method: "tools/list", params: {} };
-  const first = await open();
-  expect((await post(other.url, list, first)).status).toBe(200);
-  let last = "";
-  for (let at = 0; at < 256; at += 16)
-    last = (await Promise.all(Array.from({ length: 16 }, open))).at(-1)!;
-  expect((await post(other.url, list, first)).status).toBe(404);
-  expect((await post(other.url, list, last)).status).toBe(200);
-  await other.end();
-});
+test(
+  "at the bound of sessions the longest idle one ends for a new one",
+  { tags: "slow" },
+  async () => {
+    const other = await serveHere(files, args);
+    const open = async (): Promise<string> => {
+      const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+      const answer = await post(other.url, { id: 1, method: "initialize", params });
+      expect(answer.status).toBe(200);
+      await answer.text();
+      return answer.headers.get("mcp-session-id")!;
+    };
+    const list = { id: 2, method: "tools/list", params: {} };
+    const first = await open();
+    expect((await post(other.url, list, first)).status).toBe(200);
+    let last = "";
+    for (let at = 0; at < 256; at += 16)
+      last = (await Promise.all(Array.from({ length: 16 }, open))).at(-1)!;
+    expect((await post(other.url, list, first)).status).toBe(404);
+    expect((await post(other.url, list, last)).status).toBe(200);
+    await other.end();
+  },
+);
 
 const clientInfo = { name: "raw", version: "1" };
 

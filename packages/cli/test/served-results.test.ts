@@ -70,12 +70,16 @@ async function textBehind(words: string): Promise<string> {
   return (await fetch(url!)).text();
 }
 
-test("results are held in memory and leave as links, for hosts with a token and without", async () => {
-  for (const isGuarded of [false, true]) {
-    const { client } = await serveResults({ isGuarded });
-    expect(await textBehind(await call(client))).toBe(text);
-  }
-});
+test(
+  "results are held in memory and leave as links, for hosts with a token and without",
+  { tags: "slow" },
+  async () => {
+    for (const isGuarded of [false, true]) {
+      const { client } = await serveResults({ isGuarded });
+      expect(await textBehind(await call(client))).toBe(text);
+    }
+  },
+);
 
 test("--inline and --max-held bound what is inline and what is held", async () => {
   const { client } = await serveResults({ inline: 1_000, maxHeld: 300_000 });

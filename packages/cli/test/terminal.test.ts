@@ -39,23 +39,27 @@ function onTerminal(args: readonly string[]): Promise<Run> {
   });
 }
 
-test.skipIf(!isThere)("get draws a bar with rate and time left, and wipes it", async () => {
-  const path = join(root, "copy");
-  const { status, stdout } = await onTerminal([
-    "get",
-    served.url,
-    "files://local/big.bin",
-    "-o",
-    path,
-  ]);
-  expect(status).toBe(0);
-  const [bars, rest] = [stdout.slice(0, stdout.lastIndexOf("\r\u001b[K")), stdout];
-  expect(bars).toMatch(/[█░]{8,} +\d+% .* of 32\.0 MiB/);
-  for (const drawn of bars.split("\r").slice(1)) expect(drawn.length).toBeLessThanOrEqual(80 + 3);
-  expect(rest.trimEnd().split("\r\n").at(-1)).toBe(path);
-});
+test.skipIf(!isThere)(
+  "get draws a bar with rate and time left, and wipes it",
+  { tags: "slow" },
+  async () => {
+    const path = join(root, "copy");
+    const { status, stdout } = await onTerminal([
+      "get",
+      served.url,
+      "files://local/big.bin",
+      "-o",
+      path,
+    ]);
+    expect(status).toBe(0);
+    const [bars, rest] = [stdout.slice(0, stdout.lastIndexOf("\r\u001b[K")), stdout];
+    expect(bars).toMatch(/[█░]{8,} +\d+% .* of 32\.0 MiB/);
+    for (const drawn of bars.split("\r").slice(1)) expect(drawn.length).toBeLessThanOrEqual(80 + 3);
+    expect(rest.trimEnd().split("\r\n").at(-1)).toBe(path);
+  },
+);
 
-test.skipIf(!isThere)("ls prints a table", async () => {
+test.skipIf(!isThere)("ls prints a table", { tags: "slow" }, async () => {
   const { status, stdout } = await onTerminal(["ls", served.url]);
   expect(status).toBe(0);
   const [heading, row] = stdout.split("\r\n");

@@ -15,13 +15,17 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
-test("all tools of serve together take a model at most 1,000 tokens", async () => {
-  const args = [join(root, "files"), "--stdio"];
-  const more = ["--uploads", join(root, "inbox"), "--save-to", join(root, "out")];
-  await using client = await stdioClients["SDK 2, MCP 2026-07-28"]([...args, ...more]);
-  const { tools } = await client.listTools();
-  expect(tools).toHaveLength(5);
-  expect(JSON.stringify(tools)).not.toContain("$schema");
-  const tokens = countTokens(JSON.stringify(tools));
-  expect(tokens).toBeLessThanOrEqual(1_000);
-});
+test(
+  "all tools of serve together take a model at most 1,000 tokens",
+  { tags: "slow" },
+  async () => {
+    const args = [join(root, "files"), "--stdio"];
+    const more = ["--uploads", join(root, "inbox"), "--save-to", join(root, "out")];
+    await using client = await stdioClients["SDK 2, MCP 2026-07-28"]([...args, ...more]);
+    const { tools } = await client.listTools();
+    expect(tools).toHaveLength(5);
+    expect(JSON.stringify(tools)).not.toContain("$schema");
+    const tokens = countTokens(JSON.stringify(tools));
+    expect(tokens).toBeLessThanOrEqual(1_000);
+  },
+);

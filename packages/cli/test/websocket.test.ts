@@ -33,20 +33,24 @@ afterAll(async () => {
 
 const socketUrl = ({ url }: Served): string => url.replace(/^http/, "ws");
 
-test("ls and get work over a WebSocket as over HTTP, with the token of the server", async () => {
-  for (const [served, env] of [
-    [open, {}],
-    [guarded, { SLUICE_TOKEN: token }],
-  ] as const) {
-    const listed = await runHere(["ls", socketUrl(served)], { env });
-    expect([listed.status, listed.stdout]).toEqual([0, "files://local/big.bin\n"]);
-    const folder = await mkdtemp(join(root, "target-"));
-    const args = ["get", socketUrl(served), "files://local/big.bin", "-o", folder];
-    const got = await runHere([...args, "--connections", "2"], { env });
-    expect([got.status, got.stderr]).toEqual([0, expect.stringContaining("8.0 MiB")]);
-    expect((await readFile(join(folder, "big.bin"))).equals(big)).toBe(true);
-  }
-});
+test(
+  "ls and get work over a WebSocket as over HTTP, with the token of the server",
+  { tags: "slow" },
+  async () => {
+    for (const [served, env] of [
+      [open, {}],
+      [guarded, { SLUICE_TOKEN: token }],
+    ] as const) {
+      const listed = await runHere(["ls", socketUrl(served)], { env });
+      expect([listed.status, listed.stdout]).toEqual([0, "files://local/big.bin\n"]);
+      const folder = await mkdtemp(join(root, "target-"));
+      const args = ["get", socketUrl(served), "files://local/big.bin", "-o", folder];
+      const got = await runHere([...args, "--connections", "2"], { env });
+      expect([got.status, got.stderr]).toEqual([0, expect.stringContaining("8.0 MiB")]);
+      expect((await readFile(join(folder, "big.bin"))).equals(big)).toBe(true);
+    }
+  },
+);
 
 test("a wrong token is refused, and none goes over a network in the clear", async () => {
   for (const env of [{}, { SLUICE_TOKEN: "wrong" }]) {
@@ -73,7 +77,7 @@ test("an interrupt does not wait for a server that never answers", async () => {
   await new Promise((resolve) => silent.close(resolve));
 });
 
-test("without --ws there are no WebSockets", async () => {
+test("without --ws there are no WebSockets", { tags: "slow" }, async () => {
   const plain = await serveHere(join(root, "files"));
   const refused = await runHere(["ls", socketUrl(plain)]);
   expect([refused.status === 0, refused.stdout]).toEqual([false, ""]);

@@ -178,7 +178,7 @@ test("plain HTTP works between loopback addresses only, and never after HTTPS", 
   );
 });
 
-test("a hostile download URL gets no request at all", async () => {
+test("a hostile download URL gets no request at all", { tags: "slow" }, async () => {
   await using canary = await startRawServer({});
   await using server = await startRawServer({
     stream(request, res) {

@@ -37,7 +37,7 @@ const types = [
   "application/json;",
 ];
 
-test("a resource that looks like JSON-RPC is bytes, in every mode", async () => {
+test("a resource that looks like JSON-RPC is bytes, in every mode", { tags: "slow" }, async () => {
   let type = "";
   let body = "";
   await using server = await startRawServer({

@@ -74,7 +74,7 @@ test("what few pages need is loaded when it is needed", async () => {
   expect(uploads[1]).toBeGreaterThan(8);
 });
 
-test("the twin: a library that only servers need is found", async () => {
+test("the twin: a library that only servers need is found", { tags: "slow" }, async () => {
   const { atOnce } = await sizeOf(`${download} ${use("z", "zod")}`.replace("used", "more"));
   expect(atOnce).toBeGreaterThan(15);
 });

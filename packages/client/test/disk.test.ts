@@ -134,7 +134,7 @@ test.for([1, 4])(
   },
 );
 
-test("a small volume is filled up to its last blocks", async (context) => {
+test("a small volume is filled up to its last blocks", { tags: "slow" }, async (context) => {
   await using disk = await mountTiny(8);
   if (!disk) {
     context.skip("this process may not mount a small file system");

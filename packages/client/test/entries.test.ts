@@ -93,7 +93,7 @@ const bundledForNode = once(() => bundle("node"));
 const named = Object.entries(entries) as [Entry, string][];
 
 describe.each(named.map(([name, specifier]) => ({ name, specifier })))("$specifier", ({ name }) => {
-  test("is the Node code in Node, and the portable code in Deno", () => {
+  test("is the Node code in Node, and the portable code in Deno", { tags: "slow" }, () => {
     expect(basename(filesFor.node()[name])).toBe(`${name}-node.ts`);
     expect(basename(filesFor.deno()[name])).toBe(`${name}.ts`);
   });
@@ -107,7 +107,7 @@ describe.each(named.map(([name, specifier]) => ({ name, specifier })))("$specifi
     },
   );
 
-  test("the twin: with the condition node a bundle has them", async () => {
+  test("the twin: with the condition node a bundle has them", { tags: "slow" }, async () => {
     expect((await bundledForNode())(name)).toMatch(nodeCode);
   });
 

@@ -82,7 +82,7 @@ test("a fault of the disk in the thread is told by its code, and nothing is writ
   expect(await second).toEqual([0, undefined]);
 });
 
-test("a thread that ends lets every write end with a fault", async () => {
+test("a thread that ends lets every write end with a fault", { tags: "slow" }, async () => {
   await using opened = await openThread();
   const { thread } = opened;
   const writing = write(thread, shared(Buffer.alloc(64 * mebibyte)), 0);

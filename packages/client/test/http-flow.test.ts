@@ -59,30 +59,42 @@ test("lent memory keeps its bytes until it is given back, however slowly", async
   }
 });
 
-test("a taker that gives memory back before it has used it gets other bytes: memory is reused", async () => {
-  const { sha256 } = await readSlowly(await get("/"), false);
-  expect(sha256).not.toBe(sha(content));
-});
+test(
+  "a taker that gives memory back before it has used it gets other bytes: memory is reused",
+  { tags: "slow" },
+  async () => {
+    const { sha256 } = await readSlowly(await get("/"), false);
+    expect(sha256).not.toBe(sha(content));
+  },
+);
 
-test("nothing is lent of a body without a length, nor to a reader that asks for no memory", async () => {
-  const { sha256, lent } = await readSlowly(await get("/chunked"), true);
-  expect([sha256, lent]).toEqual([sha(content), 0]);
-  const hash = createHash("sha256");
-  await (
-    await get("/")
-  ).body.pump((chunk, release) => {
-    expect(release).toBeUndefined();
-    hash.update(chunk);
-  });
-  expect(hash.digest("hex")).toBe(sha(content));
-});
+test(
+  "nothing is lent of a body without a length, nor to a reader that asks for no memory",
+  { tags: "slow" },
+  async () => {
+    const { sha256, lent } = await readSlowly(await get("/chunked"), true);
+    expect([sha256, lent]).toEqual([sha(content), 0]);
+    const hash = createHash("sha256");
+    await (
+      await get("/")
+    ).body.pump((chunk, release) => {
+      expect(release).toBeUndefined();
+      hash.update(chunk);
+    });
+    expect(hash.digest("hex")).toBe(sha(content));
+  },
+);
 
-test("a body that is cut while it is lent is interrupted, wherever that is", async () => {
-  for (const cut of [0, 1, 65_536, 1_000_000, 5_000_000, content.length - 1]) {
-    const reading = readSlowly(await get(`/?cut=${cut}`), true);
-    await expect(reading, `${cut}`).rejects.toMatchObject({ code: "interrupted" });
-  }
-});
+test(
+  "a body that is cut while it is lent is interrupted, wherever that is",
+  { tags: "slow" },
+  async () => {
+    for (const cut of [0, 1, 65_536, 1_000_000, 5_000_000, content.length - 1]) {
+      const reading = readSlowly(await get(`/?cut=${cut}`), true);
+      await expect(reading, `${cut}`).rejects.toMatchObject({ code: "interrupted" });
+    }
+  },
+);
 
 test("an abort and a taker that throws end a lent body with their own reasons", async () => {
   const reason = new Error("enough of it");

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { execFile } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import type { ServerResponse } from "node:http";

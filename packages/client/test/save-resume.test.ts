@@ -91,47 +91,51 @@ test("a broken connection leaves the bytes for a later run, too", async () => {
   expect(saved.resumedBytes).toBe(4_000_000);
 });
 
-test("kept bytes of another version, or that were touched, are not gone on from", async () => {
-  const otherPart = `.${"0123456789abcdef".repeat(2)}.kept`;
-  const name = async (record: string, part: string): Promise<void> =>
-    writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, "utf8")), part }));
-  type Sow = (kept: Awaited<ReturnType<typeof keptFiles>>, file: ServedFile) => unknown;
-  const doubts: Record<string, Sow> = {
-    "a new version": (_kept, file) =>
-      void Object.assign(file, { content: Buffer.alloc(2_500_001, "n"), etag: '"v2"' }),
-    "no tag any more": (_kept, file) => void (file.etag = undefined),
-    "a record cut short": ({ record }) => truncate(record, 20),
-    "an empty record": ({ record }) => truncate(record, 0),
-    "no record": ({ record }) => rm(record),
-    "a record of a part that is not there": ({ record }) => name(record, otherPart),
-    "a part with another kind of name": async ({ part, record }) => {
-      await rename(part, join(directory, "mine.bin"));
-      await name(record, "mine.bin");
-    },
-    "a part elsewhere": async ({ part, record }) => {
-      await mkdir(join(directory, "f"));
-      await rename(part, join(directory, "f", otherPart));
-      await name(record, `f/${otherPart}`);
-    },
-    "fewer bytes than recorded": ({ part }) => truncate(part, 1_000),
-    "a link in its place": async ({ part }) => {
-      await rm(part);
-      await symlink("/etc/hostname", part);
-    },
-    "a second name": ({ part }) => link(part, `${part}.other`),
-  };
-  for (const [doubt, sow] of Object.entries(doubts)) {
-    const file: ServedFile = { content: content.subarray(0, 2_500_001), etag: '"v1"' };
-    await using server = await startFileServer(file);
-    await interruptAt(server, 1_500_000);
-    await sow(await keptFiles(), file);
-    const saved = await (await open(server)).saveTo(directory, { resume: true });
-    expect([doubt, saved.resumedBytes]).toEqual([doubt, 0]);
-    expect(saved.sha256, doubt).toBe(sha(file.content));
-    await rm(directory, { recursive: true });
-    await mkdir(directory);
-  }
-});
+test(
+  "kept bytes of another version, or that were touched, are not gone on from",
+  { tags: "slow" },
+  async () => {
+    const otherPart = `.${"0123456789abcdef".repeat(2)}.kept`;
+    const name = async (record: string, part: string): Promise<void> =>
+      writeFile(record, JSON.stringify({ ...JSON.parse(await readFile(record, "utf8")), part }));
+    type Sow = (kept: Awaited<ReturnType<typeof keptFiles>>, file: ServedFile) => unknown;
+    const doubts: Record<string, Sow> = {
+      "a new version": (_kept, file) =>
+        void Object.assign(file, { content: Buffer.alloc(2_500_001, "n"), etag: '"v2"' }),
+      "no tag any more": (_kept, file) => void (file.etag = undefined),
+      "a record cut short": ({ record }) => truncate(record, 20),
+      "an empty record": ({ record }) => truncate(record, 0),
+      "no record": ({ record }) => rm(record),
+      "a record of a part that is not there": ({ record }) => name(record, otherPart),
+      "a part with another kind of name": async ({ part, record }) => {
+        await rename(part, join(directory, "mine.bin"));
+        await name(record, "mine.bin");
+      },
+      "a part elsewhere": async ({ part, record }) => {
+        await mkdir(join(directory, "f"));
+        await rename(part, join(directory, "f", otherPart));
+        await name(record, `f/${otherPart}`);
+      },
+      "fewer bytes than recorded": ({ part }) => truncate(part, 1_000),
+      "a link in its place": async ({ part }) => {
+        await rm(part);
+        await symlink("/etc/hostname", part);
+      },
+      "a second name": ({ part }) => link(part, `${part}.other`),
+    };
+    for (const [doubt, sow] of Object.entries(doubts)) {
+      const file: ServedFile = { content: content.subarray(0, 2_500_001), etag: '"v1"' };
+      await using server = await startFileServer(file);
+      await interruptAt(server, 1_500_000);
+      await sow(await keptFiles(), file);
+      const saved = await (await open(server)).saveTo(directory, { resume: true });
+      expect([doubt, saved.resumedBytes]).toEqual([doubt, 0]);
+      expect(saved.sha256, doubt).toBe(sha(file.content));
+      await rm(directory, { recursive: true });
+      await mkdir(directory);
+    }
+  },
+);
 
 test("altered kept bytes never become a file where a digest is promised", async () => {
   const file: ServedFile = { content, digest: formatReprDigest(sha256) };

@@ -40,24 +40,28 @@ function open(
   });
 }
 
-test("a file is saved under the server's name, verified, and nothing else is left", async () => {
-  await using server = await startFileServer({
-    content: large,
-    digest: formatReprDigest(sha(large)),
-  });
-  const saved = await (await open(server)).saveTo(directory);
-  const path = join(directory, "b.bin");
-  const expected = {
-    path,
-    size: large.length,
-    sha256: sha(large),
-    verified: "digest",
-    resumedBytes: 0,
-  };
-  expect(saved).toEqual(expected);
-  expect((await readFile(saved.path)).equals(large)).toBe(true);
-  expect(await readdir(directory)).toEqual(["b.bin"]);
-});
+test(
+  "a file is saved under the server's name, verified, and nothing else is left",
+  { tags: "slow" },
+  async () => {
+    await using server = await startFileServer({
+      content: large,
+      digest: formatReprDigest(sha(large)),
+    });
+    const saved = await (await open(server)).saveTo(directory);
+    const path = join(directory, "b.bin");
+    const expected = {
+      path,
+      size: large.length,
+      sha256: sha(large),
+      verified: "digest",
+      resumedBytes: 0,
+    };
+    expect(saved).toEqual(expected);
+    expect((await readFile(saved.path)).equals(large)).toBe(true);
+    expect(await readdir(directory)).toEqual(["b.bin"]);
+  },
+);
 
 test.each(["direct", "redirect", "downloadUrl"] as const)(
   "%s delivery saves the same bytes",
@@ -176,28 +180,32 @@ const hostileNames = [
   " .x", "x. ", "a|b", "a*b?", "<x>", '"x"', "\ud800", "a;b", "日本語.txt", "..;/x", "./x", "x/", "x/.", "x/..",
 ]; // prettier-ignore
 
-test("whatever name the server gives, the file is one component inside the folder", async () => {
-  const file: ServedFile = { content: small };
-  await using server = await startFileServer(file);
-  const inside = join(directory, "inside");
-  await mkdir(inside);
-  for (const name of hostileNames) {
-    const encoded = encodeURIComponent(Buffer.from(name).toString());
-    const quoted = name.replaceAll(/[^\x20-\x7e]/g, "").replaceAll(/["\\]/g, "\\$&");
-    for (const disposition of [
-      `attachment; filename*=UTF-8''${encoded}`,
-      `attachment; filename="${quoted}"`,
-    ]) {
-      file.disposition = disposition;
-      const stream = await open(server);
-      const saved = await stream.saveTo(inside);
-      expect(saved.path.startsWith(`${inside}/`), name).toBe(true);
-      expect(saved.path.slice(inside.length + 1), name).toMatch(/^[^/\\\0]+$/);
+test(
+  "whatever name the server gives, the file is one component inside the folder",
+  { tags: "slow" },
+  async () => {
+    const file: ServedFile = { content: small };
+    await using server = await startFileServer(file);
+    const inside = join(directory, "inside");
+    await mkdir(inside);
+    for (const name of hostileNames) {
+      const encoded = encodeURIComponent(Buffer.from(name).toString());
+      const quoted = name.replaceAll(/[^\x20-\x7e]/g, "").replaceAll(/["\\]/g, "\\$&");
+      for (const disposition of [
+        `attachment; filename*=UTF-8''${encoded}`,
+        `attachment; filename="${quoted}"`,
+      ]) {
+        file.disposition = disposition;
+        const stream = await open(server);
+        const saved = await stream.saveTo(inside);
+        expect(saved.path.startsWith(`${inside}/`), name).toBe(true);
+        expect(saved.path.slice(inside.length + 1), name).toMatch(/^[^/\\\0]+$/);
+      }
     }
-  }
-  expect(await readdir(directory)).toEqual(["inside"]);
-  expect(await readdir(inside)).toHaveLength(2 * hostileNames.length);
-});
+    expect(await readdir(directory)).toEqual(["inside"]);
+    expect(await readdir(inside)).toHaveLength(2 * hostileNames.length);
+  },
+);
 
 test("what is at the final name already is never written to or through", async () => {
   const victim = join(directory, "victim");

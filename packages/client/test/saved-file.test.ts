@@ -130,9 +130,13 @@ test.each([
   expect(Math.abs((await stat(path)).mtimeMs - Date.now())).toBeLessThan(3_600_000);
 }); // prettier-ignore
 
-test("an old time never makes a save look like what a crashed run left", async () => {
-  await using server = await startFileServer({ content: Buffer.from("old"), modified: changed });
-  const saves = Array.from({ length: 40 }, async () => (await open(server)).saveTo(directory));
-  await Promise.all(saves);
-  expect(await readdir(directory)).toHaveLength(40);
-});
+test(
+  "an old time never makes a save look like what a crashed run left",
+  { tags: "slow" },
+  async () => {
+    await using server = await startFileServer({ content: Buffer.from("old"), modified: changed });
+    const saves = Array.from({ length: 40 }, async () => (await open(server)).saveTo(directory));
+    await Promise.all(saves);
+    expect(await readdir(directory)).toHaveLength(40);
+  },
+);

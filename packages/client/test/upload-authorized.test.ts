@@ -90,33 +90,37 @@ test("a server without room is told as such, keeps what has come, and is gone on
   expect(server.seen.at(-1)!.headers["upload-offset"]).toBe("600000");
 });
 
-test("an interrupted upload goes on later, and begins anew where the server has nothing of it", async () => {
-  let isCut = true;
-  await using server = await startScriptedServer((req) => {
-    if (req.method !== "PATCH" || !isCut) return false;
-    req.socket.destroy();
-    return true;
-  });
-  const { sender, client, asked } = setUp(server);
-  const kept: BegunFile[] = [];
-  const onBegun = (begun: BegunFile): void => void kept.push(begun);
-  await expect(sender.upload(client, big, { onBegun })).rejects.toMatchObject({
-    code: "interrupted",
-  });
-  isCut = false;
-  const [begun] = kept as [BegunFile];
-  expect(begun).toEqual({ uri, location: `${server.origin}/up/0`, auth: "self" });
-  await expect(sender.upload(client, big, { begun })).resolves.toMatchObject({ uri });
-  expect(asked).toHaveLength(1);
+test(
+  "an interrupted upload goes on later, and begins anew where the server has nothing of it",
+  { tags: "slow" },
+  async () => {
+    let isCut = true;
+    await using server = await startScriptedServer((req) => {
+      if (req.method !== "PATCH" || !isCut) return false;
+      req.socket.destroy();
+      return true;
+    });
+    const { sender, client, asked } = setUp(server);
+    const kept: BegunFile[] = [];
+    const onBegun = (begun: BegunFile): void => void kept.push(begun);
+    await expect(sender.upload(client, big, { onBegun })).rejects.toMatchObject({
+      code: "interrupted",
+    });
+    isCut = false;
+    const [begun] = kept as [BegunFile];
+    expect(begun).toEqual({ uri, location: `${server.origin}/up/0`, auth: "self" });
+    await expect(sender.upload(client, big, { begun })).resolves.toMatchObject({ uri });
+    expect(asked).toHaveLength(1);
 
-  const gone = { ...begun, location: `${server.origin}/up/gone` };
-  await expect(sender.upload(client, big, { begun: gone })).resolves.toMatchObject({ uri });
-  expect(asked).toHaveLength(2);
-  const elsewhere = { ...begun, location: "https://elsewhere.example/up" };
-  await expect(sender.upload(client, big, { begun: elsewhere })).rejects.toMatchObject({
-    code: "untrusted",
-  });
-});
+    const gone = { ...begun, location: `${server.origin}/up/gone` };
+    await expect(sender.upload(client, big, { begun: gone })).resolves.toMatchObject({ uri });
+    expect(asked).toHaveLength(2);
+    const elsewhere = { ...begun, location: "https://elsewhere.example/up" };
+    await expect(sender.upload(client, big, { begun: elsewhere })).rejects.toMatchObject({
+      code: "untrusted",
+    });
+  },
+);
 
 test.each([
   [{ code: -32602, data: { reason: "maxSizeExceeded" } }, "too_large"],

@@ -87,27 +87,31 @@ describe("addresses and credentials", () => {
     },
   );
 
-  test("credentials go to the endpoint's own origin only, and nowhere when the URL is enough [SEP-1306/5.upload/must-authorize]", async () => {
-    await using own = await startScriptedServer();
-    await using other = await startScriptedServer();
-    for (const wire of ["raw", "multipart", "resumable"] as const)
-      for (const sender of Object.values(senders)) {
-        const source = bytesSource(wire === "resumable" ? big : medium);
-        for (const auth of ["bound", "self"] as const) {
-          await send(own.origin, [source], { sender, wire, auth });
-          const expected = auth === "bound" ? bearer : undefined;
-          expect(own.seen.at(-1)?.headers.authorization).toBe(expected);
+  test(
+    "credentials go to the endpoint's own origin only, and nowhere when the URL is enough [SEP-1306/5.upload/must-authorize]",
+    { tags: "slow" },
+    async () => {
+      await using own = await startScriptedServer();
+      await using other = await startScriptedServer();
+      for (const wire of ["raw", "multipart", "resumable"] as const)
+        for (const sender of Object.values(senders)) {
+          const source = bytesSource(wire === "resumable" ? big : medium);
+          for (const auth of ["bound", "self"] as const) {
+            await send(own.origin, [source], { sender, wire, auth });
+            const expected = auth === "bound" ? bearer : undefined;
+            expect(own.seen.at(-1)?.headers.authorization).toBe(expected);
+          }
+          await send(other.origin, [source], {
+            sender,
+            wire,
+            endpoint: own.origin,
+            trustedOrigins: [other.origin],
+          });
         }
-        await send(other.origin, [source], {
-          sender,
-          wire,
-          endpoint: own.origin,
-          trustedOrigins: [other.origin],
-        });
-      }
-    expect(other.seen.length).toBeGreaterThan(5);
-    for (const seen of other.seen) expect(JSON.stringify(seen.headers)).not.toContain("only-for");
-  });
+      expect(other.seen.length).toBeGreaterThan(5);
+      for (const seen of other.seen) expect(JSON.stringify(seen.headers)).not.toContain("only-for");
+    },
+  );
 
   test("headers that a server chooses cannot be credentials, framing or ours", async () => {
     await using server = await startScriptedServer();

@@ -86,32 +86,36 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     expect(whole(server).equals(big)).toBe(true);
   });
 
-  test("a 409 because bytes of a broken connection came after all is asked about, and is the end", async () => {
-    let patches = 0;
-    await using server = await startScriptedServer((req, res, { uploads }) => {
-      const held = uploads.get(req.url ?? "");
-      if (req.method !== "PATCH" || !held) return false;
-      const isFirst = patches++ === 0;
-      req.resume().on("end", () => {
-        if (isFirst) {
-          req.socket.destroy();
-          return;
-        }
-        held.bytes = big;
-        held.complete = true;
-        res.writeHead(409, { "upload-offset": `${big.length}`, "upload-complete": "?1" }).end();
+  test(
+    "a 409 because bytes of a broken connection came after all is asked about, and is the end",
+    { tags: "slow" },
+    async () => {
+      let patches = 0;
+      await using server = await startScriptedServer((req, res, { uploads }) => {
+        const held = uploads.get(req.url ?? "");
+        if (req.method !== "PATCH" || !held) return false;
+        const isFirst = patches++ === 0;
+        req.resume().on("end", () => {
+          if (isFirst) {
+            req.socket.destroy();
+            return;
+          }
+          held.bytes = big;
+          held.complete = true;
+          res.writeHead(409, { "upload-offset": `${big.length}`, "upload-complete": "?1" }).end();
+        });
+        return true;
       });
-      return true;
-    });
-    await send(server.origin, [bytesSource(big)], { sender });
-    expect(server.seen.map(({ method }) => method)).toEqual([
-      "POST",
-      "PATCH",
-      "HEAD",
-      "PATCH",
-      "HEAD",
-    ]);
-  });
+      await send(server.origin, [bytesSource(big)], { sender });
+      expect(server.seen.map(({ method }) => method)).toEqual([
+        "POST",
+        "PATCH",
+        "HEAD",
+        "PATCH",
+        "HEAD",
+      ]);
+    },
+  );
 
   test("steps are no longer than the server takes", async () => {
     await using server = await startScriptedServer((req, res) => {

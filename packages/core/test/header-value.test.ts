@@ -13,7 +13,7 @@ import { hostileText } from "./hostile-text.ts";
 
 const numRuns = process.env["SLUICE_DEEP"] ? 100_000 : 3_000;
 
-test("no name, type, URI or etag can break a header or add one", () => {
+test("no name, type, URI or etag can break a header or add one", { tags: "slow" }, () => {
   const hostile = fc.integer().map(hostileText);
   const property = fc.property(hostile, hostile, hostile, hostile, (name, type, uri, etag) => {
     const sent: [string, string][] = [

@@ -109,56 +109,60 @@ const events: readonly Event[] = [
   "server closed",
 ];
 
-test("in whatever order answers end, each place and each byte is given back exactly once", async () => {
-  const order = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.constantFrom(...events)), {
-    maxLength: 24,
-  });
-  await fc.assert(
-    fc.asyncProperty(order, fc.boolean(), async (steps, keeps) => {
-      const { withAnswerLease, call, kept, close, places } = meet({
-        perPrincipal: 4_000,
-        perProcess: 4_000,
-      });
-      const makings = Array.from({ length: 4 }, () => {
-        const { ctx, cancelled } = call(keeps);
-        let settle: { resolve: () => void; reject: (error: Error) => void } | undefined;
-        const made = new Promise<void>((resolve, reject) => void (settle = { resolve, reject }));
-        const ended = withAnswerLease({ ctx, ...who }, async (lease) => {
-          lease.add(1_000);
-          await made;
-          lease.sub(500);
-        }).catch(() => {});
-        return { cancelled, ended, ...settle! };
-      });
-      expect(places()).toBe(4);
-      for (const [at, event] of steps) {
-        const { cancelled, ended, resolve, reject } = makings[at]!;
-        const before = places();
-        if (event === "done") resolve();
-        if (event === "failed") reject(new Error("broken"));
-        if (event === "cancelled") cancelled.abort("enough");
-        if (event === "server closed")
-          cancelled.abort(new SdkError(SdkErrorCode.ConnectionClosed, "closed"));
-        if (event === "closed") close();
-        if (event === "sent" || event === "sent again") kept[at]?.();
-        if (event === "done" || event === "failed") await ended;
-        expect(places()).toBeLessThanOrEqual(before);
-        expect(places()).toBeGreaterThanOrEqual(0);
-      }
-      for (const { resolve, ended } of makings) {
-        resolve();
-        await ended;
-      }
-      close();
-      expect(places()).toBe(0);
-      // nothing is left in the account: all of it can be had in two parts
-      const second = (): Promise<void> =>
-        withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => lease.add(2_000));
-      await withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => {
-        lease.add(2_000);
-        await second();
-      });
-    }),
-    { numRuns: process.env["SLUICE_DEEP"] === undefined ? 200 : 2_000 },
-  );
-});
+test(
+  "in whatever order answers end, each place and each byte is given back exactly once",
+  { tags: "slow" },
+  async () => {
+    const order = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.constantFrom(...events)), {
+      maxLength: 24,
+    });
+    await fc.assert(
+      fc.asyncProperty(order, fc.boolean(), async (steps, keeps) => {
+        const { withAnswerLease, call, kept, close, places } = meet({
+          perPrincipal: 4_000,
+          perProcess: 4_000,
+        });
+        const makings = Array.from({ length: 4 }, () => {
+          const { ctx, cancelled } = call(keeps);
+          let settle: { resolve: () => void; reject: (error: Error) => void } | undefined;
+          const made = new Promise<void>((resolve, reject) => void (settle = { resolve, reject }));
+          const ended = withAnswerLease({ ctx, ...who }, async (lease) => {
+            lease.add(1_000);
+            await made;
+            lease.sub(500);
+          }).catch(() => {});
+          return { cancelled, ended, ...settle! };
+        });
+        expect(places()).toBe(4);
+        for (const [at, event] of steps) {
+          const { cancelled, ended, resolve, reject } = makings[at]!;
+          const before = places();
+          if (event === "done") resolve();
+          if (event === "failed") reject(new Error("broken"));
+          if (event === "cancelled") cancelled.abort("enough");
+          if (event === "server closed")
+            cancelled.abort(new SdkError(SdkErrorCode.ConnectionClosed, "closed"));
+          if (event === "closed") close();
+          if (event === "sent" || event === "sent again") kept[at]?.();
+          if (event === "done" || event === "failed") await ended;
+          expect(places()).toBeLessThanOrEqual(before);
+          expect(places()).toBeGreaterThanOrEqual(0);
+        }
+        for (const { resolve, ended } of makings) {
+          resolve();
+          await ended;
+        }
+        close();
+        expect(places()).toBe(0);
+        // nothing is left in the account: all of it can be had in two parts
+        const second = (): Promise<void> =>
+          withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => lease.add(2_000));
+        await withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => {
+          lease.add(2_000);
+          await second();
+        });
+      }),
+      { numRuns: process.env["SLUICE_DEEP"] === undefined ? 200 : 2_000 },
+    );
+  },
+);

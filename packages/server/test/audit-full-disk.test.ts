@@ -181,25 +181,31 @@ describe.runIf(canMount)("on a real disk of 2 MiB that another program fills", (
   });
   afterAll(() => void execFileSync("umount", ["--lazy", disk]));
 
-  test("three hundred records that answers wait for are kept, and refusals are not", async () => {
-    const path = join(disk, "audit.log");
-    const { sink, close } = await createAuditFile({ path, onWarning() {} });
-    await sink(recordOf(0));
-    await expect(writeFile(join(disk, "ballast"), Buffer.alloc(2 ** 21))).rejects.toThrow("ENOSPC");
-    expect((await statfs(disk)).bavail).toBe(0);
-    for (let n = 1; n <= 300; n++) {
-      await sink(recordOf(n));
-      await sink(recordOf(n, "denied"));
-    }
-    await close();
-    const kept = (await linesOf(path)).filter(({ outcome }) => outcome === "begun");
-    expect(kept).toHaveLength(301);
-    expect((await verifyAuditFiles([path])).findings).toEqual([]);
-    // a new process goes on there
-    await rm(join(disk, "ballast"));
-    const again = await createAuditFile({ path, onWarning() {} });
-    await again.sink(recordOf(2_000));
-    await again.close();
-    expect((await verifyAuditFiles([path])).findings).toEqual([]);
-  });
+  test(
+    "three hundred records that answers wait for are kept, and refusals are not",
+    { tags: "slow" },
+    async () => {
+      const path = join(disk, "audit.log");
+      const { sink, close } = await createAuditFile({ path, onWarning() {} });
+      await sink(recordOf(0));
+      await expect(writeFile(join(disk, "ballast"), Buffer.alloc(2 ** 21))).rejects.toThrow(
+        "ENOSPC",
+      );
+      expect((await statfs(disk)).bavail).toBe(0);
+      for (let n = 1; n <= 300; n++) {
+        await sink(recordOf(n));
+        await sink(recordOf(n, "denied"));
+      }
+      await close();
+      const kept = (await linesOf(path)).filter(({ outcome }) => outcome === "begun");
+      expect(kept).toHaveLength(301);
+      expect((await verifyAuditFiles([path])).findings).toEqual([]);
+      // a new process goes on there
+      await rm(join(disk, "ballast"));
+      const again = await createAuditFile({ path, onWarning() {} });
+      await again.sink(recordOf(2_000));
+      await again.close();
+      expect((await verifyAuditFiles([path])).findings).toEqual([]);
+    },
+  );
 });

@@ -110,7 +110,7 @@ test("a server that starts without a head, or with an older one, says so in the 
   }
 });
 
-test("the end of a file that is being written is checked", async () => {
+test("the end of a file that is being written is checked", { tags: "slow" }, async () => {
   const path = newPath();
   const { sink, close } = await createAuditFile({ path, sync: "never" });
   await sink(recordOf(0));

@@ -209,7 +209,7 @@ describe("a hub", () => {
     hub.leave(who);
   });
 
-  test("does not follow more than 100,000 objects", async () => {
+  test("does not follow more than 100,000 objects", { tags: "slow" }, async () => {
     const { backend } = watched();
     const { hub } = hubOf(backend);
     const who = listener();

@@ -100,40 +100,44 @@ describe.each(eras)("completion in the %s era", (era) => {
     expect((await complete(era, "what%3F")).result.completion.values).toEqual(["what%3F.txt"]);
   });
 
-  test("at most 100 suggestions out of 1,000 objects, and it says that there are more", async () => {
-    const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`f${n}`, ""]));
-    let asked = 0;
-    const storage = wrap(createMemoryBackend(many), {
-      list: (list) => async (options) => {
-        const page = await list({ ...options, limit: Math.min(options?.limit ?? 1e9, 300) });
-        asked += page.objects.length;
-        return page;
-      },
-    });
-    const { completion } = (await completing(storage)(era, "f")).result;
-    expect(completion.values).toHaveLength(100);
-    expect(completion.hasMore).toBe(true);
-    const folder = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`d/f${n}`, ""]));
-    asked = 0;
-    const deep = wrap(createMemoryBackend(folder), {
-      list: (list) => async (options) => {
-        const page = await list({ ...options, limit: Math.min(options?.limit ?? 1e9, 300) });
-        asked += page.objects.length;
-        return page;
-      },
-    });
-    const within = (await completing(deep)(era, "")).result.completion;
-    // whether the rest is hidden is nobody's business
-    expect(within).toEqual({ values: ["d/"] });
-    expect(asked).toBe(1_000);
-    const talk = talkTo(createHouse({ ...open, storage: deep }).sluice);
-    const params = {
-      ref: { type: "ref/resource", uri: template },
-      argument: { name: "key", value: "" },
-    };
-    const { result } = (await talk(era, "completion/complete", { params })).message;
-    expect(result.completion).toEqual({ values: ["d/"], hasMore: true });
-  });
+  test(
+    "at most 100 suggestions out of 1,000 objects, and it says that there are more",
+    { tags: "slow" },
+    async () => {
+      const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`f${n}`, ""]));
+      let asked = 0;
+      const storage = wrap(createMemoryBackend(many), {
+        list: (list) => async (options) => {
+          const page = await list({ ...options, limit: Math.min(options?.limit ?? 1e9, 300) });
+          asked += page.objects.length;
+          return page;
+        },
+      });
+      const { completion } = (await completing(storage)(era, "f")).result;
+      expect(completion.values).toHaveLength(100);
+      expect(completion.hasMore).toBe(true);
+      const folder = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`d/f${n}`, ""]));
+      asked = 0;
+      const deep = wrap(createMemoryBackend(folder), {
+        list: (list) => async (options) => {
+          const page = await list({ ...options, limit: Math.min(options?.limit ?? 1e9, 300) });
+          asked += page.objects.length;
+          return page;
+        },
+      });
+      const within = (await completing(deep)(era, "")).result.completion;
+      // whether the rest is hidden is nobody's business
+      expect(within).toEqual({ values: ["d/"] });
+      expect(asked).toBe(1_000);
+      const talk = talkTo(createHouse({ ...open, storage: deep }).sluice);
+      const params = {
+        ref: { type: "ref/resource", uri: template },
+        argument: { name: "key", value: "" },
+      };
+      const { result } = (await talk(era, "completion/complete", { params })).message;
+      expect(result.completion).toEqual({ values: ["d/"], hasMore: true });
+    },
+  );
 
   test("counts as a request of its principal [MCP/completion/must-limit-rate] [ARTICLE/9.2/rate-limit]", async () => {
     let left = 2;

@@ -278,33 +278,37 @@ describe("a page", () => {
     expect(most).toBe(16);
   });
 
-  test("is filled over thousands of hidden entries in few calls to storage, and skips nothing behind them", async () => {
-    const names = Array.from({ length: 3_000 }, (_, n) => `g${n + 1_000}`);
-    let calls = 0;
-    const long = wrap(createMemoryBackend(Object.fromEntries(names.map((name) => [name, "x"]))), {
-      list: (call) => (options) => {
-        calls += 1;
-        return call(options);
-      },
-    });
-    const isShown = (name: string): boolean => /g(100.|2900|39..)$/.test(name);
-    const house = createHouse({
-      ...open,
-      storage: long,
-      pageSize: 8,
-      access: (_principal, uri) => (isShown(uri) ? "allow" : "hide"),
-    });
-    const shown: string[] = [];
-    let cursor: string | undefined;
-    do {
-      const params = { cursor };
-      const { message } = await talkTo(house.sluice)("modern", "resources/list", { params });
-      shown.push(...message.result.resources.map(({ name }: { name: string }) => name));
-      cursor = message.result.nextCursor;
-    } while (cursor !== undefined);
-    expect(shown).toEqual(names.filter(isShown));
-    expect(calls).toBeLessThan(200);
-  });
+  test(
+    "is filled over thousands of hidden entries in few calls to storage, and skips nothing behind them",
+    { tags: "slow" },
+    async () => {
+      const names = Array.from({ length: 3_000 }, (_, n) => `g${n + 1_000}`);
+      let calls = 0;
+      const long = wrap(createMemoryBackend(Object.fromEntries(names.map((name) => [name, "x"]))), {
+        list: (call) => (options) => {
+          calls += 1;
+          return call(options);
+        },
+      });
+      const isShown = (name: string): boolean => /g(100.|2900|39..)$/.test(name);
+      const house = createHouse({
+        ...open,
+        storage: long,
+        pageSize: 8,
+        access: (_principal, uri) => (isShown(uri) ? "allow" : "hide"),
+      });
+      const shown: string[] = [];
+      let cursor: string | undefined;
+      do {
+        const params = { cursor };
+        const { message } = await talkTo(house.sluice)("modern", "resources/list", { params });
+        shown.push(...message.result.resources.map(({ name }: { name: string }) => name));
+        cursor = message.result.nextCursor;
+      } while (cursor !== undefined);
+      expect(shown).toEqual(names.filter(isShown));
+      expect(calls).toBeLessThan(200);
+    },
+  );
 
   test("whose rule gives too few decisions, or breaks, is a fault and no list", async () => {
     for (const accessPage of [() => [], () => Promise.reject(new Error("directory down"))]) {

@@ -99,7 +99,7 @@ describe("an object that lies in memory", () => {
     expect(await bodyOf(reply)).toBe("012");
   });
 
-  test("is not held by the grants that were answered with it", async () => {
+  test("is not held by the grants that were answered with it", { tags: "slow" }, async () => {
     setFlagsFromString("--expose-gc");
     const collect = runInNewContext("gc") as () => void;
     const { sluice, keys, keep } = createKeeper();

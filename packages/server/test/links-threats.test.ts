@@ -37,29 +37,33 @@ function linking(tokens: (typeof forms)[number], options: Partial<SluiceOptions>
 const seen = ({ status, headers, text }: Reply) => JSON.stringify({ status, headers, text });
 
 describe.each(forms)("a link with a %s token", (form) => {
-  test("opens by its own spelling alone: no character may be another, be missing, come twice or change places", async () => {
-    const { make, open } = linking(form);
-    const token = await make();
-    const missing = seen(await open("A".repeat(32)));
-    const altered = token
-      .split("")
-      .flatMap((char, at) => [
-        token.slice(0, at) + (char === "A" ? "B" : "A") + token.slice(at + 1),
-        token.slice(0, at) + token.slice(at + 1),
-        token.slice(0, at) + char + token.slice(at),
-        token.slice(0, at) + token.slice(at + 2, at + 3) + token.slice(at + 1),
-      ]);
-    const others = [
-      `${token}=`,
-      ` ${token}`,
-      token.toUpperCase(),
-      encodeURIComponent(`${token}/`),
-      "",
-    ];
-    for (const wrong of [...altered, ...others].filter((each) => each !== token))
-      expect(seen(await open(wrong))).toBe(missing);
-    expect((await open(token)).status).toBe(200);
-  });
+  test(
+    "opens by its own spelling alone: no character may be another, be missing, come twice or change places",
+    { tags: "slow" },
+    async () => {
+      const { make, open } = linking(form);
+      const token = await make();
+      const missing = seen(await open("A".repeat(32)));
+      const altered = token
+        .split("")
+        .flatMap((char, at) => [
+          token.slice(0, at) + (char === "A" ? "B" : "A") + token.slice(at + 1),
+          token.slice(0, at) + token.slice(at + 1),
+          token.slice(0, at) + char + token.slice(at),
+          token.slice(0, at) + token.slice(at + 2, at + 3) + token.slice(at + 1),
+        ]);
+      const others = [
+        `${token}=`,
+        ` ${token}`,
+        token.toUpperCase(),
+        encodeURIComponent(`${token}/`),
+        "",
+      ];
+      for (const wrong of [...altered, ...others].filter((each) => each !== token))
+        expect(seen(await open(wrong))).toBe(missing);
+      expect((await open(token)).status).toBe(200);
+    },
+  );
 
   test("is good at its own server alone", async () => {
     const shared = { keys: createKeyRing([generateKey()]), state: createMemoryStateStore() };

@@ -313,7 +313,7 @@ describe("a handler", () => {
 });
 
 describe("a thousand transfers that end in all ways", () => {
-  test("leave no generator, listener or timer behind", async () => {
+  test("leave no generator, listener or timer behind", { tags: "slow" }, async () => {
     const { signal } = new AbortController();
     const timers = (): number =>
       process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;

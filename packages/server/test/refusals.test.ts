@@ -120,18 +120,22 @@ test("requests that are given up before they are known are counted like those th
   expect(sum(kept)).toBe(30);
 });
 
-test("a refused call is counted whatever it asks for, in bounded records", async () => {
-  const { house, kept } = createStreet();
-  const call = talkTo(house.sluice);
-  for (let n = 0; n < 100; n++)
-    await call(eras[n % 2]!, "resources/read", {
-      params: { uri: `files://demo/${"x".repeat(3_000)}${n}` },
-    });
-  await house.sluice.close();
-  expect(kept.filter(asCounted)).toMatchObject([
-    { action: "read", reason: "unauthenticated", count: 95 },
-  ]);
-});
+test(
+  "a refused call is counted whatever it asks for, in bounded records",
+  { tags: "slow" },
+  async () => {
+    const { house, kept } = createStreet();
+    const call = talkTo(house.sluice);
+    for (let n = 0; n < 100; n++)
+      await call(eras[n % 2]!, "resources/read", {
+        params: { uri: `files://demo/${"x".repeat(3_000)}${n}` },
+      });
+    await house.sluice.close();
+    expect(kept.filter(asCounted)).toMatchObject([
+      { action: "read", reason: "unauthenticated", count: 95 },
+    ]);
+  },
+);
 
 test("what is kept of one window is bounded in characters, however many kinds there are", async () => {
   const { house, kept } = createStreet({ addresses: true });
@@ -161,18 +165,22 @@ describe("the address of the client", () => {
     }
   });
 
-  test("tells refusals apart, up to a number of them; beyond, the count says many", async () => {
-    const { house, kept } = createStreet({ addresses: true });
-    for (let n = 0; n < 40; n++) await house.redeem("forged", { address: "192.0.2.1" });
-    for (let n = 0; n < 5_000; n++)
-      await house.redeem("forged", { address: `10.0.${n >> 8}.${n & 255}` });
-    await house.sluice.close();
-    expect(sum(kept)).toBe(5_040);
-    expect(kept.length).toBeLessThan(150);
-    const counted = kept.filter(asCounted);
-    expect(counted).toContainEqual(expect.objectContaining({ address: "192.0.2.1", count: 35 }));
-    expect(counted.find(({ address }) => address === "many")!.count).toBeGreaterThan(4_000);
-  });
+  test(
+    "tells refusals apart, up to a number of them; beyond, the count says many",
+    { tags: "slow" },
+    async () => {
+      const { house, kept } = createStreet({ addresses: true });
+      for (let n = 0; n < 40; n++) await house.redeem("forged", { address: "192.0.2.1" });
+      for (let n = 0; n < 5_000; n++)
+        await house.redeem("forged", { address: `10.0.${n >> 8}.${n & 255}` });
+      await house.sluice.close();
+      expect(sum(kept)).toBe(5_040);
+      expect(kept.length).toBeLessThan(150);
+      const counted = kept.filter(asCounted);
+      expect(counted).toContainEqual(expect.objectContaining({ address: "192.0.2.1", count: 35 }));
+      expect(counted.find(({ address }) => address === "many")!.count).toBeGreaterThan(4_000);
+    },
+  );
 
   test("is what the hook of the host says; a hook that throws says nothing", async () => {
     const { house, kept } = createStreet({

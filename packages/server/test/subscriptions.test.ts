@@ -238,7 +238,7 @@ test("a listen stream ends when the access token of its request does", async () 
   expect(await over).toBeUndefined();
 });
 
-test("the 1,001st subscription of a session is refused for now", async () => {
+test("the 1,001st subscription of a session is refused for now", { tags: "slow" }, async () => {
   const storage = createMemoryBackend(
     Object.fromEntries(Array.from({ length: 1_001 }, (_, n) => [String(n), ""])),
   );

@@ -162,14 +162,18 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     }
   });
 
-  test("a process that dies in the middle of its claims leaves one redemption at most", async () => {
-    const order = { id: "dying", claims: 300, now };
-    const granted = Promise.all(children.map((child) => grantsOf(child, order)));
-    children[1]?.kill("SIGKILL");
-    expect((await granted).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(1);
-    const state = createRedisStateStore({ redis: bed.redis, durable: true });
-    expect(await state.claim(onceGrant(order.id), now)).toEqual({ outcome: "spent" });
-  });
+  test(
+    "a process that dies in the middle of its claims leaves one redemption at most",
+    { tags: "slow" },
+    async () => {
+      const order = { id: "dying", claims: 300, now };
+      const granted = Promise.all(children.map((child) => grantsOf(child, order)));
+      children[1]?.kill("SIGKILL");
+      expect((await granted).reduce((sum, count) => sum + count, 0)).toBeLessThanOrEqual(1);
+      const state = createRedisStateStore({ redis: bed.redis, durable: true });
+      expect(await state.claim(onceGrant(order.id), now)).toEqual({ outcome: "spent" });
+    },
+  );
 });
 
 interface Order {

@@ -41,25 +41,29 @@ async function fill(): Promise<UploadStore> {
   return store;
 }
 
-test("files that were released make room at once, and their last writers are known for a while", async () => {
-  const store = await fullStore();
-  await store.release("live 0", now);
-  let last = 0;
-  let held = 0;
-  for (let n = 0; n < 100; n++) {
-    const { writer, outcome } = await store.claim(`${n}`, lease);
-    held += Number(outcome === "held");
-    ({ writer: last } = await store.claim(`${n}`, lease));
-    await store.release(`${n}`, last);
-    await store.release(`${n}`, writer);
-  }
-  expect(held).toBe(100);
-  expect(await store.renew("99", last, lease)).toBe("lost");
-  const { writer } = await store.claim("99", lease);
-  expect(writer).toBeGreaterThan(last);
-  await store.release("99", writer);
-  await store.claim("live 0", lease);
-});
+test(
+  "files that were released make room at once, and their last writers are known for a while",
+  { tags: "slow" },
+  async () => {
+    const store = await fullStore();
+    await store.release("live 0", now);
+    let last = 0;
+    let held = 0;
+    for (let n = 0; n < 100; n++) {
+      const { writer, outcome } = await store.claim(`${n}`, lease);
+      held += Number(outcome === "held");
+      ({ writer: last } = await store.claim(`${n}`, lease));
+      await store.release(`${n}`, last);
+      await store.release(`${n}`, writer);
+    }
+    expect(held).toBe(100);
+    expect(await store.renew("99", last, lease)).toBe("lost");
+    const { writer } = await store.claim("99", lease);
+    expect(writer).toBeGreaterThan(last);
+    await store.release("99", writer);
+    await store.claim("live 0", lease);
+  },
+);
 
 test("a store that is full of live writers takes no other, until their time is over", async () => {
   const store = await fullStore();

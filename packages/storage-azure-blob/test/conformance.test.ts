@@ -1,3 +1,4 @@
+// @module-tag slow
 import { defineBackendTests } from "@sluice/storage/conformance";
 import { test, vi } from "vitest";
 import { startMs } from "./azurite.ts";

@@ -36,21 +36,25 @@ describe("blocks", () => {
     for (const writer of writers) await writer.abort();
   });
 
-  test("A10 after an abort blocks wait for the service to drop them, and nothing shows", async () => {
-    const writer = await open().write!("aborted.bin");
-    await writer.write(Buffer.alloc(blockBytes + 1));
-    await expect.poll(async () => (await uncommittedIds("aborted.bin")).length).toBe(1);
-    await writer.abort();
-    await expect(open().describe("aborted.bin")).rejects.toMatchObject({ code: "not_found" });
-    await expect(open().open("aborted.bin")).rejects.toMatchObject({ code: "not_found" });
-    expect((await open().list({ prefix: "aborted" })).objects).toEqual([]);
-    const next = await open().write!("aborted.bin");
-    await next.write(Buffer.from("whole"));
-    await next.commit();
-    expect((await container.getBlobClient("aborted.bin").downloadToBuffer()).toString()).toBe(
-      "whole",
-    );
-  });
+  test(
+    "A10 after an abort blocks wait for the service to drop them, and nothing shows",
+    { tags: "slow" },
+    async () => {
+      const writer = await open().write!("aborted.bin");
+      await writer.write(Buffer.alloc(blockBytes + 1));
+      await expect.poll(async () => (await uncommittedIds("aborted.bin")).length).toBe(1);
+      await writer.abort();
+      await expect(open().describe("aborted.bin")).rejects.toMatchObject({ code: "not_found" });
+      await expect(open().open("aborted.bin")).rejects.toMatchObject({ code: "not_found" });
+      expect((await open().list({ prefix: "aborted" })).objects).toEqual([]);
+      const next = await open().write!("aborted.bin");
+      await next.write(Buffer.from("whole"));
+      await next.commit();
+      expect((await container.getBlobClient("aborted.bin").downloadToBuffer()).toString()).toBe(
+        "whole",
+      );
+    },
+  );
 
   test("A9 blocks with other ids that a client left behind are told, since their ids have another length", async () => {
     const blob = container.getBlockBlobClient("leftover.bin");
@@ -63,30 +67,34 @@ describe("blocks", () => {
     });
   });
 
-  test("two writers of one step that open in the same millisecond make no object together", async () => {
-    const first = await open().writeInSteps!("same-moment.bin");
-    await first.suspend();
-    using clock = vi.spyOn(Date, "now").mockReturnValue(Date.now());
-    const writers = [
-      await open().writeInSteps!("same-moment.bin", { id: first.id }),
-      await open().writeInSteps!("same-moment.bin", { id: first.id }),
-    ] as const;
-    clock.mockRestore();
-    const contents = [
-      Buffer.alloc(blockBytes + 1, "a"),
-      Buffer.alloc(blockBytes + 1, "b"),
-    ] as const;
-    for (const n of [0, 1] as const) await writers[n].write(contents[n]);
-    // a block that comes after the first object would be the beginning of another one
-    const stagedBlocks = async (): Promise<number | undefined> =>
-      (await container.getBlockBlobClient("same-moment.bin").getBlockList("uncommitted"))
-        .uncommittedBlocks?.length;
-    await expect.poll(stagedBlocks, { timeout: 5_000 }).toBe(2);
-    await writers[0].commit();
-    await expect(writers[1].commit()).rejects.toMatchObject({ code: "precondition_failed" });
-    const made = await container.getBlobClient("same-moment.bin").downloadToBuffer();
-    expect(made.equals(contents[0])).toBe(true);
-  });
+  test(
+    "two writers of one step that open in the same millisecond make no object together",
+    { tags: "slow" },
+    async () => {
+      const first = await open().writeInSteps!("same-moment.bin");
+      await first.suspend();
+      using clock = vi.spyOn(Date, "now").mockReturnValue(Date.now());
+      const writers = [
+        await open().writeInSteps!("same-moment.bin", { id: first.id }),
+        await open().writeInSteps!("same-moment.bin", { id: first.id }),
+      ] as const;
+      clock.mockRestore();
+      const contents = [
+        Buffer.alloc(blockBytes + 1, "a"),
+        Buffer.alloc(blockBytes + 1, "b"),
+      ] as const;
+      for (const n of [0, 1] as const) await writers[n].write(contents[n]);
+      // a block that comes after the first object would be the beginning of another one
+      const stagedBlocks = async (): Promise<number | undefined> =>
+        (await container.getBlockBlobClient("same-moment.bin").getBlockList("uncommitted"))
+          .uncommittedBlocks?.length;
+      await expect.poll(stagedBlocks, { timeout: 5_000 }).toBe(2);
+      await writers[0].commit();
+      await expect(writers[1].commit()).rejects.toMatchObject({ code: "precondition_failed" });
+      const made = await container.getBlobClient("same-moment.bin").downloadToBuffer();
+      expect(made.equals(contents[0])).toBe(true);
+    },
+  );
 
   test("of two writers of one step that replace a blob one alone does", async () => {
     await container.getBlockBlobClient("replaced.bin").upload("before", 6);
@@ -119,18 +127,22 @@ describe("blocks", () => {
     await writer.abort();
   });
 
-  test("a declared size beyond 50,000 usual blocks makes the blocks larger", async () => {
-    const sizes: number[] = [];
-    await using service = await startScriptedService(async (request, response) => {
-      sizes.push(await drain(request));
-      response.writeHead(201).end();
-    });
-    const size = 50_000 * (blockBytes + 1000);
-    const writer = await open(service.container).write!("huge.bin", { size });
-    await writer.write(Buffer.alloc(blockBytes + 1001));
-    await expect.poll(() => sizes).toEqual([blockBytes + 1000]);
-    await writer.abort();
-  });
+  test(
+    "a declared size beyond 50,000 usual blocks makes the blocks larger",
+    { tags: "slow" },
+    async () => {
+      const sizes: number[] = [];
+      await using service = await startScriptedService(async (request, response) => {
+        sizes.push(await drain(request));
+        response.writeHead(201).end();
+      });
+      const size = 50_000 * (blockBytes + 1000);
+      const writer = await open(service.container).write!("huge.bin", { size });
+      await writer.write(Buffer.alloc(blockBytes + 1001));
+      await expect.poll(() => sizes).toEqual([blockBytes + 1000]);
+      await writer.abort();
+    },
+  );
 });
 
 describe("requests", () => {
@@ -193,7 +205,7 @@ describe("commit", () => {
     await expect(writer.commit()).rejects.toMatchObject({ code: "precondition_failed" });
   });
 
-  test("conditions go with the request that makes the blob visible", async () => {
+  test("conditions go with the request that makes the blob visible", { tags: "slow" }, async () => {
     const conditions: unknown[] = [];
     await using service = await startScriptedService(async (request, response) => {
       await drain(request);

@@ -180,6 +180,7 @@ describe("while another process swaps a folder for a link to the outside", () =>
 
   test.runIf(process.platform === "linux")(
     "code that checks first and opens then loses",
+    { tags: "slow" },
     async () => {
       await using tree = await createSwappedTree();
       const naive: Read = async (key) => {

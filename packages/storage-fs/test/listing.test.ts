@@ -41,14 +41,20 @@ async function walk(
 }
 
 describe("a walk", () => {
-  test("gives every file once, whether it is kept open or begun anew for every page", async () => {
-    await using tree = await createTemporaryTree();
-    const keys = ["a", "a/b/c", "d", "d/e"].flatMap((folder) => fill(tree, folder, 23)).toSorted();
-    for (const limit of [1, 7, 1000])
-      for (const kind of ["warm", "cold"] as const)
-        expect((await walk(tree, kind, { limit })).toSorted()).toEqual(keys);
-    expect(tree.countOpen().directories).toBe(0);
-  });
+  test(
+    "gives every file once, whether it is kept open or begun anew for every page",
+    { tags: "slow" },
+    async () => {
+      await using tree = await createTemporaryTree();
+      const keys = ["a", "a/b/c", "d", "d/e"]
+        .flatMap((folder) => fill(tree, folder, 23))
+        .toSorted();
+      for (const limit of [1, 7, 1000])
+        for (const kind of ["warm", "cold"] as const)
+          expect((await walk(tree, kind, { limit })).toSorted()).toEqual(keys);
+      expect(tree.countOpen().directories).toBe(0);
+    },
+  );
 
   test.each(["warm", "cold"] as const)(
     "finds what is there all the time, whatever comes and goes (%s)",

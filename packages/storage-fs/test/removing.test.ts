@@ -96,21 +96,25 @@ test("a write that is given up leaves no folder that it made", async () => {
   expect(await readdir(tree.root)).toEqual([]);
 });
 
-test("a writer is not disturbed by removals that take its empty folder away", async () => {
-  await using tree = await createTemporaryTree();
-  const backend = removableBackend(tree);
-  const rounds = process.env["SLUICE_DEEP"] === undefined ? 30 : 1000;
-  const churn = async (name: string): Promise<void> => {
-    for (let n = 0; n < rounds; n++) {
-      const writer = await backend.write?.(`deep/folder/${name}.txt`);
-      await writer?.write(Buffer.from(name));
-      await writer?.commit();
-      await backend.remove(`deep/folder/${name}.txt`);
-    }
-  };
-  await Promise.all(["a", "b", "c"].map(churn));
-  expect(await readdir(tree.root)).toEqual([]);
-});
+test(
+  "a writer is not disturbed by removals that take its empty folder away",
+  { tags: "slow" },
+  async () => {
+    await using tree = await createTemporaryTree();
+    const backend = removableBackend(tree);
+    const rounds = process.env["SLUICE_DEEP"] === undefined ? 30 : 1000;
+    const churn = async (name: string): Promise<void> => {
+      for (let n = 0; n < rounds; n++) {
+        const writer = await backend.write?.(`deep/folder/${name}.txt`);
+        await writer?.write(Buffer.from(name));
+        await writer?.commit();
+        await backend.remove(`deep/folder/${name}.txt`);
+      }
+    };
+    await Promise.all(["a", "b", "c"].map(churn));
+    expect(await readdir(tree.root)).toEqual([]);
+  },
+);
 
 test("what a killed process left of its writers goes when it is old, and nothing else", async () => {
   await using tree = await createTemporaryTree();

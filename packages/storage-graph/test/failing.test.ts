@@ -49,7 +49,7 @@ describe("G21: a service that asks for a pause", () => {
   });
 });
 
-test("G7: no error holds a token or a URL, not even in its causes", async () => {
+test("G7: no error holds a token or a URL, not even in its causes", { tags: "slow" }, async () => {
   await using graph = await startEmulated();
   const { backend, emulator } = graph;
   graph.drive.put("a.bin", content);

@@ -162,7 +162,7 @@ describe("G20: changes as they come", () => {
     });
   });
 
-  test("more than 100,000 items are too_large", () => {
+  test("more than 100,000 items are too_large", { tags: "slow" }, () => {
     const tree = createDeltaTree("root", "");
     const items = Array.from({ length: 100_001 }, (_, n) => file(String(n), `${n}.txt`));
     expect(() => tree.apply(items)).toThrowError(expect.objectContaining({ code: "too_large" }));

@@ -95,18 +95,22 @@ describe("a body", () => {
     await expect(readAll(body)).rejects.toMatchObject({ code: "interrupted" });
   });
 
-  test("that is not read keeps no other waiting, however many there are, and closes when cancelled", async () => {
-    await using bucket = await createBucket();
-    bucket.standIn.put("a", content);
-    bucket.standIn.faults.push({ stallAfter: 1, times: 60 });
-    const opened = [];
-    // more than the 50 sockets of the SDK's own agent
-    for (let n = 0; n < 60; n++) opened.push(await bucket.backend.open("a"));
-    expect(bucket.standIn.countAnswering()).toBe(60);
-    await bucket.backend.describe("a");
-    await Promise.all(opened.map(({ body }) => body.cancel()));
-    await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
-  });
+  test(
+    "that is not read keeps no other waiting, however many there are, and closes when cancelled",
+    { tags: "slow" },
+    async () => {
+      await using bucket = await createBucket();
+      bucket.standIn.put("a", content);
+      bucket.standIn.faults.push({ stallAfter: 1, times: 60 });
+      const opened = [];
+      // more than the 50 sockets of the SDK's own agent
+      for (let n = 0; n < 60; n++) opened.push(await bucket.backend.open("a"));
+      expect(bucket.standIn.countAnswering()).toBe(60);
+      await bucket.backend.describe("a");
+      await Promise.all(opened.map(({ body }) => body.cancel()));
+      await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
+    },
+  );
 
   test("that is read slowly comes in larger chunks", async () => {
     await using bucket = await createBucket();
@@ -235,35 +239,39 @@ describe("a client of one's own", () => {
     client.destroy();
   });
 
-  test("that was given has its own connections, from which nothing is lent", async () => {
-    await using bucket = await createBucket();
-    const { standIn } = bucket;
-    standIn.put("large", sparse(16 * mebibyte));
-    const client = new S3Client({
-      endpoint: standIn.endpoint,
-      region: standIn.region,
-      credentials: standIn.credentials,
-      forcePathStyle: true,
-      maxAttempts: 1,
-      requestChecksumCalculation: "WHEN_REQUIRED",
-      responseChecksumValidation: "WHEN_REQUIRED",
-    });
-    const backends = [createS3Backend({ bucket: standIn.bucket, client }), bucket.backend];
-    const lent = [0, 0];
-    for (const [index, backend] of backends.entries()) {
-      const { body } = await backend.open("large");
-      await flowOf(body).pump(
-        (chunk, release) => {
-          if (release) lent[index]! += chunk.length;
-          release?.();
-        },
-        { blocks: 2, blockBytes: mebibyte },
-      );
-    }
-    expect(lent[0]).toBe(0);
-    expect(lent[1]).toBeGreaterThan(0);
-    client.destroy();
-  });
+  test(
+    "that was given has its own connections, from which nothing is lent",
+    { tags: "slow" },
+    async () => {
+      await using bucket = await createBucket();
+      const { standIn } = bucket;
+      standIn.put("large", sparse(16 * mebibyte));
+      const client = new S3Client({
+        endpoint: standIn.endpoint,
+        region: standIn.region,
+        credentials: standIn.credentials,
+        forcePathStyle: true,
+        maxAttempts: 1,
+        requestChecksumCalculation: "WHEN_REQUIRED",
+        responseChecksumValidation: "WHEN_REQUIRED",
+      });
+      const backends = [createS3Backend({ bucket: standIn.bucket, client }), bucket.backend];
+      const lent = [0, 0];
+      for (const [index, backend] of backends.entries()) {
+        const { body } = await backend.open("large");
+        await flowOf(body).pump(
+          (chunk, release) => {
+            if (release) lent[index]! += chunk.length;
+            release?.();
+          },
+          { blocks: 2, blockBytes: mebibyte },
+        );
+      }
+      expect(lent[0]).toBe(0);
+      expect(lent[1]).toBeGreaterThan(0);
+      client.destroy();
+    },
+  );
 
   test("that repeats or checks by itself is refused by name of the setting", async () => {
     await using bucket = await createBucket();

@@ -31,17 +31,21 @@ async function createBackend(answer: (request: IncomingMessage, response: Server
 const begun =
   "<InitiateMultipartUploadResult><UploadId>one</UploadId></InitiateMultipartUploadResult>";
 
-test("a part of an earlier step that arrives after the abort is removed, too", async () => {
-  await using bucket = await createBucket({}, { keepUploads: false });
-  const writer = await bucket.backend.writeInSteps("a");
-  await writer.write(keptBytes.slice());
-  await writer.suspend();
-  const last = await bucket.backend.writeInSteps("a", { id: writer.id });
-  // S3 takes the abort, and then a part that another process sent before it
-  bucket.standIn.faults.push({ on: /^DELETE .*uploadId/, status: 204 });
-  await last.abort();
-  expect(bucket.standIn.countUploads()).toBe(0);
-});
+test(
+  "a part of an earlier step that arrives after the abort is removed, too",
+  { tags: "slow" },
+  async () => {
+    await using bucket = await createBucket({}, { keepUploads: false });
+    const writer = await bucket.backend.writeInSteps("a");
+    await writer.write(keptBytes.slice());
+    await writer.suspend();
+    const last = await bucket.backend.writeInSteps("a", { id: writer.id });
+    // S3 takes the abort, and then a part that another process sent before it
+    bucket.standIn.faults.push({ on: /^DELETE .*uploadId/, status: 204 });
+    await last.abort();
+    expect(bucket.standIn.countUploads()).toBe(0);
+  },
+);
 
 test("a part without an ETag is no part: S3 would put together what another writer sent", async () => {
   const calls: string[] = [];

@@ -17,7 +17,7 @@ describe("an object of one part", () => {
     expect(described.digests?.sha256).toMatch(/^2cf24dba5fb0a30e/);
   });
 
-  test("of exactly a part is still one request", async () => {
+  test("of exactly a part is still one request", { tags: "slow" }, async () => {
     await using bucket = await createBucket();
     const writer = await bucket.backend.write("a");
     await writer.write(part.slice());
@@ -27,54 +27,66 @@ describe("an object of one part", () => {
 });
 
 describe("an object of several parts", () => {
-  test("is gathered into parts, the last of which may be small, and has no digest", async () => {
-    await using bucket = await createBucket({}, { keepUploads: false });
-    const writer = await bucket.backend.write("a");
-    for (let n = 0; n < 17; n++) await writer.write(new Uint8Array(mebibyte));
-    const info = await writer.commit();
-    expect(info).toEqual({ key: "a", size: 17 * mebibyte, etag: expect.stringMatching(/-3$/) });
-    const lengths = bucket.standIn.requests
-      .filter(({ url }) => url.includes("partNumber"))
-      .map(({ headers }) => Number(headers["content-length"]));
-    expect(lengths).toEqual([8 * mebibyte, 8 * mebibyte, mebibyte]);
-    expect(await bucket.backend.describe("a")).not.toHaveProperty("digests");
-  });
-
-  test("has parts as large as 10,000 of them need for the declared size", async () => {
-    await using bucket = await createBucket({}, { keepUploads: false });
-    const writer = await bucket.backend.write("a", { size: 160_000 * mebibyte });
-    await writer.write(part.slice());
-    await writer.write(part.slice());
-    expect(bucket.standIn.requests).toEqual([]);
-    await writer.write(part.slice());
-    await expect.poll(() => bucket.standIn.countUploads()).toBe(1);
-    await writer.abort();
-    expect(bucket.standIn.countUploads()).toBe(0);
-  });
-
-  test("leaves no part behind: an abort, a disposal and a signal end it while a part is on its way", async () => {
-    const ends: ((writer: ObjectWriter, caller: AbortController) => PromiseLike<void>)[] = [
-      (writer) => writer.abort(),
-      (writer) => writer[Symbol.asyncDispose](),
-      (writer, caller) => {
-        caller.abort(new Error("enough"));
-        return writer.abort();
-      },
-    ];
-    for (const end of ends) {
+  test(
+    "is gathered into parts, the last of which may be small, and has no digest",
+    { tags: "slow" },
+    async () => {
       await using bucket = await createBucket({}, { keepUploads: false });
-      const caller = new AbortController();
-      const writer = await bucket.backend.write("a", { signal: caller.signal });
-      // the first part never gets an answer
-      bucket.standIn.faults.push({ on: /partNumber=1/, silent: true });
+      const writer = await bucket.backend.write("a");
+      for (let n = 0; n < 17; n++) await writer.write(new Uint8Array(mebibyte));
+      const info = await writer.commit();
+      expect(info).toEqual({ key: "a", size: 17 * mebibyte, etag: expect.stringMatching(/-3$/) });
+      const lengths = bucket.standIn.requests
+        .filter(({ url }) => url.includes("partNumber"))
+        .map(({ headers }) => Number(headers["content-length"]));
+      expect(lengths).toEqual([8 * mebibyte, 8 * mebibyte, mebibyte]);
+      expect(await bucket.backend.describe("a")).not.toHaveProperty("digests");
+    },
+  );
+
+  test(
+    "has parts as large as 10,000 of them need for the declared size",
+    { tags: "slow" },
+    async () => {
+      await using bucket = await createBucket({}, { keepUploads: false });
+      const writer = await bucket.backend.write("a", { size: 160_000 * mebibyte });
       await writer.write(part.slice());
+      await writer.write(part.slice());
+      expect(bucket.standIn.requests).toEqual([]);
       await writer.write(part.slice());
       await expect.poll(() => bucket.standIn.countUploads()).toBe(1);
-      await end(writer, caller);
+      await writer.abort();
       expect(bucket.standIn.countUploads()).toBe(0);
-      await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
-    }
-  });
+    },
+  );
+
+  test(
+    "leaves no part behind: an abort, a disposal and a signal end it while a part is on its way",
+    { tags: "slow" },
+    async () => {
+      const ends: ((writer: ObjectWriter, caller: AbortController) => PromiseLike<void>)[] = [
+        (writer) => writer.abort(),
+        (writer) => writer[Symbol.asyncDispose](),
+        (writer, caller) => {
+          caller.abort(new Error("enough"));
+          return writer.abort();
+        },
+      ];
+      for (const end of ends) {
+        await using bucket = await createBucket({}, { keepUploads: false });
+        const caller = new AbortController();
+        const writer = await bucket.backend.write("a", { signal: caller.signal });
+        // the first part never gets an answer
+        bucket.standIn.faults.push({ on: /partNumber=1/, silent: true });
+        await writer.write(part.slice());
+        await writer.write(part.slice());
+        await expect.poll(() => bucket.standIn.countUploads()).toBe(1);
+        await end(writer, caller);
+        expect(bucket.standIn.countUploads()).toBe(0);
+        await expect.poll(() => bucket.standIn.countAnswering()).toBe(0);
+      }
+    },
+  );
 
   test("whose part fails is aborted, and says so where it is written to next", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
@@ -95,16 +107,20 @@ describe("an object of several parts", () => {
     await expect(writer.write(part)).rejects.toBeInstanceOf(TypeError);
   });
 
-  test("is not there when S3 answers 200 and tells an error in the body", async () => {
-    await using bucket = await createBucket({}, { keepUploads: false });
-    bucket.standIn.faults.push({ on: /^POST .*uploadId/, late: true });
-    const writer = await bucket.backend.write("a");
-    await writer.write(part.slice());
-    await writer.write(Buffer.from("more"));
-    await expect(writer.commit()).rejects.toMatchObject({ code: "unavailable" });
-    expect(bucket.standIn.countUploads()).toBe(0);
-    await expect(bucket.backend.describe("a")).rejects.toMatchObject({ code: "not_found" });
-  });
+  test(
+    "is not there when S3 answers 200 and tells an error in the body",
+    { tags: "slow" },
+    async () => {
+      await using bucket = await createBucket({}, { keepUploads: false });
+      bucket.standIn.faults.push({ on: /^POST .*uploadId/, late: true });
+      const writer = await bucket.backend.write("a");
+      await writer.write(part.slice());
+      await writer.write(Buffer.from("more"));
+      await expect(writer.commit()).rejects.toMatchObject({ code: "unavailable" });
+      expect(bucket.standIn.countUploads()).toBe(0);
+      await expect(bucket.backend.describe("a")).rejects.toMatchObject({ code: "not_found" });
+    },
+  );
 
   test("that was ended from outside is interrupted", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
@@ -137,7 +153,7 @@ describe("an object of several parts", () => {
     expect(bucket.standIn.countUploads()).toBe(0);
   });
 
-  test("starts no second one when it is aborted while it starts", async () => {
+  test("starts no second one when it is aborted while it starts", { tags: "slow" }, async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
     const caller = new AbortController();
     const reason = new Error("the caller's reason");
@@ -152,7 +168,7 @@ describe("an object of several parts", () => {
 });
 
 describe("a condition", () => {
-  test("is looked at again by S3 when a large object is completed", async () => {
+  test("is looked at again by S3 when a large object is completed", { tags: "slow" }, async () => {
     await using bucket = await createBucket({}, { keepUploads: true });
     const writer = await bucket.backend.write("a", { ifAbsent: true });
     await writer.write(part.slice());

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { cached } from "@sluice/storage";
 import { checkBackend, type Fixture } from "@sluice/storage/conformance";
 import { expect, test } from "vitest";

@@ -34,20 +34,24 @@ async function connect(era: keyof typeof eras, url: string, binary?: BinaryFetch
 }
 
 describe.each(["legacy", "modern"] as const)("%s revision", (era) => {
-  test("a resource comes as a part where both ends declared it, and else in base64", async () => {
-    const { url } = await serve({ attach, binary: {}, sluice: { storage } });
-    for (const [binary, transferMode] of [
-      [createBinaryFetch(), "binary"],
-      [undefined, "base64"],
-    ] as const) {
-      const got = await readBinary(await connect(era, url, binary), uri);
-      expect([got.transferMode, got.size]).toEqual([transferMode, bytes.length]);
-      expect((await read(got.body)).equals(bytes)).toBe(true);
-    }
-    const old = await serve({ attach, sluice: { storage } });
-    const got = await readBinary(await connect(era, old.url, createBinaryFetch()), uri);
-    expect(got.transferMode).toBe("base64");
-  });
+  test(
+    "a resource comes as a part where both ends declared it, and else in base64",
+    { tags: "slow" },
+    async () => {
+      const { url } = await serve({ attach, binary: {}, sluice: { storage } });
+      for (const [binary, transferMode] of [
+        [createBinaryFetch(), "binary"],
+        [undefined, "base64"],
+      ] as const) {
+        const got = await readBinary(await connect(era, url, binary), uri);
+        expect([got.transferMode, got.size]).toEqual([transferMode, bytes.length]);
+        expect((await read(got.body)).equals(bytes)).toBe(true);
+      }
+      const old = await serve({ attach, sluice: { storage } });
+      const got = await readBinary(await connect(era, old.url, createBinaryFetch()), uri);
+      expect(got.transferMode).toBe("base64");
+    },
+  );
 
   test.each(["first", "after something else"])(
     "tools take and give bytes as streams: the result comes %s",

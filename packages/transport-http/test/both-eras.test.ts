@@ -168,35 +168,39 @@ test("in a batch there is no response to replace: the answer is a download URL",
   expect(await response.text()).toContain("/streams/v1.");
 });
 
-test("each of several principals gets its own bytes and no other's, all at the same time", async () => {
-  const people = Array.from({ length: 40 }, (_, at) => `user-${at}`);
-  const stores = new Map(
-    people.map((name) => [name, createMemoryBackend({ "a.bin": name.repeat(1_000) })]),
-  );
-  const { url } = await serve({
-    sluice: {
-      principal: ({ header }) => ({
-        issuer: "test",
-        subject: header("authorization") ?? "",
-        clientId: "c",
-      }),
-      storage: (principal) => stores.get(principal?.subject ?? "")!,
-      limits: { perProcess: 1_000 },
-    },
-  });
-  const bodies = people.map(async (authorization, at) => {
-    const prefer = at % 2 ? ["direct"] : ["downloadUrl"];
-    const era = at % 4 > 1 ? "legacy" : "modern";
-    const options = { headers: { authorization }, capabilities: streaming({ prefer }) };
-    let response = await post(url, era, uri, options);
-    if (response.headers.get("mcp-resource-uri") === null) {
-      const { result } = (await response.json()) as { result: { downloadUrl: string } };
-      response = await fetch(result.downloadUrl, { headers: { authorization } });
-    }
-    return (await response.text()) === authorization.repeat(1_000);
-  });
-  expect(await Promise.all(bodies)).toEqual(people.map(() => true));
-});
+test(
+  "each of several principals gets its own bytes and no other's, all at the same time",
+  { tags: "slow" },
+  async () => {
+    const people = Array.from({ length: 40 }, (_, at) => `user-${at}`);
+    const stores = new Map(
+      people.map((name) => [name, createMemoryBackend({ "a.bin": name.repeat(1_000) })]),
+    );
+    const { url } = await serve({
+      sluice: {
+        principal: ({ header }) => ({
+          issuer: "test",
+          subject: header("authorization") ?? "",
+          clientId: "c",
+        }),
+        storage: (principal) => stores.get(principal?.subject ?? "")!,
+        limits: { perProcess: 1_000 },
+      },
+    });
+    const bodies = people.map(async (authorization, at) => {
+      const prefer = at % 2 ? ["direct"] : ["downloadUrl"];
+      const era = at % 4 > 1 ? "legacy" : "modern";
+      const options = { headers: { authorization }, capabilities: streaming({ prefer }) };
+      let response = await post(url, era, uri, options);
+      if (response.headers.get("mcp-resource-uri") === null) {
+        const { result } = (await response.json()) as { result: { downloadUrl: string } };
+        response = await fetch(result.downloadUrl, { headers: { authorization } });
+      }
+      return (await response.text()) === authorization.repeat(1_000);
+    });
+    expect(await Promise.all(bodies)).toEqual(people.map(() => true));
+  },
+);
 
 test("a legacy server without sessions answers with JSON: its client may have declared in an initialize", async () => {
   for (const delivery of ["auto", "direct", "redirect", "downloadUrl"] as const) {

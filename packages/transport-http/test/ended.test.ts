@@ -1,3 +1,4 @@
+// @module-tag slow
 import { withBinary, type McpFetchHandler } from "@sluice/transport-http";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";

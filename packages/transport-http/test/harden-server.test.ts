@@ -49,25 +49,29 @@ test("a pipeline of requests ends after the hundredth", async () => {
   expect(asked()).toBe(100);
 });
 
-test("the hundredth answer of a connection says that it is the last, also where a handler says keep-alive", async () => {
-  const event = () => new Response("data: {}\n\n", { headers: { ...events, ...keepAlive } });
-  const json = () => Response.json({}, { headers: keepAlive });
-  for (const answer of [event, json]) {
-    const handler = toNodeHandler({ fetch: async () => answer() });
-    const origin = await listen(hardenServer(createServer(handler)));
-    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-    onTestFinished(() => agent.destroy());
-    const said: unknown[] = [];
-    for (let asked = 0; asked < 201; asked++) {
-      const request = get(origin, { agent });
-      const [response] = (await once(request, "response")) as [IncomingMessage];
-      await response.resume().toArray();
-      said.push(`${response.statusCode} ${response.headers.connection}`);
+test(
+  "the hundredth answer of a connection says that it is the last, also where a handler says keep-alive",
+  { tags: "slow" },
+  async () => {
+    const event = () => new Response("data: {}\n\n", { headers: { ...events, ...keepAlive } });
+    const json = () => Response.json({}, { headers: keepAlive });
+    for (const answer of [event, json]) {
+      const handler = toNodeHandler({ fetch: async () => answer() });
+      const origin = await listen(hardenServer(createServer(handler)));
+      const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+      onTestFinished(() => agent.destroy());
+      const said: unknown[] = [];
+      for (let asked = 0; asked < 201; asked++) {
+        const request = get(origin, { agent });
+        const [response] = (await once(request, "response")) as [IncomingMessage];
+        await response.resume().toArray();
+        said.push(`${response.statusCode} ${response.headers.connection}`);
+      }
+      const last = new Set([99, 199]);
+      expect(said).toEqual(said.map((_, at) => (last.has(at) ? "200 close" : "200 keep-alive")));
     }
-    const last = new Set([99, 199]);
-    expect(said).toEqual(said.map((_, at) => (last.has(at) ? "200 close" : "200 keep-alive")));
-  }
-});
+  },
+);
 
 const events = { "content-type": "text/event-stream" };
 const keepAlive = { connection: "keep-alive" };

@@ -178,7 +178,7 @@ test("a range of many parts opens the object once and is one whole answer", asyn
   await expect.poll(() => records).toHaveLength(2);
 });
 
-test("hostile header names and values leave the server standing", async () => {
+test("hostile header names and values leave the server standing", { tags: "slow" }, async () => {
   const { url, errors } = await serve({ sluice: { storage, grant: { use: "window" } } });
   const { pathname } = new URL(await urlOf(url));
   const names = [

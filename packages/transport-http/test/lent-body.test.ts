@@ -91,7 +91,7 @@ async function readSlowly(url: string): Promise<{ sha256: string; isWhole: boole
   return { sha256: hash.digest("hex"), isWhole: answer.complete };
 }
 
-test("lent blocks reach a slow reader byte by byte", async () => {
+test("lent blocks reach a slow reader byte by byte", { tags: "slow" }, async () => {
   const { flow, noted } = lendingFlow();
   const { url, results } = await serveFlow(flow);
   expect(await readSlowly(url)).toEqual({ sha256: sha(content), isWhole: true });

@@ -26,31 +26,39 @@ async function serveDownloads(limits: { perProcess: number }) {
   return { url: result.downloadUrl, pipeline, ended };
 }
 
-test("a pipelined request takes its place when its turn has come, so three connections stop no others", async () => {
-  const { url, pipeline, ended } = await serveDownloads({ perProcess: 4 });
-  const sockets = [pipeline(90), pipeline(90), pipeline(90)];
-  await Promise.all(sockets.map((socket) => once(socket, "readable")));
-  for (let n = 0; n < 5; n++) {
-    const response = await fetch(url);
-    expect([response.status, (await response.arrayBuffer()).byteLength]).toEqual([200, 6 << 20]);
-  }
-  for (const socket of sockets) socket.destroy();
-  // of each connection one answer had begun
-  await expect.poll(() => ended().filter(({ outcome }) => outcome === "aborted")).toHaveLength(3);
-  expect(ended()).toHaveLength(8);
-});
+test(
+  "a pipelined request takes its place when its turn has come, so three connections stop no others",
+  { tags: "slow" },
+  async () => {
+    const { url, pipeline, ended } = await serveDownloads({ perProcess: 4 });
+    const sockets = [pipeline(90), pipeline(90), pipeline(90)];
+    await Promise.all(sockets.map((socket) => once(socket, "readable")));
+    for (let n = 0; n < 5; n++) {
+      const response = await fetch(url);
+      expect([response.status, (await response.arrayBuffer()).byteLength]).toEqual([200, 6 << 20]);
+    }
+    for (const socket of sockets) socket.destroy();
+    // of each connection one answer had begun
+    await expect.poll(() => ended().filter(({ outcome }) => outcome === "aborted")).toHaveLength(3);
+    expect(ended()).toHaveLength(8);
+  },
+);
 
-test("pipelined requests are answered one after the other, and all of them", async () => {
-  const { pipeline, ended } = await serveDownloads({ perProcess: 1 });
-  const socket = pipeline(4);
-  let bytes = 0;
-  for await (const chunk of socket as AsyncIterable<Uint8Array>) {
-    bytes += chunk.byteLength;
-    if (bytes > 4 * (6 << 20)) break;
-  }
-  await expect.poll(ended).toHaveLength(4);
-  expect(ended().map(({ outcome }) => outcome)).toEqual(Array(4).fill("complete"));
-});
+test(
+  "pipelined requests are answered one after the other, and all of them",
+  { tags: "slow" },
+  async () => {
+    const { pipeline, ended } = await serveDownloads({ perProcess: 1 });
+    const socket = pipeline(4);
+    let bytes = 0;
+    for await (const chunk of socket as AsyncIterable<Uint8Array>) {
+      bytes += chunk.byteLength;
+      if (bytes > 4 * (6 << 20)) break;
+    }
+    await expect.poll(ended).toHaveLength(4);
+    expect(ended().map(({ outcome }) => outcome)).toEqual(Array(4).fill("complete"));
+  },
+);
 
 test("a connection with more than a hundred requests waiting is destroyed", async () => {
   const { pipeline, ended } = await serveDownloads({ perProcess: 4 });
@@ -87,7 +95,11 @@ async function answeredBehind(fields: string, count: number): Promise<number> {
   return said.split("answered").length - 1;
 }
 
-test("a connection whose waiting requests have more than 256 KiB is destroyed, with fewer they are answered", async () => {
-  expect(await answeredBehind(`X-Long: ${"x".repeat(15_000)}\r\n`, 60)).toBe(0);
-  expect(await answeredBehind(`X-Long: ${"x".repeat(2_000)}\r\n`, 99)).toBe(100);
-});
+test(
+  "a connection whose waiting requests have more than 256 KiB is destroyed, with fewer they are answered",
+  { tags: "slow" },
+  async () => {
+    expect(await answeredBehind(`X-Long: ${"x".repeat(15_000)}\r\n`, 60)).toBe(0);
+    expect(await answeredBehind(`X-Long: ${"x".repeat(2_000)}\r\n`, 99)).toBe(100);
+  },
+);

@@ -10,7 +10,7 @@ import { post } from "./call.ts";
 import { askForeign } from "./foreign-requests.ts";
 import { listen } from "./serve.ts";
 
-test("the examples of the README run", async () => {
+test("the examples of the README run", { tags: "slow" }, async () => {
   let listener: RequestListener | undefined;
   const http = createServer((req, res) => listener?.(req, res));
   const endpoint = `${await listen(http)}/mcp`;

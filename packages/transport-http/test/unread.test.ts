@@ -31,19 +31,23 @@ function ask(url: string, method: string, params: object, headers: readonly stri
   return socket;
 }
 
-test("a place is held until the last byte of the answer is sent, and given back when its reader leaves", async () => {
-  const { url, records } = await serve({
-    sluice: { storage, maxReadBytes: 8 * mib, limits: { perProcess: 2 } },
-  });
-  const readers = [1, 2].map(() => ask(url, "resources/read", { uri }));
-  await expect.poll(() => records.filter(({ action }) => action === "read")).toHaveLength(2);
-  const small = () => post(url, "modern", "files://demo/b.txt", { method: "resources/read" });
-  expect(await (await small()).text()).toContain('"reason":"busy"');
-  for (const reader of readers) reader.destroy();
-  await expect.poll(async () => (await small()).text()).toContain('"text":"b"');
-});
+test(
+  "a place is held until the last byte of the answer is sent, and given back when its reader leaves",
+  { tags: "slow" },
+  async () => {
+    const { url, records } = await serve({
+      sluice: { storage, maxReadBytes: 8 * mib, limits: { perProcess: 2 } },
+    });
+    const readers = [1, 2].map(() => ask(url, "resources/read", { uri }));
+    await expect.poll(() => records.filter(({ action }) => action === "read")).toHaveLength(2);
+    const small = () => post(url, "modern", "files://demo/b.txt", { method: "resources/read" });
+    expect(await (await small()).text()).toContain('"reason":"busy"');
+    for (const reader of readers) reader.destroy();
+    await expect.poll(async () => (await small()).text()).toContain('"text":"b"');
+  },
+);
 
-test("the bytes of answers are taken before storage is read", async () => {
+test("the bytes of answers are taken before storage is read", { tags: "slow" }, async () => {
   let opened = 0;
   const counting = {
     ...storage,
@@ -81,48 +85,52 @@ test("the bytes of answers are taken before storage is read", async () => {
   expect(opened).toBe(8 * mib);
 });
 
-test("answers of any tool are counted until they are sent: without room the next is refused", async () => {
-  const text = "x".repeat(8 * mib);
-  const { url } = await serve({
-    sluice: { storage },
-    node: { unsent: { perProcess: 12 * mib } },
-    register: (mcp) =>
-      void mcp.registerTool("big", {}, () => ({ content: [{ type: "text", text }] })),
-  });
-  const reader = ask(url, "tools/call", { name: "big" });
-  const call = (): Promise<Response> =>
-    fetch(url, {
-      method: "POST",
-      headers: {
-        "content-type": "application/json",
-        accept: "application/json, text/event-stream",
-        "mcp-protocol-version": "2026-07-28",
-        "mcp-method": "tools/call",
-        "mcp-name": "big",
-      },
-      body: JSON.stringify({
-        jsonrpc: "2.0",
-        id: 1,
-        method: "tools/call",
-        params: {
-          name: "big",
-          _meta: {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
-            "io.modelcontextprotocol/clientCapabilities": {},
-          },
-        },
-      }),
+test(
+  "answers of any tool are counted until they are sent: without room the next is refused",
+  { tags: "slow" },
+  async () => {
+    const text = "x".repeat(8 * mib);
+    const { url } = await serve({
+      sluice: { storage },
+      node: { unsent: { perProcess: 12 * mib } },
+      register: (mcp) =>
+        void mcp.registerTool("big", {}, () => ({ content: [{ type: "text", text }] })),
     });
-  const statusOf = async (): Promise<string> => {
-    const response = await call();
-    await response.arrayBuffer();
-    return `${response.status} ${response.headers.get("retry-after")}`;
-  };
-  await expect.poll(statusOf).toBe("503 1");
-  reader.destroy();
-  await expect.poll(statusOf).toBe("200 null");
-});
+    const reader = ask(url, "tools/call", { name: "big" });
+    const call = (): Promise<Response> =>
+      fetch(url, {
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": "2026-07-28",
+          "mcp-method": "tools/call",
+          "mcp-name": "big",
+        },
+        body: JSON.stringify({
+          jsonrpc: "2.0",
+          id: 1,
+          method: "tools/call",
+          params: {
+            name: "big",
+            _meta: {
+              "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+              "io.modelcontextprotocol/clientInfo": { name: "raw", version: "1" },
+              "io.modelcontextprotocol/clientCapabilities": {},
+            },
+          },
+        }),
+      });
+    const statusOf = async (): Promise<string> => {
+      const response = await call();
+      await response.arrayBuffer();
+      return `${response.status} ${response.headers.get("retry-after")}`;
+    };
+    await expect.poll(statusOf).toBe("503 1");
+    reader.destroy();
+    await expect.poll(statusOf).toBe("200 null");
+  },
+);
 
 /** A server whose answer is a stream of events that is written without waiting. */
 async function serveEvents(options: object) {
@@ -179,25 +187,29 @@ test("an event stream may be silent for longer than a reader may stall", async (
   expect(account.bytes).toBe(0);
 });
 
-test("a reader that is slower than the least rate is given up on JSON and events of MCP as well", async () => {
-  const slow = { minBytesPerSecond: 1e9, rateWindowMs: 200 };
-  const { socket, isOpen, push } = await serveEvents(slow);
-  socket.pause();
-  for (let n = 0; n < 128; n++) push(64 * 1_024);
-  await expect.poll(isOpen, { timeout: 5_000 }).toBe(false);
+test(
+  "a reader that is slower than the least rate is given up on JSON and events of MCP as well",
+  { tags: "slow" },
+  async () => {
+    const slow = { minBytesPerSecond: 1e9, rateWindowMs: 200 };
+    const { socket, isOpen, push } = await serveEvents(slow);
+    socket.pause();
+    for (let n = 0; n < 128; n++) push(64 * 1_024);
+    await expect.poll(isOpen, { timeout: 5_000 }).toBe(false);
 
-  const unsent = createByteAccount(64 * mib).open();
-  let answer: ServerResponse | undefined;
-  const server = createServer((_req, res) => {
-    answer = res;
-    void sendResponse(res, Response.json("x".repeat(24 * mib)), { ...slow, unsent });
-  });
-  const { port } = new URL(await listen(server));
-  const reader = connect(Number(port), "127.0.0.1").on("error", () => {});
-  onTestFinished(() => void reader.destroy());
-  reader.pause().write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-  await expect.poll(() => answer?.destroyed, { timeout: 5_000 }).toBe(true);
-});
+    const unsent = createByteAccount(64 * mib).open();
+    let answer: ServerResponse | undefined;
+    const server = createServer((_req, res) => {
+      answer = res;
+      void sendResponse(res, Response.json("x".repeat(24 * mib)), { ...slow, unsent });
+    });
+    const { port } = new URL(await listen(server));
+    const reader = connect(Number(port), "127.0.0.1").on("error", () => {});
+    onTestFinished(() => void reader.destroy());
+    reader.pause().write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    await expect.poll(() => answer?.destroyed, { timeout: 5_000 }).toBe(true);
+  },
+);
 
 test("requests of one address beyond its share are 429, those of another are served", async () => {
   const { url } = await serve({

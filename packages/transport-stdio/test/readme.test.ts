@@ -25,7 +25,7 @@ export async function sizeOf(command: string, args: string[], uri: string): Prom
 // #endregion
 import { expect, inject, onTestFinished, test } from "vitest";
 
-test("the README's client reads from the README's server", async () => {
+test("the README's client reads from the README's server", { tags: "slow" }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "sluice-stdio-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, "a.bin"), Buffer.alloc(1_000));

@@ -244,17 +244,21 @@ describe("in chunks", () => {
     expect(await outcomes(peer)).toEqual(["the bytes", "throttled"]);
   });
 
-  test("a peer that announces without end and reads no refusal is left", async () => {
-    const peer = await meet(interleaving(4_096));
-    const refs = Array.from({ length: 5_000 }, () => ({
-      streamId: id(),
-      size: 1,
-      interleave: true,
-    }));
-    peer.write(peer.announce(...refs));
-    expect(await peer.closed).toMatchObject({ code: "protocol" });
-    expect(peer.messages).toEqual([]);
-  });
+  test(
+    "a peer that announces without end and reads no refusal is left",
+    { tags: "slow" },
+    async () => {
+      const peer = await meet(interleaving(4_096));
+      const refs = Array.from({ length: 5_000 }, () => ({
+        streamId: id(),
+        size: 1,
+        interleave: true,
+      }));
+      peer.write(peer.announce(...refs));
+      expect(await peer.closed).toMatchObject({ code: "protocol" });
+      expect(peer.messages).toEqual([]);
+    },
+  );
 });
 
 test("text that is no message is a fault, and the next message counts", async () => {

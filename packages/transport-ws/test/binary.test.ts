@@ -30,7 +30,7 @@ describe.each(sdkNames)("%s", (sdk) => {
     expect((await readBinary(client, uri)).transferMode).toBe("base64");
   });
 
-  test("tools take and give bytes as streams", async () => {
+  test("tools take and give bytes as streams", { tags: "slow" }, async () => {
     const content = Buffer.alloc(3_000_000, "tool");
     const { url, errors } = await serve({
       ws: { binary: {} },

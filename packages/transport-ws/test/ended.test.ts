@@ -1,3 +1,4 @@
+// @module-tag slow
 import { encodeStreamId } from "@sluice/binary-transfer/transport";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";

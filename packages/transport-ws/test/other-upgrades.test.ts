@@ -262,23 +262,27 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
       expect(bodies(await exchange(port, [request, request, end]))).toHaveLength(3);
   });
 
-  test("a hundred requests are the most of a connection of a hardened server, however they come", async () => {
-    const { server, port } = await serve();
-    hardenServer(server);
-    const socket = connect(port, "127.0.0.1").on("error", () => {});
-    const ended = once(socket, "close");
-    let came = "";
-    socket.on("data", (chunk: Buffer) => (came += chunk.toString()));
-    for (let n = 1; n <= 110 && !socket.destroyed; n++) {
-      const plain = `GET /${n} HTTP/1.1\r\nHost: a\r\n\r\n`;
-      socket.write(n % 2 ? plain : `GET /${n} HTTP/1.1\r\n${offer}\r\n\r\n`);
-      await vi.waitFor(() => expect(socket.destroyed || bodies(came).length === n).toBe(true), {
-        interval: 1,
-      });
-    }
-    await ended;
-    expect(bodies(came)).toHaveLength(100);
-  });
+  test(
+    "a hundred requests are the most of a connection of a hardened server, however they come",
+    { tags: "slow" },
+    async () => {
+      const { server, port } = await serve();
+      hardenServer(server);
+      const socket = connect(port, "127.0.0.1").on("error", () => {});
+      const ended = once(socket, "close");
+      let came = "";
+      socket.on("data", (chunk: Buffer) => (came += chunk.toString()));
+      for (let n = 1; n <= 110 && !socket.destroyed; n++) {
+        const plain = `GET /${n} HTTP/1.1\r\nHost: a\r\n\r\n`;
+        socket.write(n % 2 ? plain : `GET /${n} HTTP/1.1\r\n${offer}\r\n\r\n`);
+        await vi.waitFor(() => expect(socket.destroyed || bodies(came).length === n).toBe(true), {
+          interval: 1,
+        });
+      }
+      await ended;
+      expect(bodies(came)).toHaveLength(100);
+    },
+  );
 
   test("where Node may have dropped fields it is 431, and nothing behind it is read as a request", async () => {
     const { server, port } = await serve();

@@ -24,45 +24,53 @@ async function opened(port: number, headers = {}): Promise<RawSocket> {
   return socket;
 }
 
-test("over WebSocket a place is held until the network took the answer, and given back when its reader leaves", async () => {
-  const { port } = await serve({
-    files,
-    sluice: { maxReadBytes: 8 * mib, limits: { perProcess: 1 } },
-  });
-  const reader = await opened(port);
-  const other = await opened(port);
-  reader.socket.pause();
-  reader.text(read(1));
-  let id = 1;
-  const ask = async (): Promise<string> => {
-    other.text(read((id += 1), "files://demo/b.txt"));
-    return JSON.stringify(await other.json());
-  };
-  await expect.poll(ask).toContain('"reason":"busy"');
-  expect(await ask()).toContain('"reason":"busy"');
-  reader.socket.destroy();
-  await expect.poll(ask).toContain('"text":"b"');
-});
-
-test("a reader that takes its answer gives the place back while it stays", async () => {
-  const { port } = await serve({
-    files,
-    sluice: { maxReadBytes: 8 * mib, limits: { perProcess: 1 } },
-  });
-  const reader = new WebSocket(`ws://127.0.0.1:${port}/mcp`, "mcp");
-  onTestFinished(() => reader.terminate());
-  await once(reader, "open");
-  reader.send(JSON.stringify(initialize));
-  await once(reader, "message");
-  for (let id = 1; id <= 3; id += 1) {
-    reader.send(JSON.stringify(read(id)));
-    const [data] = (await once(reader, "message")) as [Buffer];
-    const { result } = JSON.parse(data.toString()) as {
-      result: { contents: [{ blob: string }] };
+test(
+  "over WebSocket a place is held until the network took the answer, and given back when its reader leaves",
+  { tags: "slow" },
+  async () => {
+    const { port } = await serve({
+      files,
+      sluice: { maxReadBytes: 8 * mib, limits: { perProcess: 1 } },
+    });
+    const reader = await opened(port);
+    const other = await opened(port);
+    reader.socket.pause();
+    reader.text(read(1));
+    let id = 1;
+    const ask = async (): Promise<string> => {
+      other.text(read((id += 1), "files://demo/b.txt"));
+      return JSON.stringify(await other.json());
     };
-    expect(Buffer.from(result.contents[0].blob, "base64").length).toBe(8 * mib);
-  }
-});
+    await expect.poll(ask).toContain('"reason":"busy"');
+    expect(await ask()).toContain('"reason":"busy"');
+    reader.socket.destroy();
+    await expect.poll(ask).toContain('"text":"b"');
+  },
+);
+
+test(
+  "a reader that takes its answer gives the place back while it stays",
+  { tags: "slow" },
+  async () => {
+    const { port } = await serve({
+      files,
+      sluice: { maxReadBytes: 8 * mib, limits: { perProcess: 1 } },
+    });
+    const reader = new WebSocket(`ws://127.0.0.1:${port}/mcp`, "mcp");
+    onTestFinished(() => reader.terminate());
+    await once(reader, "open");
+    reader.send(JSON.stringify(initialize));
+    await once(reader, "message");
+    for (let id = 1; id <= 3; id += 1) {
+      reader.send(JSON.stringify(read(id)));
+      const [data] = (await once(reader, "message")) as [Buffer];
+      const { result } = JSON.parse(data.toString()) as {
+        result: { contents: [{ blob: string }] };
+      };
+      expect(Buffer.from(result.contents[0].blob, "base64").length).toBe(8 * mib);
+    }
+  },
+);
 
 test("what waits for one principal is counted over all of its connections", async () => {
   const text = "x".repeat(8 * mib);

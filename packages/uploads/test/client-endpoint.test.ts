@@ -82,16 +82,20 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     },
   );
 
-  test("a file whose connection breaks again and again arrives byte for byte", async () => {
-    const server = await startUploadServer();
-    const slot = await server.slot();
-    const done = cutSteps(server, Math.ceil(large.length / cuts), cuts - 1);
-    const sent = await send(server, slot, "resumable", sender, [large]);
-    // a connection may carry more than it should before it breaks
-    expect(done()).toBeGreaterThan(cuts / 3);
-    const [came] = await received(server, slot, sent);
-    expect(came!.equals(large)).toBe(true);
-  });
+  test(
+    "a file whose connection breaks again and again arrives byte for byte",
+    { tags: "slow" },
+    async () => {
+      const server = await startUploadServer();
+      const slot = await server.slot();
+      const done = cutSteps(server, Math.ceil(large.length / cuts), cuts - 1);
+      const sent = await send(server, slot, "resumable", sender, [large]);
+      // a connection may carry more than it should before it breaks
+      expect(done()).toBeGreaterThan(cuts / 3);
+      const [came] = await received(server, slot, sent);
+      expect(came!.equals(large)).toBe(true);
+    },
+  );
 
   test.each([
     ["too large", { maxBytes: 1_000_000 }, "alice", /^(?:too_large)$/],

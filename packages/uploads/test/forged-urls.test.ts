@@ -28,26 +28,30 @@ describe("forged slots", () => {
     expect(records.at(-1)).toMatchObject({ step: "receive", outcome: "complete" });
   });
 
-  test("are a few records and a count; the steps of an upload are a record each", async () => {
-    const records: { readonly count?: number; readonly step?: string }[] = [];
-    const { url, slot, sluice } = await startUploadServer({
-      sluice: { audit: (record) => void records.push(record) },
-    });
-    const headers = bearer("alice");
-    const sendThree = async (): Promise<void> => {
-      await fetch(`${url}/uploads/forged`, { method: "POST", body: "x", headers });
-      await fetch(`${url}/uploads/forged/x`, { method: "DELETE", headers });
-      await fetch((await slot()).url, { method: "POST", body: "x", headers });
-    };
-    await Promise.all(Array.from({ length: 30 }, sendThree));
-    expect(records.filter(({ count }) => count === undefined)).toHaveLength(70);
-    await sluice.close();
-    expect(records.filter(({ count }) => count !== undefined)).toMatchObject([
-      { step: "receive", reason: "not_found", count: 25 },
-      { step: "discard", reason: "not_found", count: 25 },
-    ]);
-    expect(counted(records)).toBe(120);
-  });
+  test(
+    "are a few records and a count; the steps of an upload are a record each",
+    { tags: "slow" },
+    async () => {
+      const records: { readonly count?: number; readonly step?: string }[] = [];
+      const { url, slot, sluice } = await startUploadServer({
+        sluice: { audit: (record) => void records.push(record) },
+      });
+      const headers = bearer("alice");
+      const sendThree = async (): Promise<void> => {
+        await fetch(`${url}/uploads/forged`, { method: "POST", body: "x", headers });
+        await fetch(`${url}/uploads/forged/x`, { method: "DELETE", headers });
+        await fetch((await slot()).url, { method: "POST", body: "x", headers });
+      };
+      await Promise.all(Array.from({ length: 30 }, sendThree));
+      expect(records.filter(({ count }) => count === undefined)).toHaveLength(70);
+      await sluice.close();
+      expect(records.filter(({ count }) => count !== undefined)).toMatchObject([
+        { step: "receive", reason: "not_found", count: 25 },
+        { step: "discard", reason: "not_found", count: 25 },
+      ]);
+      expect(counted(records)).toBe(120);
+    },
+  );
 
   test("of another principal leave no record under the name of the owner", async () => {
     const { slot, records } = await startUploadServer();

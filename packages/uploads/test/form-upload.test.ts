@@ -69,7 +69,7 @@ test("a part that is a range of a file is refused", async () => {
   expect(await server.files()).toEqual([]);
 });
 
-test("a large form whose parts are hashed in a thread is the same", async () => {
+test("a large form whose parts are hashed in a thread is the same", { tags: "slow" }, async () => {
   const server = await startUploadServer();
   const { url } = await server.slot();
   const bytes = noise(17_000_000);
@@ -140,7 +140,7 @@ test("what is no form of files is refused, and nothing is kept", async () => {
   expect((await raw("POST", type, form)).status).toBe(201);
 });
 
-test("a form of many files leaves no listeners behind", async () => {
+test("a form of many files leaves no listeners behind", { tags: "slow" }, async () => {
   const server = await startUploadServer();
   const warnings: Error[] = [];
   const hear = (warning: Error): void => void warnings.push(warning);

@@ -87,22 +87,26 @@ async function expectNoRoom(answer: Response, server: UploadServer): Promise<voi
 }
 
 describe("a storage without room is answered with 507 and a time to come back", () => {
-  test("a file that is sent at once leaves nothing, alone or in a form", async () => {
-    const { state, wrapBackend } = limited();
-    const server = await startUploadServer({ wrap: wrapBackend });
-    for (const kind of ["bytes-", "file-"]) {
-      state.isFull = (key) => key.includes(`/${kind}`);
-      await expectNoRoom(await put((await server.slot()).url, noise(700_000)), server);
-      expect(await server.files()).toEqual([]);
-      const body = new FormData();
-      body.append("file", new Blob([noise(700_000)]), "a.bin");
-      const init = { method: "POST", headers: bearer("alice"), body };
-      await expectNoRoom(await fetch((await server.slot()).url, init), server);
-      expect(await server.files()).toEqual([]);
-    }
-    state.isFull = () => false;
-    expect((await put((await server.slot()).url, noise(700_000))).status).toBe(201);
-  });
+  test(
+    "a file that is sent at once leaves nothing, alone or in a form",
+    { tags: "slow" },
+    async () => {
+      const { state, wrapBackend } = limited();
+      const server = await startUploadServer({ wrap: wrapBackend });
+      for (const kind of ["bytes-", "file-"]) {
+        state.isFull = (key) => key.includes(`/${kind}`);
+        await expectNoRoom(await put((await server.slot()).url, noise(700_000)), server);
+        expect(await server.files()).toEqual([]);
+        const body = new FormData();
+        body.append("file", new Blob([noise(700_000)]), "a.bin");
+        const init = { method: "POST", headers: bearer("alice"), body };
+        await expectNoRoom(await fetch((await server.slot()).url, init), server);
+        expect(await server.files()).toEqual([]);
+      }
+      state.isFull = () => false;
+      expect((await put((await server.slot()).url, noise(700_000))).status).toBe(201);
+    },
+  );
 
   const [inSteps, , inParts] = storageKinds as [StorageKind, StorageKind, StorageKind];
   test.each([

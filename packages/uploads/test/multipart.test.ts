@@ -132,7 +132,7 @@ describe("a form", () => {
     expect(taken).toBeLessThan(bodies);
   });
 
-  test("a reader that takes a form without its end is found out", async () => {
+  test("a reader that takes a form without its end is found out", { tags: "slow" }, async () => {
     // the twin of the comparison
     const lenient: typeof createFormReader = (of, maxParts, onPart) => {
       let last: PartReceiver | undefined;

@@ -9,18 +9,22 @@ import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 const put = (url: string, body: Uint8Array<ArrayBuffer>): Promise<Response> =>
   fetch(url, { method: "PUT", headers: bearer("alice"), body });
 
-test("of 80 uploads at once no more is kept than the quota, and nothing of the others", async () => {
-  const quota = { concurrent: 80, bytes: 200_000, files: 1_000 };
-  const server = await startUploadServer({ uploads: { quota } });
-  const answers = await Promise.all(
-    Array.from({ length: 80 }, async () => put((await server.slot()).url, noise(10_000))),
-  );
-  const statuses = answers.map(({ status }) => status);
-  expect(new Set(statuses)).toEqual(new Set([201, 507]));
-  expect(statuses.filter((status) => status === 201)).toHaveLength(20);
-  // bytes and record of each
-  expect(await server.files()).toHaveLength(40);
-});
+test(
+  "of 80 uploads at once no more is kept than the quota, and nothing of the others",
+  { tags: "slow" },
+  async () => {
+    const quota = { concurrent: 80, bytes: 200_000, files: 1_000 };
+    const server = await startUploadServer({ uploads: { quota } });
+    const answers = await Promise.all(
+      Array.from({ length: 80 }, async () => put((await server.slot()).url, noise(10_000))),
+    );
+    const statuses = answers.map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([201, 507]));
+    expect(statuses.filter((status) => status === 201)).toHaveLength(20);
+    // bytes and record of each
+    expect(await server.files()).toHaveLength(40);
+  },
+);
 
 test("of many that one user sends at once four are read, and places come back", async () => {
   const server = await startUploadServer({

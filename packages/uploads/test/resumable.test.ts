@@ -44,7 +44,7 @@ async function offsetOf(location: string): Promise<number> {
 }
 
 describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
-  test("a file in three steps is the file, with its digest", async () => {
+  test("a file in three steps is the file, with its digest", { tags: "slow" }, async () => {
     const server = await start();
     const { url, uploadId } = await server.slot();
     const bytes = noise(9_000_000);

@@ -1,3 +1,4 @@
+// @module-tag slow
 import { McpServer } from "@modelcontextprotocol/server";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -110,13 +110,17 @@ async function saidBy(socket: Socket): Promise<string> {
 }
 
 describe("over a connection", () => {
-  test("a slow body is answered with 408, and nothing of it is kept", async () => {
-    const server = await startUploadServer({ uploads: { pace: { idleMs: 150 } } });
-    const socket = await openRaw((await server.slot()).url, 1_000);
-    socket.write("abc");
-    expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 408 [\s\S]*Connection: close/);
-    await expect.poll(() => server.files()).toEqual([]);
-  });
+  test(
+    "a slow body is answered with 408, and nothing of it is kept",
+    { tags: "slow" },
+    async () => {
+      const server = await startUploadServer({ uploads: { pace: { idleMs: 150 } } });
+      const socket = await openRaw((await server.slot()).url, 1_000);
+      socket.write("abc");
+      expect(await saidBy(socket)).toMatch(/^HTTP\/1\.1 408 [\s\S]*Connection: close/);
+      await expect.poll(() => server.files()).toEqual([]);
+    },
+  );
 
   test("a client that waits for 100 Continue gets it after the checks only", async () => {
     const server = await startUploadServer();

@@ -62,25 +62,29 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     await expect(late).rejects.toMatchObject({ code: "expired" });
   });
 
-  test("a transfer that began in time and ended late is kept, and can be confirmed for as long as others", async () => {
-    const server = await start();
-    const [early, late] = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
-    const lastByteAt = new Date(Date.now() + 10 * minute);
-    for (const path of await server.files())
-      if (path.includes(late)) await utimes(path, lastByteAt, lastByteAt);
-    await sweepAt(server, 14 * minute);
-    const left = await server.files();
-    expect(left.filter((path) => path.includes(early))).toEqual([]);
-    expect(left).toHaveLength(all);
-    vi.spyOn(Date, "now").mockReturnValue(Date.now() + 14 * minute);
-    const confirming = server.uploads.confirm(alice, late, [claim]);
-    expect(await confirming.finally(() => vi.restoreAllMocks())).toMatchObject([{ size: 100 }]);
-    const other = await sent(server, 2 * minute);
-    for (const path of await server.files())
-      if (path.includes(other)) await utimes(path, lastByteAt, lastByteAt);
-    await sweepAt(server, 16 * minute);
-    expect((await server.files()).filter((path) => path.includes(other))).toEqual([]);
-  });
+  test(
+    "a transfer that began in time and ended late is kept, and can be confirmed for as long as others",
+    { tags: "slow" },
+    async () => {
+      const server = await start();
+      const [early, late] = [await sent(server, 2 * minute), await sent(server, 2 * minute)];
+      const lastByteAt = new Date(Date.now() + 10 * minute);
+      for (const path of await server.files())
+        if (path.includes(late)) await utimes(path, lastByteAt, lastByteAt);
+      await sweepAt(server, 14 * minute);
+      const left = await server.files();
+      expect(left.filter((path) => path.includes(early))).toEqual([]);
+      expect(left).toHaveLength(all);
+      vi.spyOn(Date, "now").mockReturnValue(Date.now() + 14 * minute);
+      const confirming = server.uploads.confirm(alice, late, [claim]);
+      expect(await confirming.finally(() => vi.restoreAllMocks())).toMatchObject([{ size: 100 }]);
+      const other = await sent(server, 2 * minute);
+      for (const path of await server.files())
+        if (path.includes(other)) await utimes(path, lastByteAt, lastByteAt);
+      await sweepAt(server, 16 * minute);
+      expect((await server.files()).filter((path) => path.includes(other))).toEqual([]);
+    },
+  );
 
   test("what is removed before it was confirmed leaves a record, however that came about", async () => {
     const server = await start();

@@ -1,3 +1,4 @@
+// @module-tag slow
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import type { Browser, BrowserContextOptions, FileChooser, Page } from "playwright-core";

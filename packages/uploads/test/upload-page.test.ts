@@ -57,7 +57,7 @@ function bare(url: string, headers: Record<string, string>): Promise<number> {
   });
 }
 
-test("script and style are what the files of the page compile to", async () => {
+test("script and style are what the files of the page compile to", { tags: "slow" }, async () => {
   const { script: compiled, style: compact } = await bundle();
   // one difference would be printed as two lines of 15 kB
   expect(compiled === script, "run node packages/uploads/page/build.mjs").toBe(true);
@@ -252,47 +252,51 @@ describe("an answer", () => {
     expect(await site.pages.answerOf(pageId)).toBeUndefined();
   });
 
-  test("names every file that is there, or none of them is given away or lost", async () => {
-    const { url, pageId, slots, owner } = await site.ask({
-      papers: { type: "file", multiple: true, maxFiles: 3 },
-    });
-    const slot = slots.get("papers")!;
-    const send = (name: string, body: string) =>
-      fetch(slot.url, {
-        method: "POST",
-        headers: {
-          "content-type": "application/octet-stream",
-          "content-disposition": `attachment; filename="${name}"`,
-        },
-        body,
+  test(
+    "names every file that is there, or none of them is given away or lost",
+    { tags: "slow" },
+    async () => {
+      const { url, pageId, slots, owner } = await site.ask({
+        papers: { type: "file", multiple: true, maxFiles: 3 },
       });
-    for (const name of ["a.bin", "b.bin"]) expect((await send(name, name)).status).toBe(201);
-    type Overview = { files: { name: string; fileId: string; sha256: string }[] };
-    const overview = async () => (await (await fetch(slot.url)).json()) as Overview;
-    const { files } = await overview();
-    const named = files.map((file) => ({ ...file, uploadId: slot.uploadId, sha256: undefined }));
-    const answer = (papers: unknown) => ({ ...accept, content: { papers } });
-    for (const wrong of [[named[0]], [named[0], named[0]], [...named, named[0]]]) {
-      const response = await post(url, answer(wrong));
-      expect(response.status).toBe(409);
-      expect(await response.json()).toMatchObject({ reason: "changed" });
-    }
-    expect((await overview()).files).toHaveLength(2);
-    expect((await post(url, answer(named))).status).toBe(204);
-    // from then on none is taken back, and what comes beside them is none of the answer
-    const removal = await fetch(`${slot.url}/${files[0]!.fileId}`, { method: "DELETE" });
-    expect(removal.status).toBe(409);
-    expect((await send("a.bin", "late!")).status).toBe(201);
-    const taken = (await site.pages.answerOf(pageId)) as { content: { papers: never } };
-    const confirmed = await site.uploads.confirm(owner, slot.uploadId, taken.content.papers, {
-      unnamed: "remove",
-    });
-    const digestsOf = (list: readonly { sha256: string }[]) =>
-      list.map(({ sha256 }) => sha256).toSorted();
-    expect(digestsOf(confirmed)).toEqual(digestsOf(files));
-    const reopened = await site.uploads.reopen(owner, slot.uploadId);
-    expect(reopened).toHaveLength(2);
-  });
+      const slot = slots.get("papers")!;
+      const send = (name: string, body: string) =>
+        fetch(slot.url, {
+          method: "POST",
+          headers: {
+            "content-type": "application/octet-stream",
+            "content-disposition": `attachment; filename="${name}"`,
+          },
+          body,
+        });
+      for (const name of ["a.bin", "b.bin"]) expect((await send(name, name)).status).toBe(201);
+      type Overview = { files: { name: string; fileId: string; sha256: string }[] };
+      const overview = async () => (await (await fetch(slot.url)).json()) as Overview;
+      const { files } = await overview();
+      const named = files.map((file) => ({ ...file, uploadId: slot.uploadId, sha256: undefined }));
+      const answer = (papers: unknown) => ({ ...accept, content: { papers } });
+      for (const wrong of [[named[0]], [named[0], named[0]], [...named, named[0]]]) {
+        const response = await post(url, answer(wrong));
+        expect(response.status).toBe(409);
+        expect(await response.json()).toMatchObject({ reason: "changed" });
+      }
+      expect((await overview()).files).toHaveLength(2);
+      expect((await post(url, answer(named))).status).toBe(204);
+      // from then on none is taken back, and what comes beside them is none of the answer
+      const removal = await fetch(`${slot.url}/${files[0]!.fileId}`, { method: "DELETE" });
+      expect(removal.status).toBe(409);
+      expect((await send("a.bin", "late!")).status).toBe(201);
+      const taken = (await site.pages.answerOf(pageId)) as { content: { papers: never } };
+      const confirmed = await site.uploads.confirm(owner, slot.uploadId, taken.content.papers, {
+        unnamed: "remove",
+      });
+      const digestsOf = (list: readonly { sha256: string }[]) =>
+        list.map(({ sha256 }) => sha256).toSorted();
+      expect(digestsOf(confirmed)).toEqual(digestsOf(files));
+      const reopened = await site.uploads.reopen(owner, slot.uploadId);
+      expect(reopened).toHaveLength(2);
+    },
+  );
 
   test("comes from the page itself and from nowhere else", async () => {
     const { url, pageId } = await site.ask(asked);
@@ -404,7 +408,7 @@ describe("what one principal makes the server remember", () => {
 
   const longest = { ...accept, content: { note: "x".repeat(60_000) } };
 
-  test("by pages is at most sixteen of them, each with one answer", async () => {
+  test("by pages is at most sixteen of them, each with one answer", { tags: "slow" }, async () => {
     const { state, bytes } = createCountedStore();
     await using own = await startPageSite({ sluice: { state } });
     const ann = { issuer: "https://id.example", subject: "ann", clientId: "c" };
