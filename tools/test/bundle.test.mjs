@@ -1,3 +1,4 @@
+// @module-tag slow
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,16 +26,12 @@ async function sizeOf(name, file) {
   return output[0].code.length;
 }
 
-test(
-  "an application has of a built package what it imports, and the twin without marks has more",
-  { tags: "slow" },
-  async () => {
-    await bundle("core", undefined, join(folder, "marked"));
-    await bundle("core", [], join(folder, "bare"));
-    expect(await sizeOf("SluiceError", join(folder, "marked", "index.js"))).toBeLessThan(1_000);
-    expect(await sizeOf("SluiceError", join(folder, "bare", "index.js"))).toBeGreaterThan(1_500);
-  },
-);
+test("an application has of a built package what it imports, and the twin without marks has more", async () => {
+  await bundle("core", undefined, join(folder, "marked"));
+  await bundle("core", [], join(folder, "bare"));
+  expect(await sizeOf("SluiceError", join(folder, "marked", "index.js"))).toBeLessThan(1_000);
+  expect(await sizeOf("SluiceError", join(folder, "bare", "index.js"))).toBeGreaterThan(1_500);
+});
 
 test("an entry is one file beside what entries share, with maps to the sources", () => {
   const built = join(folder, "marked");

@@ -1,6 +1,7 @@
+import { hkdf } from "@noble/hashes/hkdf.js";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
-import { bytesToHex } from "@noble/hashes/utils.js";
+import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
 import type { Sha256 } from "./sha256.ts";
 
 /** A running SHA-256 for runtimes without `node:crypto`. */
@@ -15,4 +16,9 @@ export function portableSha256(): Sha256 {
 /** HMAC-SHA256 for runtimes without `node:crypto`. */
 export function portableHmacSha256(key: Uint8Array, bytes: Uint8Array): Uint8Array {
   return hmac(sha256, key, bytes);
+}
+
+/** HKDF-SHA256 for runtimes without `node:crypto`. */
+export function portableHkdfSha256(key: Uint8Array, info: string): Uint8Array {
+  return hkdf(sha256, key, undefined, utf8ToBytes(info), 32);
 }
