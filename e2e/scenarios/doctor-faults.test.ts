@@ -280,16 +280,20 @@ test.concurrent("a proxy that drops Range", async () => {
   expect(await causes(site.url)).toEqual(["range"]);
 });
 
-test.concurrent("what is found for a resource, as the guide prints it", async () => {
-  await using site = await startBehind({ headers: (headers) => void delete headers.range });
-  const uri = `${baseUri}a.bin`;
-  const { url } = site;
-  // #region diagnose
-  const findings = await diagnose(new URL(url), { uri });
-  const lines = findings.map(({ cause, message }) => `${cause}: ${message}`);
-  // #endregion diagnose
-  expect(lines).toEqual([expect.stringMatching(/^range: A Range comes back as the whole file/)]);
-});
+test.concurrent(
+  "what is found for a resource, as the guide prints it",
+  { tags: "slow" },
+  async () => {
+    await using site = await startBehind({ headers: (headers) => void delete headers.range });
+    const uri = `${baseUri}a.bin`;
+    const { url } = site;
+    // #region diagnose
+    const findings = await diagnose(new URL(url), { uri });
+    const lines = findings.map(({ cause, message }) => `${cause}: ${message}`);
+    // #endregion diagnose
+    expect(lines).toEqual([expect.stringMatching(/^range: A Range comes back as the whole file/)]);
+  },
+);
 
 test.concurrent("a proxy that packs downloads", async () => {
   await using site = await startBehind({
@@ -322,7 +326,7 @@ test.concurrent("a proxy that cuts downloads", { tags: "slow" }, async () => {
 });
 
 // late is what comes later than other answers: no other test makes those late
-test("a proxy that holds downloads back", async () => {
+test("a proxy that holds downloads back", { tags: "slow" }, async () => {
   await using site = await startBehind({
     async passOn(answer, response, request) {
       if (!isDownload(request) || request.headers.range) return false;
@@ -335,6 +339,7 @@ test("a proxy that holds downloads back", async () => {
 
 test.concurrent.each([false, true])(
   "a proxy that holds events back, with sessions: %s",
+  { tags: "slow" },
   async (sessions) => {
     await using site = await startBehind(
       {

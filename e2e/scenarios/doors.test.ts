@@ -64,6 +64,7 @@ const hosts: readonly Host[] = [
 
 test.each(hosts)(
   "under $name nothing but the one spelling of a URL lets anything in, at every public URL",
+  { tags: "slow" },
   async ({ name, mount, isBlind, ...habits }) => {
     const some =
       name === "node:http" ? (["/", "/mcp/", "/m%C3%A9/mcp", "/MCP"] as const) : ["/mcp/"];

@@ -157,6 +157,7 @@ const transfers = deep ? 10_000 : 50;
 
 test(
   `${transfers} mixed transfers leave no handler, descriptor, listener or place behind`,
+  { tags: "slow" },
   async () => {
     await using site = await startProviding(
       {

@@ -112,22 +112,26 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
 describe("connections that break", () => {
   const runs = isDeep ? 1_000 : 20;
 
-  test(`${runs} surveys whose every connection is cut somewhere lose and double nothing [SEP-1335/link/should-resume] [SEP-1335/link/should-send-last-event-id]`, async () => {
-    const { fetch, errors } = start({ resume: { retryMs: 1 } });
-    const random = createRandom(7);
-    await atOnce(20, 20, async (n) => {
-      const broken = cutting(fetch, { random, spare: spareNothing });
-      const client = await (n % 2 ? connectV1 : connectV2)({
-        fetch: withResume(broken, { maxTries: 50, retryMs: 1, maxRetryMs: 20 }),
+  test(
+    `${runs} surveys whose every connection is cut somewhere lose and double nothing [SEP-1335/link/should-resume] [SEP-1335/link/should-send-last-event-id]`,
+    { tags: "slow" },
+    async () => {
+      const { fetch, errors } = start({ resume: { retryMs: 1 } });
+      const random = createRandom(7);
+      await atOnce(20, 20, async (n) => {
+        const broken = cutting(fetch, { random, spare: spareNothing });
+        const client = await (n % 2 ? connectV1 : connectV2)({
+          fetch: withResume(broken, { maxTries: 50, retryMs: 1, maxRetryMs: 20 }),
+        });
+        try {
+          for (let run = 0; run < runs / 20; run++) await expectSurvey(client, `run ${n}.${run}`);
+        } finally {
+          await client.close();
+        }
       });
-      try {
-        for (let run = 0; run < runs / 20; run++) await expectSurvey(client, `run ${n}.${run}`);
-      } finally {
-        await client.close();
-      }
-    });
-    expect(errors).toEqual([]);
-  });
+      expect(errors).toEqual([]);
+    },
+  );
 
   test.each([
     ["skips an event", 1],

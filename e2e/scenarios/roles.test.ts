@@ -143,41 +143,45 @@ test.each(revisions)(
   },
 );
 
-test("a subscription of a session acts for the claims of its last request, also a refused one, and is silent without the role", async () => {
-  const open = async () => {
-    const made = await connect("legacy", watcher);
-    const heard: string[] = [];
-    made.client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
-      heard.push(params.uri);
-    });
-    await made.client.subscribeResource({ uri: watched });
-    return { ...made, heard };
-  };
-  const [left, stayed] = [await open(), await open()];
-  /** Changes the file until every one of them hears of it. */
-  const changed = async (...listeners: readonly { heard: string[] }[]): Promise<void> => {
-    for (const { heard } of listeners) heard.length = 0;
-    await vi.waitFor(
-      async () => {
-        await appendFile(server.pathOf(watched), "2\n");
-        for (const { heard } of listeners)
-          await vi.waitFor(() => expect(heard).toContain(watched), { timeout: 1_000 });
-      },
-      { timeout: 20_000 },
-    );
-  };
-  await changed(left, stayed);
-  await left.become({ ...watcher, role: "retired" });
-  await expect(left.client.readResource({ uri: watched })).rejects.toThrow(/not found/i);
-  left.heard.length = 0;
-  // what the first change told would come before the second
-  await changed(stayed);
-  await changed(stayed);
-  expect(left.heard).toEqual([]);
-  await left.become(watcher);
-  expect(await left.list()).toEqual([watched]);
-  await changed(left, stayed);
-});
+test(
+  "a subscription of a session acts for the claims of its last request, also a refused one, and is silent without the role",
+  { tags: "slow" },
+  async () => {
+    const open = async () => {
+      const made = await connect("legacy", watcher);
+      const heard: string[] = [];
+      made.client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
+        heard.push(params.uri);
+      });
+      await made.client.subscribeResource({ uri: watched });
+      return { ...made, heard };
+    };
+    const [left, stayed] = [await open(), await open()];
+    /** Changes the file until every one of them hears of it. */
+    const changed = async (...listeners: readonly { heard: string[] }[]): Promise<void> => {
+      for (const { heard } of listeners) heard.length = 0;
+      await vi.waitFor(
+        async () => {
+          await appendFile(server.pathOf(watched), "2\n");
+          for (const { heard } of listeners)
+            await vi.waitFor(() => expect(heard).toContain(watched), { timeout: 1_000 });
+        },
+        { timeout: 20_000 },
+      );
+    };
+    await changed(left, stayed);
+    await left.become({ ...watcher, role: "retired" });
+    await expect(left.client.readResource({ uri: watched })).rejects.toThrow(/not found/i);
+    left.heard.length = 0;
+    // what the first change told would come before the second
+    await changed(stayed);
+    await changed(stayed);
+    expect(left.heard).toEqual([]);
+    await left.become(watcher);
+    expect(await left.list()).toEqual([watched]);
+    await changed(left, stayed);
+  },
+);
 
 test("the audit trail has each access under the tag of its user, and no claim [ARTICLE/8/audit]", async () => {
   const { stream } = await connect("modern", { ...investigator, diagnosis: "C50.9" });

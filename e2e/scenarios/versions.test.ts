@@ -38,26 +38,34 @@ function serving(storage: StorageBackend) {
   };
 }
 
-test("a file that a tool has just written is linked by a URL of one version", async () => {
-  const { stream, get } = serving(createFsBackend({ root, racyMs }));
-  await writeFile(join(root, "report.txt"), "first version");
-  const { downloadUrl, _meta } = await stream("report.txt");
-  expect(_meta[EXTENSION_ID].etag).toBeDefined();
-  const part = await get(downloadUrl, { range: "bytes=0-4" });
-  expect([part.status, await bodyOf(part)]).toEqual([206, "first"]);
-  await writeFile(join(root, "report.txt"), "other version");
-  for (const headers of [{ range: "bytes=5-" }, {}] as Record<string, string>[])
-    expect((await get(downloadUrl, headers)).status).toBe(410);
-});
+test(
+  "a file that a tool has just written is linked by a URL of one version",
+  { tags: "slow" },
+  async () => {
+    const { stream, get } = serving(createFsBackend({ root, racyMs }));
+    await writeFile(join(root, "report.txt"), "first version");
+    const { downloadUrl, _meta } = await stream("report.txt");
+    expect(_meta[EXTENSION_ID].etag).toBeDefined();
+    const part = await get(downloadUrl, { range: "bytes=0-4" });
+    expect([part.status, await bodyOf(part)]).toEqual([206, "first"]);
+    await writeFile(join(root, "report.txt"), "other version");
+    for (const headers of [{ range: "bytes=5-" }, {}] as Record<string, string>[])
+      expect((await get(downloadUrl, headers)).status).toBe(410);
+  },
+);
 
-test("the parts of a file that was just written are read from one version", async () => {
-  const { read } = serving(createFsBackend({ root, racyMs }));
-  await writeFile(join(root, "parts.txt"), "eins\nzwei\n");
-  for (const range of ["lines 1-1", "bytes 0-4"]) {
-    const { _meta, text } = await read("parts.txt", { range });
-    expect([text, _meta[EXTENSION_ID].etag]).toEqual(["eins\n", expect.any(String)]);
-  }
-});
+test(
+  "the parts of a file that was just written are read from one version",
+  { tags: "slow" },
+  async () => {
+    const { read } = serving(createFsBackend({ root, racyMs }));
+    await writeFile(join(root, "parts.txt"), "eins\nzwei\n");
+    for (const range of ["lines 1-1", "bytes 0-4"]) {
+      const { _meta, text } = await read("parts.txt", { range });
+      expect([text, _meta[EXTENSION_ID].etag]).toEqual(["eins\n", expect.any(String)]);
+    }
+  },
+);
 
 test("a URL for what storage names no version of gives all of it, never a part", async () => {
   const memory = createMemoryBackend({ "a.txt": "first version" });

@@ -108,7 +108,7 @@ async function stream({ storage, environment }: Setting, origins: string | undef
 
 test.each(Object.keys(services))(
   "%s: the answer is 302 to the signed bytes at an origin that is named, and the bytes elsewhere [SEP-2532/plan/graph-urls]",
-  { timeout: startMs },
+  { tags: "slow", timeout: startMs },
   async (name) => {
     const setting = await services[name]!();
     const { status, location } = await stream(setting, setting.origin);

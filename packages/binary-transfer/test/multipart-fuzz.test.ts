@@ -142,23 +142,28 @@ function ensureOwn(text: string, streamId: string, at: number): void {
   }
 }
 
-test("a message that is not what was sent has named errors, ends, and mixes no streams", async () => {
-  const random = randomNumbers(7);
-  const texts = [messageOf(true), messageOf(false)];
-  let refused = 0;
-  for (let run = 0; run < count; run += 1) {
-    let text = texts[run % 2]!;
-    for (let times = random(3); times >= 0; times -= 1)
-      text = mutations[random(mutations.length)]!(text, random);
-    const faults = await take(text, random);
-    for (const fault of faults)
-      if (!SluiceError.is(fault) && !(fault instanceof SyntaxError))
-        throw new Error(`run ${run}`, { cause: fault });
-    if (faults.length > 0) refused += 1;
-  }
-  // the mutations do reach the rules
-  expect(refused).toBeGreaterThan(count / 4);
-}, 3_600_000);
+test(
+  "a message that is not what was sent has named errors, ends, and mixes no streams",
+  { tags: "slow" },
+  async () => {
+    const random = randomNumbers(7);
+    const texts = [messageOf(true), messageOf(false)];
+    let refused = 0;
+    for (let run = 0; run < count; run += 1) {
+      let text = texts[run % 2]!;
+      for (let times = random(3); times >= 0; times -= 1)
+        text = mutations[random(mutations.length)]!(text, random);
+      const faults = await take(text, random);
+      for (const fault of faults)
+        if (!SluiceError.is(fault) && !(fault instanceof SyntaxError))
+          throw new Error(`run ${run}`, { cause: fault });
+      if (faults.length > 0) refused += 1;
+    }
+    // the mutations do reach the rules
+    expect(refused).toBeGreaterThan(count / 4);
+  },
+  3_600_000,
+);
 
 test("the twin: nothing is wrong with what is sent as it is", async () => {
   const random = randomNumbers(8);

@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const doctor = (...args: string[]) => runHere(["doctor", ...args]);
 
-test("a healthy server is said to be one, with the exit code 0", async () => {
+test("a healthy server is said to be one, with the exit code 0", { tags: "slow" }, async () => {
   const run = await doctor(served.url, "--token", "right", "--watch", "1");
   expect(run).toMatchObject({ status: exitCodes.ok.status, stderr: "" });
   expect(run.stdout).toMatch(

@@ -302,17 +302,21 @@ describe("the client's turn", () => {
     expect((JSON.parse(server.seen[2]!.body) as { id: number }[]).map(({ id }) => id)).toEqual([1]);
   });
 
-  test("is taken from a server that waits and does not end the connection", async () => {
-    const server = scripted(
-      () => events([question(1, 0)], { end: "open" }),
-      yourTurn,
-      () => events([result]),
-    );
-    const client = start(server);
-    const asked = await readTo(await client.call(), '"id":0');
-    await client.answer(0);
-    expect(await rest(asked)).toContain("ok");
-  });
+  test(
+    "is taken from a server that waits and does not end the connection",
+    { tags: "slow" },
+    async () => {
+      const server = scripted(
+        () => events([question(1, 0)], { end: "open" }),
+        yourTurn,
+        () => events([result]),
+      );
+      const client = start(server);
+      const asked = await readTo(await client.call(), '"id":0');
+      await client.answer(0);
+      expect(await rest(asked)).toContain("ok");
+    },
+  );
 
   test("a question that is told again is not asked again", async () => {
     const server = scripted(

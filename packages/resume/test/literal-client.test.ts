@@ -72,7 +72,7 @@ describe("a client that never sends Last-Event-ID", () => {
     },
   );
 
-  test("is answered 204 by another process that shares the stores", async () => {
+  test("is answered 204 by another process that shares the stores", { tags: "slow" }, async () => {
     const shared = {
       sluice: { keys: [generateKey()], state: { ...createMemoryStateStore(), shared: true } },
       resume: { store: createMemoryEventStore() },

@@ -10,7 +10,7 @@ const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 /** The bridge is the same over every adapter: rules whose outcome hangs on the adapter, unless all are asked for. */
 function defineAdapterTests(createAdapterFixture: CreateFixture, only: readonly string[]): void {
   if (isDeep) return defineBackendTests(test, createAdapterFixture, { deadlineMs });
-  test(`${only.join(", ")} (every rule with SLUICE_DEEP=1)`, async () => {
+  test(`${only.join(", ")} (every rule with SLUICE_DEEP=1)`, { tags: "slow" }, async () => {
     const findings = await checkBackend(createAdapterFixture, { only, deadlineMs });
     expect(findings.filter(({ outcome }) => outcome === "broken")).toEqual([]);
     // what is named here and absent would go unnoticed

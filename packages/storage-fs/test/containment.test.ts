@@ -149,7 +149,7 @@ describe("while another process swaps a folder for a link to the outside", () =>
 
   test.runIf(process.platform === "linux")(
     "no byte and no name of the outside comes",
-    { timeout: lasts + 60_000 },
+    { tags: "slow", timeout: lasts + 60_000 },
     async () => {
       await using tree = await createSwappedTree();
       const read = readerOf(tree.root);

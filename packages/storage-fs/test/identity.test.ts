@@ -20,13 +20,17 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const groups = ["describe", "open", "file", "key", "list", "write", "remove"];
 
-test(`without names of descriptors the rules are kept as well: ${groups.join(", ")}`, async () => {
-  await using tree = await createTemporaryTree();
-  expect(createRoot(tree.root, false).namesDescriptors).toBe(false);
-  const findings = await checkBackend(createFixture, { only: groups, deadlineMs: 50_000 });
-  expect(findings.filter(({ outcome }) => outcome === "broken")).toEqual([]);
-  expect(findings.filter(({ outcome }) => outcome === "kept").length).toBeGreaterThan(40);
-});
+test(
+  `without names of descriptors the rules are kept as well: ${groups.join(", ")}`,
+  { tags: "slow" },
+  async () => {
+    await using tree = await createTemporaryTree();
+    expect(createRoot(tree.root, false).namesDescriptors).toBe(false);
+    const findings = await checkBackend(createFixture, { only: groups, deadlineMs: 50_000 });
+    expect(findings.filter(({ outcome }) => outcome === "broken")).toEqual([]);
+    expect(findings.filter(({ outcome }) => outcome === "kept").length).toBeGreaterThan(40);
+  },
+);
 
 test("without names of descriptors nothing is made or removed behind a link", async () => {
   await using tree = await createTemporaryTree();

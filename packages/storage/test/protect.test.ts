@@ -98,29 +98,33 @@ describe("every wrapper", () => {
 describe("protect", () => {
   const mebibytes = process.env["SLUICE_DEEP"] ? 1024 : 32;
 
-  test(`${mebibytes} MiB pass through with no more than a few chunks held`, async () => {
-    const size = mebibytes * oneMiB;
-    const { fixture } = createReferenceService();
-    await fixture.putLarge?.("large", size, new Uint8Array([7]));
-    const { body } = await protect(fixture.backend).open("large");
-    let bytes = 0;
-    let last = 0;
-    let held = 0;
-    const collectGarbage = exposeGarbageCollector();
-    collectGarbage();
-    const before = process.memoryUsage().arrayBuffers;
-    for await (const chunk of body) {
-      bytes += chunk.byteLength;
-      last = chunk.at(-1) ?? 0;
-      // the collector gives buffers back in the background: the bound leaves it a round or two
-      if (bytes % (size / 4) === 0) {
-        collectGarbage();
-        held = Math.max(held, process.memoryUsage().arrayBuffers - before);
+  test(
+    `${mebibytes} MiB pass through with no more than a few chunks held`,
+    { tags: "slow" },
+    async () => {
+      const size = mebibytes * oneMiB;
+      const { fixture } = createReferenceService();
+      await fixture.putLarge?.("large", size, new Uint8Array([7]));
+      const { body } = await protect(fixture.backend).open("large");
+      let bytes = 0;
+      let last = 0;
+      let held = 0;
+      const collectGarbage = exposeGarbageCollector();
+      collectGarbage();
+      const before = process.memoryUsage().arrayBuffers;
+      for await (const chunk of body) {
+        bytes += chunk.byteLength;
+        last = chunk.at(-1) ?? 0;
+        // the collector gives buffers back in the background: the bound leaves it a round or two
+        if (bytes % (size / 4) === 0) {
+          collectGarbage();
+          held = Math.max(held, process.memoryUsage().arrayBuffers - before);
+        }
       }
-    }
-    expect([bytes, last]).toEqual([size, 7]);
-    expect(held).toBeLessThan(size / 2);
-  });
+      expect([bytes, last]).toEqual([size, 7]);
+      expect(held).toBeLessThan(size / 2);
+    },
+  );
 
   test("a service that throttles, fails and breaks off still delivers every byte once", async () => {
     const { fixture, state } = createReferenceService();

@@ -259,25 +259,29 @@ describe("the Node adapter", () => {
     },
   );
 
-  test("what is left of a body that the hook refused ends with its connection, and one that has come does not", async () => {
-    const { origin } = await start({ authenticate: bearer });
-    const socket = connect(Number(new URL(origin).port), "127.0.0.1");
-    const post = (length: number) =>
-      `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${length}\r\n\r\n`;
-    socket.on("error", () => {}).setEncoding("latin1");
-    for (let asked = 0; asked < 2; asked++) {
-      socket.write(`${post(2)}{}`);
-      expect((await once(socket, "data"))[0]).toMatch(/^HTTP\/1\.1 401 /);
-    }
-    socket.write(`${post(2 ** 40)}{`);
-    const sending = setInterval(() => void socket.write("x"), 20);
-    onTestFinished(() => {
-      clearInterval(sending);
-      socket.destroy();
-    });
-    // `once` would reject with the reset that a sender may see first
-    await new Promise((resolve) => void socket.on("close", resolve));
-  });
+  test(
+    "what is left of a body that the hook refused ends with its connection, and one that has come does not",
+    { tags: "slow" },
+    async () => {
+      const { origin } = await start({ authenticate: bearer });
+      const socket = connect(Number(new URL(origin).port), "127.0.0.1");
+      const post = (length: number) =>
+        `POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${length}\r\n\r\n`;
+      socket.on("error", () => {}).setEncoding("latin1");
+      for (let asked = 0; asked < 2; asked++) {
+        socket.write(`${post(2)}{}`);
+        expect((await once(socket, "data"))[0]).toMatch(/^HTTP\/1\.1 401 /);
+      }
+      socket.write(`${post(2 ** 40)}{`);
+      const sending = setInterval(() => void socket.write("x"), 20);
+      onTestFinished(() => {
+        clearInterval(sending);
+        socket.destroy();
+      });
+      // `once` would reject with the reset that a sender may see first
+      await new Promise((resolve) => void socket.on("close", resolve));
+    },
+  );
 
   test("middleware that verified a token in the hook is where the identity comes from", async () => {
     const found: unknown[] = [];

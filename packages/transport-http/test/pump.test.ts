@@ -144,23 +144,27 @@ describe("a reader", () => {
     await closed();
   });
 
-  test("that took a part of a chunk and stops is given up after its time, not after twice of it", async () => {
-    const stallTimeoutMs = 900;
-    const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));
-    const { url, results } = await serveRegion(region, { stallTimeoutMs });
-    const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
-    onTestFinished(() => void socket.destroy());
-    socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
-    // the buffers of the system are full by then, and the server has seen no part of this chunk leave
-    await new Promise((resolve) => void socket.once("readable", resolve));
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    socket.read(65_536);
-    // a timer of the same process: a machine that is busy is late with both
-    const outcomes = await new Promise((resolve) => {
-      setTimeout(() => resolve(results), 1.6 * stallTimeoutMs);
-    });
-    expect(outcomes).toMatchObject([{ outcome: "aborted" }]);
-  });
+  test(
+    "that took a part of a chunk and stops is given up after its time, not after twice of it",
+    { tags: "slow" },
+    async () => {
+      const stallTimeoutMs = 900;
+      const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));
+      const { url, results } = await serveRegion(region, { stallTimeoutMs });
+      const socket = connect(Number(new URL(url).port), "127.0.0.1").on("error", () => {});
+      onTestFinished(() => void socket.destroy());
+      socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+      // the buffers of the system are full by then, and the server has seen no part of this chunk leave
+      await new Promise((resolve) => void socket.once("readable", resolve));
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      socket.read(65_536);
+      // a timer of the same process: a machine that is busy is late with both
+      const outcomes = await new Promise((resolve) => {
+        setTimeout(() => resolve(results), 1.6 * stallTimeoutMs);
+      });
+      expect(outcomes).toMatchObject([{ outcome: "aborted" }]);
+    },
+  );
 
   test("that is slower than the least rate is given up", async () => {
     const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));

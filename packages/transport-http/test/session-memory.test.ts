@@ -20,6 +20,7 @@ const flood = isDeep ? 10_000 : 1_001;
 
 test.each(isDeep ? ["outside", "inside"] : ["inside"])(
   "what withBinary %s of withSluice knows of a session is not pushed out by another principal's",
+  { tags: "slow" },
   async (place) => {
     const url = "https://files.example.com/mcp";
     const sluice = createSluice({

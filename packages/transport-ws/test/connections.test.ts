@@ -204,7 +204,7 @@ describe("closing", () => {
 });
 
 describe("a connection ends", () => {
-  test("with 1008 when its access token expires, not sooner", async () => {
+  test("with 1008 when its access token expires, not sooner", { tags: "slow" }, async () => {
     const expiresAt = Math.floor(Date.now() / 1_000) + 2;
     const verifier = {
       async verifyAccessToken(token: string) {

@@ -313,7 +313,7 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
 
   test.skipIf(!hasJava)(
     "Java's client, as it is, gets its answers",
-    { timeout: 60_000 },
+    { tags: "slow", timeout: 60_000 },
     async () => {
       const { port } = await serve();
       const program = fileURLToPath(new URL("programs/HttpClientPeer.java", import.meta.url));

@@ -86,15 +86,19 @@ test("a slot of another user with the id of a file does not end the request that
   expect(await finish()).toBe(201);
 });
 
-test("the twin: a lock that is taken before the file is looked for ends the request", async () => {
-  const store = createMemoryUploadStore();
-  const server = await startUploadServer({ uploads: { store } });
-  const { fileId, finish } = await sendHalf(server);
-  const lock = createWriteLock(store, (error) => server.errors.push(error));
-  const lease = await lock.acquire(fileId, new AbortController().signal);
-  expect([400, 0]).toContain(await finish());
-  await lease.release();
-});
+test(
+  "the twin: a lock that is taken before the file is looked for ends the request",
+  { tags: "slow" },
+  async () => {
+    const store = createMemoryUploadStore();
+    const server = await startUploadServer({ uploads: { store } });
+    const { fileId, finish } = await sendHalf(server);
+    const lock = createWriteLock(store, (error) => server.errors.push(error));
+    const lease = await lock.acquire(fileId, new AbortController().signal);
+    expect([400, 0]).toContain(await finish());
+    await lease.release();
+  },
+);
 
 test("a refusal of a file that the slot does not have is recorded, with the owner of the slot", async () => {
   const server = await startUploadServer();
@@ -113,24 +117,28 @@ test("a refusal of a file that the slot does not have is recorded, with the owne
   expect(await finish()).toBe(201);
 });
 
-test(`ids that are made up cost other uploads nothing: no lock, no place, no entry (${madeUp} times)`, async () => {
-  const calls = new Set<string>();
-  const pace = { idleMs: 3_600_000, windowMs: 3_600_000 };
-  const server = await startUploadServer({ uploads: { store: watched(calls), pace } });
-  const sent = await sendHalf(server);
-  const foreign = await server.uploads.reserve(bob, terms);
-  const before = [...calls];
-  let left = madeUp;
-  const ask = async (): Promise<void> => {
-    while (left-- > 0) {
-      const url = `${foreign.url}/${Buffer.from(noise(24)).toString("base64url")}`;
-      expect((await fetch(url, { method: "HEAD", headers: bearer("bob") })).status).toBe(404);
-    }
-  };
-  await Promise.all(Array.from({ length: 16 }, ask));
-  expect([...calls]).toEqual(before);
-  const headers = { ...bearer("alice"), "upload-complete": "?1" };
-  const other = { method: "POST", headers, body: noise(1_000) };
-  expect((await fetch((await server.slot()).url, other)).status).toBe(201);
-  expect(await sent.finish()).toBe(201);
-});
+test(
+  `ids that are made up cost other uploads nothing: no lock, no place, no entry (${madeUp} times)`,
+  { tags: "slow" },
+  async () => {
+    const calls = new Set<string>();
+    const pace = { idleMs: 3_600_000, windowMs: 3_600_000 };
+    const server = await startUploadServer({ uploads: { store: watched(calls), pace } });
+    const sent = await sendHalf(server);
+    const foreign = await server.uploads.reserve(bob, terms);
+    const before = [...calls];
+    let left = madeUp;
+    const ask = async (): Promise<void> => {
+      while (left-- > 0) {
+        const url = `${foreign.url}/${Buffer.from(noise(24)).toString("base64url")}`;
+        expect((await fetch(url, { method: "HEAD", headers: bearer("bob") })).status).toBe(404);
+      }
+    };
+    await Promise.all(Array.from({ length: 16 }, ask));
+    expect([...calls]).toEqual(before);
+    const headers = { ...bearer("alice"), "upload-complete": "?1" };
+    const other = { method: "POST", headers, body: noise(1_000) };
+    expect((await fetch((await server.slot()).url, other)).status).toBe(201);
+    expect(await sent.finish()).toBe(201);
+  },
+);
