@@ -157,7 +157,7 @@ const transfers = deep ? 10_000 : 50;
 
 test(
   `${transfers} mixed transfers leave no handler, descriptor, listener or place behind`,
-  { tags: "slow" },
+  { tags: "slow", timeout: deep ? 600_000 : 60_000 },
   async () => {
     await using site = await startProviding(
       {
@@ -199,7 +199,6 @@ test(
     const after = (): number => countDescriptors() - before;
     await vi.waitFor(() => expect(after()).toBeLessThan(20), { timeout: 20_000 });
   },
-  deep ? 600_000 : 60_000,
 );
 
 /** Reads a little, and goes. */

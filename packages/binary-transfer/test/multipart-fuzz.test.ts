@@ -144,7 +144,7 @@ function ensureOwn(text: string, streamId: string, at: number): void {
 
 test(
   "a message that is not what was sent has named errors, ends, and mixes no streams",
-  { tags: "slow" },
+  { tags: "slow", timeout: 3_600_000 },
   async () => {
     const random = randomNumbers(7);
     const texts = [messageOf(true), messageOf(false)];
@@ -162,7 +162,6 @@ test(
     // the mutations do reach the rules
     expect(refused).toBeGreaterThan(count / 4);
   },
-  3_600_000,
 );
 
 test("the twin: nothing is wrong with what is sent as it is", async () => {
