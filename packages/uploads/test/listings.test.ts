@@ -67,6 +67,36 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     expect(listings()).toBe(isInSteps ? 2 : 11);
   });
 
+  test("no step asks for the version of what is there, which a folder tells after a wait", async () => {
+    const described: string[] = [];
+    const server = await start({
+      uploads: { sweepEveryMs: 3_600_000 },
+      wrap: (backend: StorageBackend) =>
+        wrap(backend, {
+          describe: (ask) => async (key, options) => {
+            const info = await ask(key, options);
+            described.push(key);
+            return info;
+          },
+        }),
+    });
+    const { url } = await server.slot();
+    const headers = { ...bearer("alice"), "upload-complete": "?0" };
+    const begun = await fetch(url, { method: "POST", headers });
+    for (const at of [0, 100, 200]) {
+      const step = {
+        ...bearer("alice"),
+        "content-type": "application/partial-upload",
+        "upload-offset": String(at),
+        "upload-complete": at === 200 ? "?1" : "?0",
+      };
+      const init = { method: "PATCH", headers: step, body: noise(100) };
+      const answer = await fetch(begun.headers.get("location")!, init);
+      expect(answer.ok).toBe(true);
+    }
+    expect(described).toEqual([]);
+  });
+
   test.for([
     ["in one piece", {}],
     ["resumable in one request", { "upload-complete": "?1" }],

@@ -152,9 +152,10 @@ export function createPartialFiles({
     removeUnfinished,
     async ensure(slot, fileId, signal) {
       const folder = folderOf(slot);
-      // the folder names the owner as well as the upload; a whole file has bytes and no plan
-      for (const key of [planKey(folder, fileId), bytesKey(folder, fileId)])
-        if (await unlessMissing(storage.describe(key, { signal }))) return;
+      // the folder names the owner as well as the upload; a whole file has bytes and no plan. The plan is read, because
+      // `describe` waits for a version of what has just been written
+      if (await findJson(storage, planKey(folder, fileId), signal)) return;
+      if (await unlessMissing(storage.describe(bytesKey(folder, fileId), { signal }))) return;
       throw noFile();
     },
     async begin(address, plan, signal) {
