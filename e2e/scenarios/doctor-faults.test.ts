@@ -1,3 +1,4 @@
+// @module-tag slow
 // A server, and what goes wrong between it and a client: the doctor names that, and nothing that follows from it.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";

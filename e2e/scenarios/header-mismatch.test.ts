@@ -12,7 +12,7 @@ const [open, shut] = ["files://site/open.txt", "files://site/shut.txt"];
 
 test(
   `${runs} calls whose headers name another resource than their body open nothing more`,
-  { timeout: deep ? 600_000 : 20_000 },
+  { tags: "slow", timeout: deep ? 600_000 : 20_000 },
   async () => {
     await using site = await startSite({
       files,

@@ -66,27 +66,31 @@ async function sendNames(chosen: readonly string[], downloadPath: string): Promi
   expect(answer).not.toMatch(/^HTTP\/1\.1 5/);
 }
 
-test(`${names} random header names, and all that objects inherit, end no process`, async () => {
-  const { url } = server.hello;
-  const { message } = await call(
-    url,
-    "resources/stream",
-    { uri },
-    { streaming: { prefer: ["downloadUrl"] } },
-  );
-  const { pathname } = new URL(String(message?.result?.["downloadUrl"]));
+test(
+  `${names} random header names, and all that objects inherit, end no process`,
+  { tags: "slow" },
+  async () => {
+    const { url } = server.hello;
+    const { message } = await call(
+      url,
+      "resources/stream",
+      { uri },
+      { streaming: { prefer: ["downloadUrl"] } },
+    );
+    const { pathname } = new URL(String(message?.result?.["downloadUrl"]));
 
-  for (const name of [...inherited, "prototype"])
-    for (let times = 0; times < 5; times++) await sendNames([name], pathname);
+    for (const name of [...inherited, "prototype"])
+      for (let times = 0; times < 5; times++) await sendNames([name], pathname);
 
-  let left = names / perRequest;
-  const worker = async (): Promise<void> => {
-    while (left-- > 0) await sendNames(Array.from({ length: perRequest }, randomName), pathname);
-  };
-  await Promise.all(Array.from({ length: 8 }, worker));
+    let left = names / perRequest;
+    const worker = async (): Promise<void> => {
+      while (left-- > 0) await sendNames(Array.from({ length: perRequest }, randomName), pathname);
+    };
+    await Promise.all(Array.from({ length: 8 }, worker));
 
-  expect(inherited).toEqual(expect.arrayContaining(["__proto__", "constructor"]));
-  expect(await server.ask<string[]>("faults")).toEqual([]);
-  const answer = await call(url, "resources/stream", { uri }, { streaming: {} });
-  expect(answer.bytes.toString()).toBe(content);
-});
+    expect(inherited).toEqual(expect.arrayContaining(["__proto__", "constructor"]));
+    expect(await server.ask<string[]>("faults")).toEqual([]);
+    const answer = await call(url, "resources/stream", { uri }, { streaming: {} });
+    expect(answer.bytes.toString()).toBe(content);
+  },
+);

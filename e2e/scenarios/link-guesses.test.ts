@@ -28,47 +28,51 @@ function* neighbours(token: string): Generator<string> {
   yield Array.from(token).toReversed().join("");
 }
 
-test(`${guesses} guesses open nothing, and links that are there still open`, async () => {
-  const records: AuditRecord[] = [];
-  const sluice = createSluice({
-    storage: createMemoryBackend({ "plans.bin": "secret plans" }),
-    baseUri: "files://site/",
-    endpoint: "http://127.0.0.1/mcp",
-    keys: "ephemeral",
-    anonymous: true,
-    links: {},
-    state: createMemoryStateStore(),
-    audit: (record) => void records.push(record),
-    onWarning: () => {},
-  });
-  const caller = { header: () => undefined };
-  // enough to find
-  const links = await Promise.all(
-    Array.from({ length: 300 }, () => sluice.url("files://site/plans.bin", { caller })),
-  );
-  const tokens = new Set(links.map(({ url }) => url.slice(url.lastIndexOf("/") + 1)));
-  expect(tokens.size).toBe(300);
-  const [token] = tokens as unknown as [string];
+test(
+  `${guesses} guesses open nothing, and links that are there still open`,
+  { tags: "slow" },
+  async () => {
+    const records: AuditRecord[] = [];
+    const sluice = createSluice({
+      storage: createMemoryBackend({ "plans.bin": "secret plans" }),
+      baseUri: "files://site/",
+      endpoint: "http://127.0.0.1/mcp",
+      keys: "ephemeral",
+      anonymous: true,
+      links: {},
+      state: createMemoryStateStore(),
+      audit: (record) => void records.push(record),
+      onWarning: () => {},
+    });
+    const caller = { header: () => undefined };
+    // enough to find
+    const links = await Promise.all(
+      Array.from({ length: 300 }, () => sluice.url("files://site/plans.bin", { caller })),
+    );
+    const tokens = new Set(links.map(({ url }) => url.slice(url.lastIndexOf("/") + 1)));
+    expect(tokens.size).toBe(300);
+    const [token] = tokens as unknown as [string];
 
-  const open = (tried: string) =>
-    sluice.redeem({ ...caller, kind: "link", method: "HEAD", token: tried });
-  const statuses = new Map<number, number>();
-  const count = async (tried: string): Promise<void> => {
-    const { status } = await open(tried);
-    statuses.set(status, (statuses.get(status) ?? 0) + 1);
-  };
-  let near = 0;
-  for (const tried of neighbours(token)) {
-    near += 1;
-    await count(tried);
-  }
-  for (let n = near; n < guesses; n++) await count(guess());
-  expect(statuses).toEqual(new Map([[404, guesses]]));
-  for (const kept of tokens) expect((await open(kept)).status).toBe(200);
-  // a record for each guess would fill a disk
-  expect(records.filter(({ outcome }) => outcome === "denied").length).toBeLessThan(100);
-  await sluice.close();
-});
+    const open = (tried: string) =>
+      sluice.redeem({ ...caller, kind: "link", method: "HEAD", token: tried });
+    const statuses = new Map<number, number>();
+    const count = async (tried: string): Promise<void> => {
+      const { status } = await open(tried);
+      statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    };
+    let near = 0;
+    for (const tried of neighbours(token)) {
+      near += 1;
+      await count(tried);
+    }
+    for (let n = near; n < guesses; n++) await count(guess());
+    expect(statuses).toEqual(new Map([[404, guesses]]));
+    for (const kept of tokens) expect((await open(kept)).status).toBe(200);
+    // a record for each guess would fill a disk
+    expect(records.filter(({ outcome }) => outcome === "denied").length).toBeLessThan(100);
+    await sluice.close();
+  },
+);
 
 test(`${overHttp} guesses over HTTP: after twenty in a minute an address is refused, and no other one`, async () => {
   const records: AuditRecord[] = [];

@@ -34,6 +34,8 @@ interface HostileServer {
   readonly files?: readonly string[];
   /** Whether it needs a bridge that no other server was in front of. Default: false. */
   readonly isAlone?: boolean;
+  /** Whether it costs much CPU. Default: false. */
+  readonly isSlow?: boolean;
 }
 
 /** Writes without end, as fast as it is taken. */
@@ -200,6 +202,7 @@ const servers: Record<string, HostileServer> = {
     error: /sent the bytes compressed/,
   },
   "a bomb of gzip as an answer": {
+    isSlow: true,
     mcp: raw("resources/read", (response) =>
       response.writeHead(200, { ...json, "content-encoding": "gzip" }).end(bomb),
     ),
@@ -231,6 +234,7 @@ const servers: Record<string, HostileServer> = {
     error: /256 long strings/,
   },
   "many results that no call waits for": {
+    isSlow: true,
     mcp: raw("tools/call", (response, id) => {
       response.writeHead(200, events);
       const say = (message: object): boolean =>
@@ -252,6 +256,7 @@ const servers: Record<string, HostileServer> = {
     error: /No answer/,
   },
   "tools without end": {
+    isSlow: true,
     // tools are listed once
     isAlone: true,
     mcp: ({ method, params }) =>
@@ -334,20 +339,24 @@ async function start(atEnd: AtEnd): Promise<OneAfterAnother> {
 }
 
 for (const [what, server] of Object.entries(servers))
-  test(`${what}: nothing is written elsewhere, memory is bounded, and the host hears what is wrong`, async () => {
-    const { calls, error, files = [] } = server;
-    const { url, bridge } = await putBehind(server);
-    plantLinks(bridge);
-    const args = { uri: calls.save ?? new URL("/d", url).href, path: calls.path };
-    const said = calls.tool
-      ? await bridge.call(calls.tool, {})
-      : await bridge.call("save_resource", args);
-    expect(said.isError, said.text).toBe(error !== undefined);
-    expect(said.text).toMatch(error ?? /./);
-    expect(bridge.saved()).toEqual(files);
-    expect(bridge.strayFiles()).toEqual([]);
-    expect(bridge.grownBytes() ?? 0).toBeLessThan(mostGrownBytes);
-  });
+  test(
+    `${what}: nothing is written elsewhere, memory is bounded, and the host hears what is wrong`,
+    { tags: server.isSlow ? "slow" : [] },
+    async () => {
+      const { calls, error, files = [] } = server;
+      const { url, bridge } = await putBehind(server);
+      plantLinks(bridge);
+      const args = { uri: calls.save ?? new URL("/d", url).href, path: calls.path };
+      const said = calls.tool
+        ? await bridge.call(calls.tool, {})
+        : await bridge.call("save_resource", args);
+      expect(said.isError, said.text).toBe(error !== undefined);
+      expect(said.text).toMatch(error ?? /./);
+      expect(bridge.saved()).toEqual(files);
+      expect(bridge.strayFiles()).toEqual([]);
+      expect(bridge.grownBytes() ?? 0).toBeLessThan(mostGrownBytes);
+    },
+  );
 
 test("no inner address is asked, wherever a redirect leads", async () => {
   let asked = 0;

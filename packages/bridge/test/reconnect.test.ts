@@ -59,17 +59,21 @@ test.each(["legacy", "modern"] as const)(
   },
 );
 
-test("a server that stays away is an error after the deadline, and no end of the bridge", async () => {
-  const peer = await startModernPeer();
-  const client = createHost("modern");
-  await client.connect(bridgedTo(peer.url, { limits: { reconnectMs: 300 } }).transport);
-  await peer.stop();
-  await expect(client.callTool({ name: "echo" })).rejects.toThrow(
-    /nothing listens there \(ECONNREFUSED\); .*can be repeated/,
-  );
-  await startModernPeer(peer.port);
-  expect(await client.callTool({ name: "echo" })).toBeDefined();
-});
+test(
+  "a server that stays away is an error after the deadline, and no end of the bridge",
+  { tags: "slow" },
+  async () => {
+    const peer = await startModernPeer();
+    const client = createHost("modern");
+    await client.connect(bridgedTo(peer.url, { limits: { reconnectMs: 300 } }).transport);
+    await peer.stop();
+    await expect(client.callTool({ name: "echo" })).rejects.toThrow(
+      /nothing listens there \(ECONNREFUSED\); .*can be repeated/,
+    );
+    await startModernPeer(peer.port);
+    expect(await client.callTool({ name: "echo" })).toBeDefined();
+  },
+);
 
 const pidIn = (message: unknown) => (message as { result: { pid: number } }).result.pid;
 
@@ -109,16 +113,20 @@ test("a process that was killed is started again; its open calls fail", async ()
   expect(pids[0]).not.toBe(pids[1]);
 });
 
-test("a process that ends again and again ends the bridge", async () => {
-  const bridge = bridged({
-    upstream: scripted(
-      `(m) => { if (m.method === "initialize") { start(m); setTimeout(() => process.exit(1), 20); } }`,
-    ),
-    limits: { reconnectMs: 20_000 },
-  });
-  await legacyHost(bridge);
-  await expect(bridge.ended).rejects.toThrow(/again and again/);
-}, 60_000);
+test(
+  "a process that ends again and again ends the bridge",
+  { tags: "slow", timeout: 60_000 },
+  async () => {
+    const bridge = bridged({
+      upstream: scripted(
+        `(m) => { if (m.method === "initialize") { start(m); setTimeout(() => process.exit(1), 20); } }`,
+      ),
+      limits: { reconnectMs: 20_000 },
+    });
+    await legacyHost(bridge);
+    await expect(bridge.ended).rejects.toThrow(/again and again/);
+  },
+);
 
 test("a program that is not there ends in an error that names it", async () => {
   const { createProcessUpstream } = await import("@sluice/bridge");
