@@ -6,8 +6,14 @@ export function httpError(
   status: number,
   options?: Pick<SluiceErrorOptions, "retryAfterMs" | "cause">,
 ): SluiceError {
-  const [code, hint] = rows.get(status) ?? fallback(status);
+  const [code, hint] = meaningOf(status);
   return new SluiceError(code, `client: ${what}: ${hint} (HTTP ${status})`, options);
+}
+
+/** The code of an HTTP answer that brought no bytes. */
+export function codeOfStatus(status: number): SluiceErrorCode {
+  const [code] = meaningOf(status);
+  return code;
 }
 
 const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
@@ -20,11 +26,16 @@ const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
   [412, ["precondition_failed", "the resource changed; start again"]],
   [413, ["too_large", "larger than the server allows"]],
   [416, ["range_not_satisfiable", "the resource is shorter than it was; start again"]],
+  [425, ["unavailable", "the server wants to be asked later; try again"]],
   [429, ["throttled", "too many requests; try again later"]],
 ]);
 
-function fallback(status: number): readonly [SluiceErrorCode, string] {
-  return status >= 500
-    ? ["unavailable", "the server failed; try again later"]
-    : ["protocol", "an answer that makes no sense here"];
+function meaningOf(status: number): readonly [SluiceErrorCode, string] {
+  const isFault = status >= 500;
+  return (
+    rows.get(status) ??
+    (isFault
+      ? ["unavailable", "the server failed; try again later"]
+      : ["protocol", "an answer that makes no sense here"])
+  );
 }

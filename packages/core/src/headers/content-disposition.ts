@@ -1,4 +1,4 @@
-import { fieldText, readParameters, skipToken } from "./field-text.ts";
+import { fieldText, readParameters, readToken } from "./field-text.ts";
 import { sanitizeFileName, trueFileName } from "./file-name.ts";
 
 /** What a `Content-Disposition` header says (RFC 6266). */
@@ -37,13 +37,14 @@ export function parseContentDisposition(
   header: string | null | undefined,
 ): ContentDisposition | undefined {
   const text = fieldText(header).trim();
-  const typeEnd = skipToken(text, 0);
+  const type = readToken(text);
   // blanks around "=" are those of RFC 2616, on which RFC 6266 builds
-  const parameters = typeEnd > 0 ? readParameters(text, typeEnd, { isSpaced: true }) : undefined;
+  const parameters =
+    type === "" ? undefined : readParameters(text, type.length, { isSpaced: true });
   if (!parameters) return undefined;
   const names = [decodeExtended(parameters.get("filename*")), parameters.get("filename")];
   return {
-    type: text.slice(0, typeEnd).toLowerCase(),
+    type: type.toLowerCase(),
     fileNames: names.filter((name) => name !== undefined && name !== "") as string[],
     fieldName: parameters.get("name"),
   };

@@ -1,6 +1,6 @@
 import { fieldText } from "./field-text.ts";
 
-const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+const months = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 const clock = String.raw`(?<clock>\d\d:\d\d:\d\d)`;
 const dateForms = [
   new RegExp(

@@ -1,4 +1,4 @@
-import { fieldText, readParameters, skipToken } from "./field-text.ts";
+import { fieldText, readParameters, readToken } from "./field-text.ts";
 
 /** A media type without its parameters, and those of them that Sluice needs. */
 export interface MediaType {
@@ -16,13 +16,14 @@ export interface MediaType {
  */
 export function parseMediaType(text: string | null | undefined): MediaType | undefined {
   const field = fieldText(text).trim();
-  const slash = skipToken(field, 0);
-  const end = skipToken(field, slash + 1);
-  if (slash === 0 || field[slash] !== "/" || end === slash + 1 || end > 127) return undefined;
-  const parameters = readParameters(field, end);
+  const type = readToken(field);
+  const subtype = readToken(field, type.length + 1);
+  const essence = `${type}/${subtype}`;
+  if (type === "" || subtype === "" || !field.startsWith(essence)) return undefined;
+  const parameters = essence.length > 127 ? undefined : readParameters(field, essence.length);
   if (!parameters) return undefined;
   return {
-    essence: field.slice(0, end).toLowerCase(),
+    essence: essence.toLowerCase(),
     charset: parameters.get("charset"),
     boundary: parameters.get("boundary"),
   };

@@ -1,4 +1,5 @@
 import type { SluiceErrorCode } from "../errors/error.ts";
+import { codeOfStatus } from "../errors/http-error.ts";
 
 /** The facts that every state has. */
 export interface TransferProgress {
@@ -154,18 +155,5 @@ function cureOf(status: number): Recovery["action"] | undefined {
 function codeOf(reason: Interruption): SluiceErrorCode {
   if (reason.kind === "changed") return "precondition_failed";
   if (reason.kind !== "status") return "interrupted";
-  return codes.get(reason.status) ?? (reason.status >= 500 ? "unavailable" : "protocol");
+  return codeOfStatus(reason.status);
 }
-
-const codes: ReadonlyMap<number, SluiceErrorCode> = new Map([
-  [401, "unauthenticated"],
-  [403, "permission_denied"],
-  [404, "not_found"],
-  [408, "timeout"],
-  [410, "expired"],
-  [412, "precondition_failed"],
-  [413, "too_large"],
-  [416, "range_not_satisfiable"],
-  [425, "unavailable"],
-  [429, "throttled"],
-]);

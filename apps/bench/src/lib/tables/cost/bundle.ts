@@ -40,10 +40,6 @@ export const bundle: Experiment = {
           claim: "downloads at once, gzip KiB",
           atMost: 15,
           got: rows[0]?.cells["gzip"],
-          floor: {
-            profile:
-              "6 KiB are the transfer and its recovery, 3 the calls through the SDK, 2.3 headers and names of files, 1.8 connections and errors, 0.8 checks of addresses: less would be a page that checks less or cannot resume.",
-          },
         },
       ],
     };
