@@ -96,7 +96,7 @@ test.for([1, 4])(
       return;
     }
     const content = Buffer.alloc(12_000_000, "0123456789");
-    await using server = await startFileServer({ content });
+    await using server = await startFileServer({ content, pace: 2 ** 16 });
     const filler = join(disk.path, "filler");
     let isFilled = false;
     const saving = (await open(server)).saveTo(disk.path, {

@@ -1,3 +1,4 @@
+import { sleep } from "@sluice/core/async";
 import { formatContentRange, parseRange } from "@sluice/core";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { replyUrl, startRawServer, type RawHandlers, type RawServer } from "./raw-server.ts";
@@ -16,6 +17,8 @@ export interface ServedFile {
   disposition?: string;
   /** Ends each connection after so many bytes of a body. */
   breakAfter?: number | undefined;
+  /** Most bytes that a connection gets every 2 ms: a client of several then needs them. */
+  pace?: number;
   /** Answers every GET with the whole file. */
   ranges?: boolean;
   /** What download URL results say about their freshness. */
@@ -74,7 +77,24 @@ function send(
   if (range) res.setHeader("content-range", formatContentRange({ range, size: content.length }));
   res.setHeader("content-length", end - start);
   res.writeHead(range ? 206 : 200);
-  if (end - start <= breakAfter) return void res.end(content.subarray(start, end));
+  const isWhole = end - start <= breakAfter;
+  const body = content.subarray(start, isWhole ? end : start + breakAfter);
+  if (file.pace !== undefined) return void sendPaced(body, file.pace, res, isWhole);
+  if (isWhole) return void res.end(body);
   // a reset could overtake bytes that the client has not read yet
-  res.write(content.subarray(start, start + breakAfter), () => res.socket?.end());
+  res.write(body, () => res.socket?.end());
+}
+
+async function sendPaced(
+  body: Buffer,
+  pace: number,
+  res: ServerResponse,
+  isWhole: boolean,
+): Promise<void> {
+  for (let at = 0; at < body.length && !res.destroyed; at += pace) {
+    res.write(body.subarray(at, at + pace));
+    await sleep(2);
+  }
+  if (isWhole) res.end();
+  else res.socket?.end();
 }

@@ -47,7 +47,7 @@ test(
   { timeout: 600_000 },
   async () => {
     const root = await mkdtemp(join(tmpdir(), "sluice-"));
-    await using server = await startFileServer({ content });
+    await using server = await startFileServer({ content, pace: 2 ** 16 });
     const script = inject("programs")["packages/client/test/saving-process.ts"]!;
     let wholes = 0;
     const kill = async (index: number): Promise<void> => {
@@ -83,7 +83,7 @@ test(
 
 test("processes that save the same resource to the same folder, and break off, never disturb each other", async () => {
   const root = await mkdtemp(join(tmpdir(), "sluice-"));
-  await using server = await startFileServer({ content });
+  await using server = await startFileServer({ content, pace: 2 ** 16 });
   const script = inject("programs")["packages/client/test/saving-process.ts"]!;
   // a file has a hundred names in a folder
   const [processes, saves] = process.env["SLUICE_DEEP"] ? [8, 12] : [2, 2];

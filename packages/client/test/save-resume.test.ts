@@ -61,7 +61,7 @@ async function interruptAt(server: RawServer, bytes: number, connections = 1): P
 test.each([1, 4])(
   "a save over %i connections that was interrupted goes on where it stopped",
   async (connections) => {
-    const file: ServedFile = { content: large };
+    const file: ServedFile = { content: large, pace: 2 ** 16 };
     await using server = await startFileServer(file);
     const left = await interruptAt(server, 6_000_000, connections);
     expect(left.every((name) => /^\.[0-9a-f]{32}\.kept(\.json)?$/.test(name))).toBe(true);

@@ -75,7 +75,7 @@ test.each(["direct", "redirect", "downloadUrl"] as const)(
 test.each([2, 8, 16])(
   "over %i connections the same bytes arrive, in shares",
   async (connections) => {
-    await using server = await startFileServer({ content: large });
+    await using server = await startFileServer({ content: large, pace: 2 ** 15 });
     const saved = await (await open(server)).saveTo(directory, { connections });
     expect(saved.sha256).toBe(sha(large));
     expect(server.connections()).toBeGreaterThan(connections / 2);
@@ -84,7 +84,7 @@ test.each([2, 8, 16])(
 );
 
 test("connections that break again and again are mended", async () => {
-  await using server = await startFileServer({ content, breakAfter: 2_500_000 });
+  await using server = await startFileServer({ content, breakAfter: 2_500_000, pace: 2 ** 16 });
   for (const connections of [1, 4]) {
     const saved = await (
       await open(server)
@@ -95,7 +95,7 @@ test("connections that break again and again are mended", async () => {
 
 test("shares of a server without ranges, or of a changed file, become one whole download", async () => {
   for (const change of ["no ranges", "new version"]) {
-    const file: ServedFile = { content, ranges: change !== "no ranges" };
+    const file: ServedFile = { content, pace: 2 ** 16, ranges: change !== "no ranges" };
     await using server = await startFileServer(file);
     const stream = await open(server);
     const latest = change === "new version" ? Buffer.alloc(5_000_000, "new") : content;
@@ -130,7 +130,7 @@ test(
 );
 
 test("progress never lies: it grows to the size [SEP-2532/plan/progress]", async () => {
-  await using server = await startFileServer({ content });
+  await using server = await startFileServer({ content, pace: 2 ** 16 });
   for (const connections of [1, 4]) {
     const seen: number[] = [];
     const totals = new Set<number | undefined>();
@@ -325,7 +325,7 @@ function descriptors(): Promise<number> {
 }
 
 test("an abort ends a save within a moment and leaves nothing, not even a descriptor", async () => {
-  await using server = await startFileServer({ content, breakAfter: 5_000_000 });
+  await using server = await startFileServer({ content, breakAfter: 5_000_000, pace: 2 ** 16 });
   const before = await descriptors();
   for (const connections of [1, 4]) {
     const abort = new AbortController();

@@ -46,7 +46,7 @@ test.each([0o022, 0o077, 0o002, 0o000])(
     await writeFile(join(directory, "by open(2)"), "");
     const expected = await modeOf(join(directory, "by open(2)"));
     expect(expected).toBe(0o666 & ~mask);
-    await using server = await startFileServer({ content });
+    await using server = await startFileServer({ content, pace: 2 ** 16 });
     for (const connections of [1, 4])
       for (const resume of [false, true]) {
         const seen = new Set<number>();
@@ -103,7 +103,12 @@ test.each(["direct", "redirect", "downloadUrl"] as const)(
 );
 
 test("the time of the last change is the file's, in parallel and when a save is gone on with", async () => {
-  const file: ServedFile = { content, modified: changed, breakAfter: 4_000_000 };
+  const file: ServedFile = {
+    content,
+    modified: changed,
+    breakAfter: 4_000_000,
+    pace: 2 ** 16,
+  };
   await using server = await startFileServer(file);
   const stream = await open(server);
   file.before = (_req, res) => {

@@ -5,6 +5,7 @@ import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
 import type { ResumeKeeper } from "./resume-keeper.ts";
 import type { KeptVersion } from "./resume-record.ts";
+import { runConnections, type Connections } from "./run-connections.ts";
 import { shareRanges, type SharedRanges } from "./share-ranges.ts";
 import type { TransferCount } from "../download/stream-options.ts";
 import { countOf, type OpenedResource } from "../download/open-resource.ts";
@@ -61,31 +62,24 @@ export async function fetchShares(
   const rounds = roundsOf(missing / connections, opened.download.latest()?.latencyMs);
   const shares = shareRanges(missing, connections, rounds, leastShareBytes);
   const progress = { received: kept };
-  const active = { connections };
-  const lending = oneOf(connections);
   const first = kept === 0 ? opened.download : undefined;
   if (!first) opened.download.cancel();
-  const running = Array.from({ length: connections }, (_, index) =>
-    fetchConnection(filling, opened, version, shares, {
-      kept,
-      lending,
-      progress,
-      active,
-      first: index === 0 ? first : undefined,
-    }),
+  await runConnections(
+    { most: connections, isBusy: () => part.isBusy(), cancel: opened.cancel },
+    (running, isFirst) =>
+      fetchConnection(filling, opened, version, shares, {
+        kept,
+        lending: isFirst ? oneConnection : oneOf(connections),
+        progress,
+        running,
+        first: isFirst ? first : undefined,
+      }),
   );
-  try {
-    await Promise.all(running);
-  } catch (error) {
-    opened.cancel(error);
-    await Promise.allSettled(running);
-    throw error;
-  }
 }
 
 // fewer, larger writes: the system call costs more than the bytes
 const oneConnection: Lending = { blocks: 6, blockBytes: 2 ** 20, allocate: newSharedMemory };
-/** Memory of one of several connections: all of them together need no more than 12 MiB. */
+/** Memory of a further connection: all of them together need no more than 12 MiB. */
 function oneOf(connections: number): Lending {
   return { blocks: 3, blockBytes: connections > 8 ? 2 ** 18 : 2 ** 19, allocate: newSharedMemory };
 }
@@ -121,8 +115,7 @@ interface ConnectionState {
   readonly kept: number;
   readonly lending: Lending;
   readonly progress: { received: number };
-  /** How many connections still fetch. */
-  readonly active: { connections: number };
+  readonly running: Connections;
   /** Has an answer from byte 0 on already. */
   readonly first: ResumableDownload | undefined;
 }
@@ -132,14 +125,16 @@ async function fetchConnection(
   { facts, grants, settings, download }: OpenedResource,
   version: KeptVersion,
   shares: SharedRanges,
-  { kept, lending, progress, active, first }: ConnectionState,
+  { kept, lending, progress, running, first }: ConnectionState,
 ): Promise<void> {
-  const buffer = part.writeBuffer(writeBytesOf(lending));
+  // the part file keeps each one, and a connection may come too late for a share
+  let ownBuffer: ReturnType<PartFile["writeBuffer"]> | undefined;
   let unread = first;
   let gaveWay = false;
-  const mayGiveWay = (): boolean => (gaveWay = active.connections > 1);
+  const mayGiveWay = (): boolean => (gaveWay = running.count() > 1);
   for (let share = shares.next(); share; share = shares.next()) {
-    const { start, end, note } = share;
+    const { start, end, extend, note } = share;
+    const buffer = (ownBuffer ??= part.writeBuffer(writeBytesOf(lending)));
     const from = kept + start;
     const { etag, size } = version;
     const shareDownload =
@@ -151,7 +146,13 @@ async function fetchConnection(
       lending,
       write(chunk: Uint8Array, at: number, release?: () => void) {
         progress.received += chunk.length;
-        note(at + chunk.length - kept);
+        const reached = at + chunk.length;
+        note(reached - kept);
+        const left = kept + end() - reached;
+        const isNear = left > 0 && left <= lending.blockBytes;
+        const { end: answered = 0 } = shareDownload.latest() ?? {};
+        // one that is alone goes on with the answer that it has
+        if (isNear && running.count() === 1 && answered > kept + end()) extend();
         onProgress?.(countOf(progress.received, size));
         keeper?.note();
         return buffer.write(chunk, at, release);
@@ -164,11 +165,15 @@ async function fetchConnection(
       if (!SluiceError.is(error) || !error.retryable) throw error;
       await buffer.flush();
       share.giveBack();
-      if (active.connections > 1) break;
+      if (running.count() > 1) {
+        running.refuse();
+        break;
+      }
       // the others were done meanwhile: nothing is left to give way to
       if (!gaveWay) throw error;
       gaveWay = false;
     }
+    if (running.areTooMany()) break;
   }
-  active.connections -= 1;
+  running.leave();
 }

@@ -20,6 +20,8 @@ export interface PartFile {
   gapless(): number;
   /** A buffer for chunks that follow each other, written `leastBytes` at a time. There may be several. */
   writeBuffer(leastBytes: number): WriteBuffer;
+  /** True while so much waits to be written that more bytes would only wait longer. */
+  isBusy(): boolean;
   /** Writes what the buffers hold. */
   flush(): Promise<void>;
   /** Forgets everything that was written. */
@@ -179,6 +181,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     expect: (size) => thread.expect(size),
     gapless: () => mark.value(),
     writeBuffer,
+    isBusy: () => writes.isBusy(),
     async flush() {
       for (const each of buffers) await each.flush();
       await writes.settle(0);

@@ -19,8 +19,9 @@ export interface SaveOptions {
   /** A name for the file in a folder, instead of the server's suggestion. It is made safe, too. */
   readonly name?: string;
   /**
-   * Connections to fetch with at once, 1 to 16; 1 when absent or the server cannot serve ranges. Fewer
-   * from the moment on that the server refuses one (429, 503) or one breaks for good.
+   * Most connections to fetch with at once, 1 to 16; 1 when absent or the server cannot serve ranges. A further one is
+   * opened while the file waits for bytes, and none where the disk is the limit. Fewer from the moment on that the
+   * server refuses one (429, 503) or one breaks for good.
    */
   readonly connections?: number;
   /**

@@ -3,6 +3,8 @@ interface Share {
   readonly start: number;
   /** One past the last byte that is this share's own. */
   readonly end: () => number;
+  /** Takes over the share behind it where that one waits, so that one answer brings both. Gives the new end. */
+  readonly extend: () => number;
   /** Tells how far it is. */
   readonly note: (at: number) => void;
   /** Leaves what is not fetched yet to the next one that asks. Nothing more is fetched under it. */
@@ -57,6 +59,10 @@ export function shareRanges(
       return {
         start: range.at,
         end: () => range.end,
+        extend() {
+          if (waiting[0]?.at === range.end) range.end = waiting.shift()!.end;
+          return range.end;
+        },
         note(at) {
           range.at = at;
           if (at >= range.end) close(range);

@@ -12,6 +12,8 @@ export interface FileWrites {
   settle(mostBytes: number): Promise<void>;
   /** Waits for every write, also after a fault. */
   idle(): Promise<void>;
+  /** True while so much waits that more bytes would only wait longer. */
+  isBusy(): boolean;
   /** Throws what stopped a write. */
   ensureSound(): void;
   /** Stops all writes for a reason of its own. */
@@ -19,6 +21,7 @@ export interface FileWrites {
 }
 
 const mostQueuedBytes = 4 * 2 ** 20;
+const busyBytes = 2 ** 20 - 2 ** 17;
 
 /**
  * Writes runs of shared chunks in the file's thread while it takes them, and all others here.
@@ -113,6 +116,7 @@ export function createFileWrites(
       return queuedBytes > mostQueuedBytes ? settle(mostQueuedBytes) : undefined;
     },
     settle,
+    isBusy: () => isAbove(busyBytes),
     async idle() {
       while (isAbove(0)) await nextEnd();
     },

@@ -61,8 +61,9 @@ export const download: Experiment = {
           atLeast: 1.2,
           got: of(names.ranges, names.aria2),
           floor: {
+            got: of(names.bare, names.aria2),
             profile:
-              "SHA-256 goes through the file in order, so that nine tenths of what eight ranges bring are read again from the page cache; of the client's processor time the hash takes 30 % and the copies into and out of the file 14 %. aria2 hashes nothing and leaves the disk to the system.",
+              "Where one connection fills the disk, Sluice opens no other. aria2 hashes nothing and leaves the disk to the system.",
           },
         },
       ],
