@@ -1,6 +1,15 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { runConnections, type Connections } from "../src/save/run-connections.ts";
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Rejects where a connection or a look goes on for ever. */
+async function timePasses(): Promise<void> {
+  await vi.runAllTimersAsync();
+}
+
+const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Runs connections over `pieces` pieces of work, each of which takes as long as `work`. */
 function runOver(
@@ -44,6 +53,7 @@ test("a file that waits for bytes is fetched over as many connections as are all
     isBusy: () => false,
     work: () => takes(5),
   });
+  await timePasses();
   await ended;
   expect(Math.max(...counts)).toBe(5);
   expect(done).toHaveLength(100);
@@ -51,21 +61,23 @@ test("a file that waits for bytes is fetched over as many connections as are all
 
 test("a file that is busy is fetched over one connection", async () => {
   const { ended, counts } = runOver(30, { most: 8, isBusy: () => true, work: () => takes(5) });
+  await timePasses();
   await ended;
   expect(new Set(counts)).toEqual(new Set([1]));
 });
 
 test("connections leave while the file is busy, and all of it is fetched", async () => {
   let isBusy = false;
-  const { ended, counts, done } = runOver(200, {
+  const { ended, counts, done } = runOver(400, {
     most: 8,
     isBusy: () => isBusy,
     work: (_connections, piece) => ((isBusy = piece > 60), takes(4)),
   });
+  await timePasses();
   await ended;
   expect(Math.max(...counts)).toBe(8);
   expect(counts.at(-1)).toBe(1);
-  expect(done).toHaveLength(200);
+  expect(done).toHaveLength(400);
 });
 
 test("what the server refuses is not opened again, and the last connection stays", async () => {
@@ -80,6 +92,7 @@ test("what the server refuses is not opened again, and the last connection stays
       return "refused";
     },
   });
+  await timePasses();
   await ended;
   expect(done).toHaveLength(200);
   expect(refused).toBeLessThan(8);
@@ -97,7 +110,21 @@ test("the reason of the first that fails is the reason of all, once all are over
       if (isFirst) throw new Error("broken");
     },
   );
-  await expect(ended).rejects.toThrow("broken");
+  await Promise.all([expect(ended).rejects.toThrow("broken"), timePasses()]);
   expect(reason).toEqual(new Error("broken"));
   expect(over).toBe(4);
+});
+
+test("none is opened once one has failed", async () => {
+  let opened = 0;
+  const ended = runConnections(
+    { most: 8, isBusy: () => opened > 2, cancel: () => {} },
+    async () => {
+      opened += 1;
+      if (opened === 2) throw new Error("broken");
+      await sleep(80);
+    },
+  );
+  await Promise.all([expect(ended).rejects.toThrow("broken"), timePasses()]);
+  expect(opened).toBe(2);
 });

@@ -62,10 +62,10 @@ export async function runConnections(
       if (most > 1) stopLooking = systemClock.schedule(look, lookEveryMs);
     });
   } catch (error) {
+    stopLooking?.();
     cancel(error);
     await Promise.allSettled(running);
     throw error;
-  } finally {
-    stopLooking?.();
   }
+  stopLooking?.();
 }
