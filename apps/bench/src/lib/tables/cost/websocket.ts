@@ -14,6 +14,8 @@ import { rowsOf, type Experiment, type Table } from "../../table.ts";
 const idle = "nothing else";
 const bare = "a bare ws server, the download from nginx";
 const floor = "a bare ws server that sends the file itself";
+const sdkBare = "the official SDK on ws, the download from nginx";
+const ofSdk = "the official SDK on ws, which sends the file itself";
 const sidecar = "a download from the same process";
 const elsewhere = "a download from a process of its own";
 const inBand = "the file as binary frames on the connection";
@@ -41,26 +43,22 @@ export const websocket: Experiment = {
     await using echo = await createPinger(urlOf(plain.ready.port, "/"), { initialize: false });
     await using single = await startNodeServer("ws-file-server", [bench.files], bench);
     await using alone = await createPinger(urlOf(single.ready.port, "/"), { initialize: false });
+    await using sdk = await createPinger(urlOf(single.ready.port, "/mcp"));
     const files = await startPeer(nginx, bench);
     await using running = createRunning();
     if (files) running.use(files);
 
+    const downloadBare = () => curl(`http://127.0.0.1:${single.ready.port}/${file}`, bytes, bench);
+    const downloadNginx = () => curl(`http://127.0.0.1:${files?.ready.port}/${file}`, bytes, bench);
     const download = async (by: Pinger): Promise<void> => {
       const { downloadUrl } = await by.call("resources/stream", { uri: uriOf(file) });
       await curl(String(downloadUrl), bytes, bench);
     };
     const subjects = [
       subject(idle, pinger, () => sleep(bench.quick ? 300 : 1_500)),
-      ...(files
-        ? [
-            subject(bare, echo, () =>
-              curl(`http://127.0.0.1:${files.ready.port}/${file}`, bytes, bench),
-            ),
-          ]
-        : []),
-      subject(floor, alone, () =>
-        curl(`http://127.0.0.1:${single.ready.port}/${file}`, bytes, bench),
-      ),
+      ...(files ? [subject(bare, echo, downloadNginx), subject(sdkBare, sdk, downloadNginx)] : []),
+      subject(floor, alone, downloadBare),
+      subject(ofSdk, sdk, downloadBare),
       subject(sidecar, pinger, () => download(pinger)),
       subject(elsewhere, other, () => download(other)),
       subject(inBand, mixed, () => takeFrames(mixed, file)),
@@ -72,7 +70,7 @@ export const websocket: Experiment = {
     });
     const of = (name: string, base: string) => ratio(samples.get(name), samples.get(base), "p99");
     return {
-      how: `Round trips of JSON-RPC pings on one connection, one after the other, while ${bytes / MiB} MiB go to curl, or come between the messages. The bare servers answer pings with \`ws\` alone; the one that sends the file itself reads and writes and does nothing else. The last columns are quotients within a round.`,
+      how: `Round trips of JSON-RPC pings on one connection, one after the other, while ${bytes / MiB} MiB go to curl, or come between the messages. The bare servers answer pings with \`ws\` alone; those that send the file themselves read and write and do nothing else. The last columns are quotients within a round.`,
       columns: [
         { key: "p50", title: "p50 ms", digits: 2 },
         { key: "p99", title: "p99 ms", digits: 2, bars: true },
@@ -81,8 +79,8 @@ export const websocket: Experiment = {
         { key: "ofIdle", title: "p99 ÷ idle p99", digits: 2 },
       ],
       rows: rowsOf(
-        [idle, bare, floor, sidecar, elsewhere, inBand],
-        files ? [] : [bare],
+        [idle, bare, sdkBare, floor, ofSdk, sidecar, elsewhere, inBand],
+        files ? [] : [bare, sdkBare],
         (name) => ({
           p50: across(samples.get(name), "p50"),
           p99: across(samples.get(name), "p99"),
@@ -101,16 +99,21 @@ export const websocket: Experiment = {
           claim: "the same of a bare server that sends the file itself",
           atMost: 1.2,
           got: of(sidecar, floor),
+          floor: { got: of(ofSdk, floor), profile: ofMessages },
         },
         {
           claim: "ping p99 with a process for the bytes, of a bare server beside nginx",
           atMost: 1.2,
           got: of(elsewhere, bare),
+          floor: { got: of(sdkBare, bare), profile: ofMessages },
         },
       ],
     };
   },
 };
+
+const ofMessages =
+  "The least program is the server of the official SDK, which checks every message, with nothing of Sluice. Beyond it the slowest hundredth is the scheduler's: three or more processes share the cores, and the same program differs as much from round to round.";
 
 function urlOf(port: number, path: string): string {
   return `ws://127.0.0.1:${port}${path}`;
