@@ -94,6 +94,7 @@ export const websocket: Experiment = {
           claim: "ping p99 beside a download, of a bare server beside nginx",
           atMost: 1.2,
           got: of(sidecar, bare),
+          floor: { got: of(sdkBare, bare), profile: ofMessages },
         },
         {
           claim: "the same of a bare server that sends the file itself",

@@ -47,11 +47,19 @@ export const upload: Experiment = {
           claim: "form, beside busboy to disk",
           atLeast: 1.1,
           got: ratio(of("busboy"), of("Sluice, form"), "seconds"),
+          floor: {
+            got: ratio(of("busboy"), of("pipeline(req, createWriteStream)"), "seconds"),
+            profile: unparsed,
+          },
         },
         {
           claim: "form, beside multer to disk",
           atLeast: 1.1,
           got: ratio(of("multer"), of("Sluice, form"), "seconds"),
+          floor: {
+            got: ratio(of("multer"), of("pipeline(req, createWriteStream)"), "seconds"),
+            profile: unparsed,
+          },
         },
         {
           claim: "raw, MiB of memory over idle",
@@ -62,6 +70,9 @@ export const upload: Experiment = {
     };
   },
 };
+
+const unparsed =
+  "The least program is the bare pipeline, which reads no form, hashes nothing and does not flush.";
 
 interface Way {
   readonly name: string;
