@@ -122,6 +122,18 @@ test.each(["cross-site", "same-site"])("a page elsewhere (%s) makes no link", as
   expect([status, headers.location]).toEqual([403, undefined]);
 });
 
+test.each(["cross-site", "same-site"])(
+  "a page elsewhere (%s) causes no listing unseen",
+  async (site) => {
+    for (const dest of ["image", "iframe", "empty", "script"]) {
+      const { status } = await get("/", { "sec-fetch-site": site, "sec-fetch-dest": dest });
+      expect(status).toBe(403);
+    }
+    const followed = { "sec-fetch-site": site, "sec-fetch-dest": "document" };
+    expect((await get("/", followed)).status).toBe(200);
+  },
+);
+
 test.each([
   ["another host", { host: "evil.example" }, 421],
   ["another origin", { origin: "https://evil.example" }, 403],

@@ -49,6 +49,23 @@ test.each([
   expect(stderr).toMatch(/^sluice: .+\n$/);
 });
 
+test.each([
+  ["an address", ["ls", "https://ada:hunter2@host/mcp"]],
+  ["an address to copy to", ["put", "ftp://ada:hunter2@host/mcp", "package.json"]],
+  ["a server to look at", ["doctor", "https://ada:hunter2@host/mcp"]],
+  ["a connection string", ["serve", "AccountName=a;AccountKey=hunter2;x=y", "--no-audit"]],
+  ["a storage URL", ["serve", "s3://ada:hunter2@bucket", "--no-audit"]],
+  ["a base URI", ["serve", ".", "--no-audit", "--uri", "files://ada:hunter2@local/"]],
+  ["an origin", ["get", "http://127.0.0.1:1/mcp", "a:b", "--trust", "https://ada:hunter2@x.org"]],
+  ["a public address", ["serve", ".", "--no-audit", "--public-url", "https://ada:hunter2@x.org"]],
+  ["a misspelt option", ["ls", "--tokn", "--token=hunter2", "--secret=hunter2"]],
+])("credentials in %s are not repeated in the error", async (_, args) => {
+  const { status, stderr } = await runHere(args);
+  expect(status).not.toBe(0);
+  expect(stderr).toMatch(/^sluice: .+\n$/);
+  expect(stderr).not.toContain("hunter2");
+});
+
 test("a place that is no origin is told how to be written, and nothing is sent", async () => {
   const url = `http://127.0.0.1:${await freePort()}/mcp`;
   for (const args of [

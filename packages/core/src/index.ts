@@ -46,6 +46,7 @@ export {
 } from "./headers/content-disposition.ts";
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
+export { withoutCredentials } from "./headers/credentials.ts";
 export { curlLine } from "./headers/curl-line.ts";
 export {
   fileNameFromUri,

@@ -26,7 +26,9 @@ type BrowseRequest = Pick<Caller, "header" | "address"> & {
 export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
   const mapper = createUriMapper(uri);
 
-  async function list({ target, signal }: BrowseRequest): Promise<Reply> {
+  /** Another site may lead its user here by a link; it makes no work for the server unseen. */
+  async function list({ target, signal, header }: BrowseRequest): Promise<Reply> {
+    if (isForeign(header) && header("sec-fetch-dest") !== "document") return foreignPage();
     const asked = queryOf(target);
     const folder = asked.get("folder") ?? "";
     if (folder !== "" && !folder.endsWith("/")) return problem(404);
@@ -37,9 +39,7 @@ export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Rou
   /** Only a click on the list, or an address that was typed, makes a link: not another page. */
   async function open(request: BrowseRequest): Promise<Reply> {
     const { target, signal, header, address } = request;
-    const site = request.header("sec-fetch-site") ?? "none";
-    if (site !== "same-origin" && site !== "none")
-      return problem(403, { detail: "Open the list of files first: this page was led here" });
+    if (isForeign(header)) return foreignPage();
     const key = queryOf(target).get("file") ?? "";
     const { url } = await sluice.url(mapper.toUri(key), {
       caller: { header, address },
@@ -54,6 +54,16 @@ export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Rou
     "/open": { kind: "page", credential: "url", answer: answerWith(open) },
   } as const;
   return (path) => (Object.hasOwn(routes, path) ? routes[path as keyof typeof routes] : undefined);
+}
+
+/** Whether a page of another site made the browser send the request. */
+function isForeign(header: Caller["header"]): boolean {
+  const site = header("sec-fetch-site") ?? "none";
+  return site !== "same-origin" && site !== "none";
+}
+
+function foreignPage(): Reply {
+  return problem(403, { detail: "Another site led here: open the list of files itself first" });
 }
 
 /** GET and HEAD; what goes wrong says nothing of storage. */

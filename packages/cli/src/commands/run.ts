@@ -45,12 +45,12 @@ function stopAtSignal(): AbortSignal {
 function prepare(command: Command): void {
   for (const inner of command.commands) prepare(inner);
   command.exitOverride().configureOutput({
-    outputError: (text, write) => {
+    outputError: (text) => {
       const line = text
         .trim()
         .replace(/^error: /, "")
         .replaceAll("\n", " ");
-      write(`sluice: ${line}; see \`sluice help\`\n`);
+      note(`sluice: ${line}; see \`sluice help\``);
     },
   });
 }

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { withoutCredentials } from "@sluice/core";
 import { exitCodes } from "../outcome/exit-code.ts";
 
 /** Writes a line to standard output and waits while its reader is slow. */
@@ -6,9 +7,9 @@ export async function print(line: string): Promise<void> {
   if (!process.stdout.write(`${line}\n`)) await once(process.stdout, "drain");
 }
 
-/** Writes a line for people to standard error, where no script mistakes it for data. */
+/** Writes a line for people to standard error, where no script mistakes it for data; logs keep it, so it names no credentials. */
 export function note(line: string): void {
-  process.stderr.write(`${line}\n`);
+  process.stderr.write(`${withoutCredentials(line)}\n`);
 }
 
 /** Ends the process when the reader of standard output leaves early, as `head` does. */

@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import { isActiveType, isViewedType, typeToShow } from "./media-types.ts";
+import { inlineType, isActiveType } from "./media-types.ts";
 import { resourceName } from "../resources/resource-type.ts";
 
 /**
@@ -38,7 +38,7 @@ const linkHeaders = changedHeaders({ "Cross-Origin-Resource-Policy": "cross-orig
 
 /**
  * The same for what a browser shows by itself, such as images and PDF: its viewers load the bytes once more, and do not work in
- * a sandbox. Types that it may run never get these headers.
+ * a sandbox. Only types of the list of `inlineType` get these headers.
  */
 const shownHeaders = changedHeaders({
   "Content-Security-Policy":
@@ -80,17 +80,13 @@ export function byteHeaders({
   disposition,
 }: ByteFacts): string[] {
   const { etag, size } = info;
-  const isShown = disposition === "inline" && isViewedType(mimeType);
+  const shownType = disposition === "inline" ? inlineType(mimeType) : undefined;
   const sha256 = info.digests?.sha256;
   const headers = [
     "Content-Type",
-    isShown
-      ? typeToShow(mimeType)
-      : exactType || !isActiveType(mimeType)
-        ? mimeType
-        : "application/octet-stream",
+    shownType ?? (exactType || !isActiveType(mimeType) ? mimeType : "application/octet-stream"),
     "Content-Disposition",
-    formatContentDisposition(resourceName(info.key), isShown ? "inline" : "attachment"),
+    formatContentDisposition(resourceName(info.key), shownType ? "inline" : "attachment"),
     RESOURCE_URI_HEADER,
     formatResourceUri(uri),
     "Accept-Ranges",
@@ -105,7 +101,7 @@ export function byteHeaders({
   const codings = contentCodings(info.contentEncoding).join(", ");
   if (/^[\w., -]{1,200}$/.test(codings)) headers.push("Content-Encoding", codings);
   if (range) headers.push("Content-Range", formatContentRange({ range, size }));
-  headers.push(...(isShown ? shownHeaders : disposition ? linkHeaders : shieldHeaders));
+  headers.push(...(shownType ? shownHeaders : disposition ? linkHeaders : shieldHeaders));
   return headers;
 }
 

@@ -20,16 +20,18 @@ export function isActiveType(mimeType: string): boolean {
   return activeTypes.has(essence) || essence.endsWith("+xml") || script.test(essence);
 }
 
-/** True for types that the viewers of browsers show by themselves, out of reach of the site: no page runs them. */
-export function isViewedType(mimeType: string): boolean {
-  return essenceOf(mimeType) === "application/pdf" || !isActiveType(mimeType);
-}
-
-/** The type with a charset where it is text without one: browsers read that as windows-1252. */
-export function typeToShow(mimeType: string): string {
+/**
+ * The type under which a browser may show the content in a tab; `undefined` for all that is not on this list. Pictures, sound,
+ * video, PDF and JSON have viewers that run nothing. Other text is shown as plain text, in UTF-8 unless it names its charset:
+ * browsers read text without a charset as windows-1252.
+ */
+export function inlineType(mimeType: string): string | undefined {
   const parsed = parseMediaType(mimeType);
-  const isBare = parsed?.essence.startsWith("text/") === true && parsed.charset === undefined;
-  return isBare ? `${parsed.essence}; charset=utf-8` : mimeType;
+  if (parsed === undefined || isActiveType(mimeType) !== (parsed.essence === "application/pdf"))
+    return undefined;
+  const { essence, charset } = parsed;
+  if (viewedTypes.has(essence) || /^(?:audio|video)\//.test(essence)) return mimeType;
+  return essence.startsWith("text/") ? `text/plain; charset=${charset ?? "utf-8"}` : undefined;
 }
 
 function essenceOf(mimeType: string): string {
@@ -38,6 +40,23 @@ function essenceOf(mimeType: string): string {
 
 /** The JavaScript types of WHATWG MIME Sniffing §4.6. */
 const script = /^(?:text|application)\/(?:x-)?(?:java|ecma|j|live)script(?:1\.\d)?$/;
+const viewedTypes: ReadonlySet<string> = new Set([
+  "application/json",
+  "application/pdf",
+  "image/apng",
+  "image/avif",
+  "image/bmp",
+  "image/gif",
+  "image/heic",
+  "image/heif",
+  "image/jpeg",
+  "image/jxl",
+  "image/png",
+  "image/tiff",
+  "image/vnd.microsoft.icon",
+  "image/webp",
+  "image/x-icon",
+]);
 const activeTypes: ReadonlySet<string> = new Set([
   "text/html",
   "text/xml",

@@ -1,3 +1,4 @@
+import { withoutCredentials } from "@sluice/core";
 import type { Caller } from "../access/principal.ts";
 import { isLoopbackHost } from "../options/endpoint.ts";
 import { problem } from "./problem.ts";
@@ -49,7 +50,7 @@ export function createOriginGate(endpointUrl: string, options: OriginGateOptions
   for (const origin of [endpoint.origin, ...(options.origins ?? [])]) {
     if (!URL.canParse(origin) || new URL(origin).origin !== origin)
       throw new TypeError(
-        `sluice: ${JSON.stringify(origin)} is no origin; write it like "https://app.example.com"`,
+        `sluice: ${JSON.stringify(withoutCredentials(origin))} is not an origin; write it like "https://app.example.com"`,
       );
     origins.set(origin, [
       "Access-Control-Allow-Origin",

@@ -1,4 +1,10 @@
-import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
+import {
+  createKeyRing,
+  formatKey,
+  generateKey,
+  withoutCredentials,
+  type KeyRing,
+} from "@sluice/core";
 import { ensureDelivery } from "../delivery/delivery-policy.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { Mount, MountOptions, MountRules, PrincipalStorage } from "../mounts/mount.ts";
@@ -83,7 +89,7 @@ export function ensureDeliveryOptions({
   );
   if (wrong !== undefined)
     throw new TypeError(
-      `sluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${wrong}`,
+      `sluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${withoutCredentials(wrong)}`,
     );
 }
 

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, withoutCredentials } from "@sluice/core";
 import { ensureKey, quoteKey } from "./key.ts";
 
 /** Translates between storage keys and the MCP resource URIs below one base. */
@@ -66,7 +66,7 @@ function ensureBase(baseUri: string): void {
     /[?#{}\\]/.test(baseUri)
   )
     throw new TypeError(
-      `createUriMapper: ${JSON.stringify(baseUri)} is not a base URI; write it like "files://demo/", with a slash at its end and the scheme and host in lower case`,
+      `createUriMapper: ${JSON.stringify(withoutCredentials(baseUri))} is not a base URI; write it like "files://demo/", with a slash at its end and the scheme and host in lower case`,
     );
 }
 
