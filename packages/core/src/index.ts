@@ -53,6 +53,7 @@ export {
   isPlainPath,
   localFileName,
   sanitizeFileName,
+  trueFileName,
 } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
 export type { FetchLike } from "./wire/mcp.ts";

@@ -1,7 +1,6 @@
-import { definedMembers, formatEntityTag, formatReprDigest } from "@sluice/core";
+import { definedMembers, formatEntityTag, formatReprDigest, trueFileName } from "@sluice/core";
 import { EXTENSION_ID, type DownloadUrlMeta } from "@sluice/core/wire";
 import type { Grants } from "../grants/grants.ts";
-import { resourceName } from "../resources/resource-type.ts";
 import type { DeliverResource } from "./delivery.ts";
 
 /** Delivers a download URL in the JSON-RPC result; `cacheTtlMs` says how long clients may keep the bytes. */
@@ -17,7 +16,7 @@ export function createDownloadUrl(grants: Grants, cacheTtlMs: number | undefined
     const meta: DownloadUrlMeta = {
       auth: principal ? "bound" : "self",
       expiresAt: new Date(grant.expiresAt).toISOString(),
-      name: resourceName(place.key),
+      name: trueFileName(place.key),
       ...definedMembers({
         etag: etag === undefined ? undefined : formatEntityTag(etag),
         digest: sha256 === undefined ? undefined : formatReprDigest(sha256),

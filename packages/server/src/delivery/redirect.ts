@@ -1,6 +1,5 @@
 import { definedMembers, formatContentDisposition } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
-import { resourceName } from "../resources/resource-type.ts";
 import type { DeliverResource } from "./delivery.ts";
 import { isRedirectTarget, redirectReply } from "./redirect-reply.ts";
 import type { Transfers } from "./transfers.ts";
@@ -15,7 +14,7 @@ export function createRedirect(transfers: Transfers): DeliverResource {
     const wanted = { expiresInMs: signedMs, ...definedMembers({ signal }) };
     const named = {
       contentType: mimeType,
-      contentDisposition: formatContentDisposition(resourceName(key)),
+      contentDisposition: formatContentDisposition(key),
     };
     // some services, such as Graph, sign URLs but cannot set the headers of their answers
     const presigned =

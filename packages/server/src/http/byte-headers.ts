@@ -10,7 +10,6 @@ import {
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 import { inlineType, isActiveType } from "./media-types.ts";
-import { resourceName } from "../resources/resource-type.ts";
 
 /**
  * Headers that keep a browser or a shared cache from doing harm with the bytes of a principal. RFC 9111
@@ -86,7 +85,7 @@ export function byteHeaders({
     "Content-Type",
     shownType ?? (exactType || !isActiveType(mimeType) ? mimeType : "application/octet-stream"),
     "Content-Disposition",
-    formatContentDisposition(resourceName(info.key), shownType ? "inline" : "attachment"),
+    formatContentDisposition(info.key, shownType ? "inline" : "attachment"),
     RESOURCE_URI_HEADER,
     formatResourceUri(uri),
     "Accept-Ranges",

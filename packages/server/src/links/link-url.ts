@@ -1,8 +1,7 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
 import type { Caller } from "../access/principal.ts";
 import type { Mounts } from "../mounts/mounts.ts";
-import { resourceName } from "../resources/resource-type.ts";
 import { toolFault } from "../sdk/advice.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
@@ -125,7 +124,7 @@ async function mint(
   await entry.conclude("issued");
   const { url, expiresAt, id } = link;
   const { size, digests } = info;
-  const described = { url, expiresAt, id, use, resourceUri, name: resourceName(key), mimeType };
+  const described = { url, expiresAt, id, use, resourceUri, name: trueFileName(key), mimeType };
   return {
     result: { ...described, ...definedMembers({ size, sha256: digests?.sha256 }) },
     ending: "later",

@@ -1,5 +1,5 @@
 import type { Resource } from "@modelcontextprotocol/server";
-import { definedMembers, formatEntityTag } from "@sluice/core";
+import { definedMembers, formatEntityTag, trueFileName } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
 import {
@@ -8,7 +8,6 @@ import {
   type DescribeResource,
   type ResourceMetadata,
 } from "../metadata/resource-metadata.ts";
-import { resourceName } from "./resource-type.ts";
 
 /** What marks a resource or a template as streamable: literally, and where SDKs keep it. */
 export const streamableMark: {
@@ -78,7 +77,7 @@ export function createResourceEntries({
       });
       return {
         uri: mapper.toUri(info.key),
-        name: resourceName(info.key),
+        name: trueFileName(info.key),
         ...definedMembers({
           title,
           description,

@@ -24,11 +24,6 @@ export function resourceType(info: ObjectInfo, isText: boolean): string {
   return isText ? text : (binary ?? formatContentType(info.contentType));
 }
 
-/** Last segment of a key. */
-export function resourceName(key: string): string {
-  return key.slice(key.lastIndexOf("/") + 1);
-}
-
 /** True for a media type whose content is text in UTF-8. */
 export function isTextual(mimeType: string): boolean {
   if (!textual.test(mimeType)) return false;

@@ -1,12 +1,11 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
 import { z } from "zod/v4";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
 import type { ResourceUrl } from "../links/link-url.ts";
 import type { Mounts } from "../mounts/mounts.ts";
 import { partMeta, type ResourcePart } from "../resources/read-part.ts";
 import { parseAskedRange } from "../resources/read-range.ts";
-import { resourceName } from "../resources/resource-type.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
 import { linkAnswer } from "./link-tool.ts";
 import { toolRefusal } from "./tool-refusal.ts";
@@ -148,5 +147,5 @@ function binaryAnswer(part: ResourcePart, link: ResourceUrl): CallToolResult {
 
 function notText({ info, mimeType }: ResourcePart): string {
   const size = info.size === undefined ? "" : `, ${info.size} bytes`;
-  return `${resourceName(info.key)} is not text: ${mimeType}${size}`;
+  return `${trueFileName(info.key)} is not text: ${mimeType}${size}`;
 }
