@@ -11,6 +11,7 @@ export {
   type SessionEntry,
   type SessionTable,
 } from "./async/session-table.ts";
+export { ResultGap } from "./async/result-gap.ts";
 export { createSharedRuns } from "./async/shared-runs.ts";
 export { sleep } from "./async/sleep.ts";
 export { ThroughputBudget } from "./async/throughput-budget.ts";
@@ -20,4 +21,5 @@ export {
   type ThroughputRules,
   type ThroughputWatch,
 } from "./async/throughput-watch.ts";
+export { TurnQueue } from "./async/turn-queue.ts";
 export { abortable, isInTime, within, type Deadline } from "./async/within.ts";

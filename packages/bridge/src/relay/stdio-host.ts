@@ -1,6 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
+import { ResultGap, sleep } from "@sluice/core/async";
 import { readLine, writeLine } from "../upstream/line-transport.ts";
 import { linesOf } from "../upstream/lines.ts";
 
@@ -21,6 +22,23 @@ export function createStdioHost({
   maxMessageBytes = 32 * 2 ** 20,
 }: StdioHostOptions = {}): Transport {
   let isClosed = false;
+  const gap = new ResultGap();
+  /** The result that waits for its turn, and what is sent after it. */
+  let waiting: Promise<void> | undefined;
+
+  function send(message: JSONRPCMessage): Promise<void> {
+    const waitMs = gap.waitMs(message);
+    if (!waiting && waitMs === 0) return writeLine(output, message);
+    const turn = Promise.all([waiting, sleep(waitMs)]);
+    const sent = turn.then(() => writeLine(output, message));
+    const next = sent
+      .catch(() => {})
+      .finally(() => {
+        if (waiting === next) waiting = undefined;
+      });
+    waiting = next;
+    return sent;
+  }
 
   async function read(): Promise<void> {
     try {
@@ -45,7 +63,7 @@ export function createStdioHost({
       void read();
       return Promise.resolve();
     },
-    send: (message: JSONRPCMessage) => writeLine(output, message),
+    send,
     close: () => {
       if (isClosed) return Promise.resolve();
       isClosed = true;

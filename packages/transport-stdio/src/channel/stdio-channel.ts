@@ -7,7 +7,7 @@ import {
   outletTo,
 } from "@sluice/binary-transfer/transport";
 import { readRpc, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { PeerWatch } from "@sluice/core/async";
+import { PeerWatch, TurnQueue } from "@sluice/core/async";
 import type { FrameHeader, FrameKind } from "../frames/frame-format.ts";
 import { FrameParser, type FrameTaker, type PayloadTaker } from "../frames/frame-parser.ts";
 import { FrameWriter } from "../frames/frame-writer.ts";
@@ -56,6 +56,7 @@ export class StdioChannel {
   readonly #whole = new Set<string>();
   /** Within a frame or a message the peer has to go on: nothing else can come. */
   readonly #watch: PeerWatch;
+  readonly #turns = new TurnQueue();
   #isClosed = false;
 
   constructor(
@@ -113,7 +114,7 @@ export class StdioChannel {
 
   async send(message: object): Promise<void> {
     const { text, streams } = this.#peer.sending(message);
-    await this.#writer.send(text, streams);
+    await this.#writer.send(message, text, streams);
   }
 
   /** Ends everything that is under way, and leaves the pipes open. */
@@ -126,7 +127,7 @@ export class StdioChannel {
     const reason = error ?? new SluiceError("interrupted", "stdio: the connection was closed");
     this.#writer.close(reason);
     this.#peer.close(reason);
-    this.#events.closed(error);
+    this.#turns.run(() => this.#events.closed(error));
   }
 
   readonly #onData = (bytes: Buffer): void => {
@@ -184,7 +185,7 @@ export class StdioChannel {
     }
     // too many of them end it
     if (this.#isClosed) return 0;
-    this.#events.message(received);
+    this.#turns.run(() => this.#events.message(received));
     return this.#whole.size;
   }
 

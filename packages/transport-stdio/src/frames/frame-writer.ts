@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/transport";
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, Notifier, PeerWatch, within } from "@sluice/core/async";
+import { backgroundClock, Notifier, PeerWatch, ResultGap, sleep, within } from "@sluice/core/async";
 import { createChunkReader } from "./chunk-reader.ts";
 import { formatFrame } from "./frame-format.ts";
 import { OutgoingTransfer } from "./outgoing-transfer.ts";
@@ -28,6 +28,7 @@ const mostControls = 4_096;
 const messageBytes = 512;
 
 interface WaitingMessage {
+  readonly message: object;
   readonly text: string;
   /** Streams that follow whole, right behind the message. */
   readonly whole: readonly OutgoingStream[];
@@ -43,6 +44,7 @@ export class FrameWriter {
   readonly #output: Writable;
   readonly #options: FrameWriterOptions;
   readonly #watch: PeerWatch;
+  readonly #gap = new ResultGap();
   readonly #messages: WaitingMessage[] = [];
   #waitingBytes = 0;
   readonly #controls: Buffer[] = [];
@@ -72,10 +74,10 @@ export class FrameWriter {
   }
 
   /**
-   * Sends a message and what it refers to. Resolves when the message is in the pipe. Rejects with `interrupted`
+   * Sends a message, as `text`, and what it refers to. Resolves when the message is in the pipe. Rejects with `interrupted`
    * when the connection is closed, or ends because too many messages wait.
    */
-  send(text: string, streams: readonly OutgoingStream[]): Promise<void> {
+  send(message: object, text: string, streams: readonly OutgoingStream[]): Promise<void> {
     const { signal } = this.#closed;
     // the first of those that wait may be as large as it likes
     const behindBytes = this.#waitingBytes - (this.#messages[0]?.text.length ?? 0);
@@ -93,7 +95,7 @@ export class FrameWriter {
     }
     return new Promise((resolve, reject) => {
       const whole = streams.filter(({ ref }) => !ref.interleave);
-      this.#messages.push({ text, whole, resolve, reject });
+      this.#messages.push({ message, text, whole, resolve, reject });
       this.#waitingBytes += text.length + messageBytes;
       const windowBytes = this.#options.windowBytes();
       for (const stream of streams) {
@@ -159,8 +161,10 @@ export class FrameWriter {
     }
   }
 
-  async #sendMessage({ text, whole, resolve, reject }: WaitingMessage): Promise<void> {
+  async #sendMessage({ message, text, whole, resolve, reject }: WaitingMessage): Promise<void> {
     this.#waitingBytes -= text.length + messageBytes;
+    const gapMs = this.#gap.waitMs(message);
+    if (gapMs > 0) await sleep(gapMs, this.#closed.signal).catch(() => {});
     await this.#write(`${text}\n`);
     if (this.#closed.signal.aborted) reject(this.#closed.signal.reason);
     else resolve();

@@ -1,5 +1,5 @@
 import { readRpc, SluiceError } from "@sluice/core";
-import { abortable, sleep, within } from "@sluice/core/async";
+import { abortable, sleep, TurnQueue, within } from "@sluice/core/async";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { outletTo } from "@sluice/binary-transfer/transport";
@@ -130,13 +130,14 @@ export class WebSocketClientTransport implements Transport {
     let answered: ((message: JSONRPCMessage) => void) | undefined;
     let broke: ((error: Error) => void) | undefined;
     const repeat = this.#handshake.repeat();
+    const turns = new TurnQueue();
     socket = await this.#open(
       {
         text: (data) => {
           const message = this.#read(data, binary);
           if (!message) return;
           if (repeat && "id" in message && message.id === repeat.id) answered?.(message);
-          else this.#receive(message);
+          else turns.run(() => this.#receive(message));
         },
         binary: (data) => {
           if (binary && binary.readFrame(data) !== "refused") return;
@@ -145,7 +146,9 @@ export class WebSocketClientTransport implements Transport {
         closed: (code, reason) => {
           broke?.(brokenBy(code, reason));
           binary?.close(brokenBy(code, reason));
-          if (socket && this.#line?.socket === socket) this.#lost(code, reason);
+          turns.run(() => {
+            if (socket && this.#line?.socket === socket) this.#lost(code, reason);
+          });
         },
       },
       signal,

@@ -1,5 +1,5 @@
 import type { BinaryLimits } from "@sluice/binary-transfer/transport";
-import { PeerWatch } from "@sluice/core/async";
+import { PeerWatch, TurnQueue } from "@sluice/core/async";
 import { cancelledBy, readRpc, SluiceError } from "@sluice/core";
 import type { ByteLease } from "@sluice/server/transport";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
@@ -34,6 +34,7 @@ export class ServerChannel implements Transport {
   readonly #takeToken: () => number;
   readonly #watch: PeerWatch;
   readonly #sender: FrameSender;
+  readonly #turns = new TurnQueue();
   readonly #unsent: ByteLease | undefined;
   /** What answers hold until they are sent. */
   readonly answers: SentAnswers = new SentAnswers();
@@ -86,7 +87,7 @@ export class ServerChannel implements Transport {
       this.answers.close();
       this.#unsent?.release();
       this.#binary?.close(new SluiceError("interrupted", "ws: the connection is gone"));
-      this.onclose?.();
+      this.#turns.run(() => this.onclose?.());
     });
   }
 
@@ -163,7 +164,8 @@ export class ServerChannel implements Transport {
     if (read.isCounted) this.#spend();
     if (!read.message) return;
     this.#note(read.message);
-    this.onmessage?.(literalCapabilities(read.message));
+    const heard = literalCapabilities(read.message);
+    this.#turns.run(() => this.onmessage?.(heard));
   }
 
   #receiveFrame(frame: Uint8Array): void {

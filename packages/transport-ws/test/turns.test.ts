@@ -1,0 +1,46 @@
+import { Client } from "@modelcontextprotocol/client";
+import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport as createPortableTransport } from "@sluice/transport-ws/client";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { answer, parse, rawServer } from "./raw-server.ts";
+
+const count = 60;
+const hasWebSocket = "WebSocket" in globalThis;
+if (!hasWebSocket) console.log("turns: this Node has no WebSocket of its own");
+
+/** A server whose progress and result leave in one packet. */
+async function serve(): Promise<string> {
+  const { url } = await rawServer((socket) => {
+    socket.on("message", (data) => {
+      const message = parse(data);
+      if (message.method !== "tools/call") return answer(socket, message);
+      const { progressToken } = message.params!["_meta"] as { progressToken: number };
+      const line = (socket as unknown as { _socket: import("node:net").Socket })._socket;
+      line.cork();
+      for (let progress = 1; progress <= count; progress += 1) {
+        const params = { progressToken, progress, total: count };
+        socket.send(JSON.stringify({ jsonrpc: "2.0", method: "notifications/progress", params }));
+      }
+      const result = { content: [{ type: "text", text: "done" }] };
+      socket.send(JSON.stringify({ jsonrpc: "2.0", id: message.id, result }));
+      line.uncork();
+    });
+  });
+  return url;
+}
+
+describe("a call gets all the progress that came before its result", () => {
+  const transports = [
+    ["ws", createWebSocketTransport],
+    ["the platform's WebSocket", createPortableTransport],
+  ] as const;
+  test.each(transports.slice(0, hasWebSocket ? 2 : 1))("over %s", async (_, createTransport) => {
+    const client = new Client({ name: "test", version: "1" });
+    onTestFinished(() => client.close());
+    await client.connect(createTransport(await serve()));
+    const seen: number[] = [];
+    const onprogress = ({ progress }: { progress: number }): void => void seen.push(progress);
+    await client.callTool({ name: "work", arguments: {} }, { onprogress });
+    expect(seen).toEqual(Array.from({ length: count }, (_unused, at) => at + 1));
+  });
+});
