@@ -1,6 +1,7 @@
 import { createSealer, generateKey, SluiceError, type Principal } from "@sluice/core";
 import { createMemoryEventStore, type EventStore } from "@sluice/state";
 import { withResume } from "@sluice/resume";
+import { createSessions } from "@sluice/transport-http";
 import { rerunCalls } from "@sluice/resume/rerun";
 import { describe, expect, test } from "vitest";
 import {
@@ -96,6 +97,20 @@ describe("an answer with events", () => {
     const answer = { id: 0, result: { action: "accept", content: {} } };
     await server.post(answer, session);
     expect(new TextDecoder().decode((await more).value)).toContain("asked");
+  });
+
+  test("ends without an error when its session is deleted, whatever serves the sessions", async () => {
+    const inner = createResuming();
+    const sessions = createSessions(() => inner.server(), inner.sluice);
+    for (const options of [{}, { host: sessions }]) {
+      const server = createResuming(options);
+      const session = await server.open();
+      const calls = [await server.call("work", session, 1), await server.call("work", session, 2)];
+      const texts = Promise.all(calls.map((call) => call.text()));
+      const ended = await server.send(endpoint, { method: "DELETE", headers: session });
+      expect(ended.status).toBe(200);
+      for (const text of await texts) expect(text).not.toContain("error");
+    }
   });
 });
 

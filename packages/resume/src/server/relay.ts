@@ -9,6 +9,7 @@ import {
 } from "@sluice/core";
 import type { McpFetchHandler } from "@sluice/transport-http";
 import { formatQuestionId, ownIdOf } from "../stream/question.ts";
+import type { RunningCalls } from "./running-calls.ts";
 import type { RunningCall, StreamWriter } from "../stream/stream-writer.ts";
 
 /** What {@link startRelay} needs. */
@@ -25,6 +26,7 @@ export interface RelayOptions {
   readonly sessionId: string;
   readonly owner: string;
   readonly requestId: RpcId;
+  readonly calls: Pick<RunningCalls, "deletionOf">;
   readonly onError: (error: unknown) => void;
 }
 
@@ -76,6 +78,7 @@ class Relay implements RunningCall {
         });
       }
     this.#stop();
+    await this.#terms.calls.deletionOf(this.sessionId);
     await writer.fail("interrupted");
     const params = { requestId: this.requestId, reason: "the stream of its answer is gone" };
     if (!writer.isAnswered) await this.#post({ method: "notifications/cancelled", params });

@@ -11,6 +11,10 @@ export interface RunningCalls {
   add(call: RunningCall): void;
   of(streamId: string): RunningCall | undefined;
   readonly writerOf: (streamId: string) => StreamWriter | undefined;
+  /** Deletes a session, and ends its calls if it is gone: until that is clear, none of them fails because its server left. */
+  deleteSession(sessionId: string, work: () => Promise<Response>): Promise<Response>;
+  /** Resolves once it is clear whether the session that a call is in was deleted. */
+  deletionOf(sessionId: string): Promise<unknown> | undefined;
   /** Ends the calls of a session, or only the one of a request, and forgets their streams. */
   end(sessionId: string, requestId?: RpcId): Promise<void>;
   /** True once this process is about to end: its readers go elsewhere. */
@@ -36,6 +40,7 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
   const { store, leaseMs, sluice, onError } = options;
   const calls = new Map<string, RunningCall>();
   const sessions = new Map<string, Set<RunningCall>>();
+  const deletions = new Map<string, Promise<Response>>();
   let cancelLook: (() => void) | undefined;
   let isClosing = false;
 
@@ -76,6 +81,15 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
     for (const { writer } of ending) await store.drop(writer.streamId).catch(onError);
   }
 
+  async function deleteSession(
+    sessionId: string,
+    work: () => Promise<Response>,
+  ): Promise<Response> {
+    const response = await work();
+    if (response.ok) await end(sessionId);
+    return response;
+  }
+
   function remove(call: RunningCall): void {
     const session = sessions.get(call.sessionId);
     session?.delete(call);
@@ -106,6 +120,12 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
     of: (streamId) => calls.get(streamId),
     writerOf: (streamId) => calls.get(streamId)?.writer,
     end,
+    deletionOf: (sessionId) => deletions.get(sessionId)?.catch(() => {}),
+    async deleteSession(sessionId, work) {
+      const deletion = deleteSession(sessionId, work);
+      deletions.set(sessionId, deletion);
+      return deletion.finally(() => deletions.delete(sessionId));
+    },
     get isClosing() {
       return isClosing;
     },

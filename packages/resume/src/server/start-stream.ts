@@ -38,7 +38,9 @@ export async function startStream(
   const ids = { sessionId, owner: ownerOf(member), requestId: call.id };
   if (!(await open(parts, streamId, { ...ids, call }))) return answer;
   const writer = openWriter({ streamId, epoch: 1, requestId: call.id, lastSeq: 0 });
-  calls.add(startRelay({ handler, url, headers, mcpOptions, body, writer, onError, ...ids }));
+  calls.add(
+    startRelay({ handler, calls, url, headers, mcpOptions, body, writer, onError, ...ids }),
+  );
   const primed = takesPriming(headers.get("mcp-protocol-version"));
   return answerWithEvents(parts, {
     position,

@@ -59,10 +59,10 @@ export function withResume(
     if (method === "GET") return answerGet(parts, asked);
     // without a session, only the opening of one is of interest
     if (method === "POST" && (session !== null || reruns)) return answerPost(parts, asked);
-    const response = await handler.fetch(request, mcpOptions);
-    if (method === "DELETE" && session !== null && response.ok) {
-      // first, and at once: the relays see their streams end by now
-      await calls.end(sessionId);
+    const answer = (): Promise<Response> => handler.fetch(request, mcpOptions);
+    if (method !== "DELETE" || session === null) return answer();
+    const response = await calls.deleteSession(sessionId, answer);
+    if (response.ok) {
       await reruns?.forget(sessionId);
       await sluice.endSession(sessionId);
     }
