@@ -67,6 +67,14 @@ export function otherDigest(uri: string): SluiceError {
   );
 }
 
+/** A response without an entity tag, where the one before had one. */
+export function untagged(uri: string): SluiceError {
+  return new SluiceError(
+    "unavailable",
+    `client: ${JSON.stringify(uri)}: the server sends something without an ETag in place of the rest, which is probably the text of an error; try again later`,
+  );
+}
+
 /** A 404 of the server around the MCP handler, whose routes leave the download URLs out. */
 export function unrouted(operation: string): SluiceError {
   return new SluiceError(

@@ -24,6 +24,7 @@ import {
   rangeless,
   stuck,
   unrouted,
+  untagged,
 } from "./download-faults.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
@@ -126,6 +127,13 @@ export function createResumableDownload(
       return interrupt({ kind: "status", ...next }, refusal);
     }
     const { start, size, etag } = next;
+    // an object with a tag gets another one when it changes: without any it is the page of an error
+    const lostTag = next.answer.status === 200 && transfer.etag !== undefined && !etag;
+    const contradiction = next.contradiction ?? (lostTag ? untagged(uri) : undefined);
+    if (contradiction) {
+      next.answer.body.cancel();
+      return interrupt({ kind: "contradicted" }, contradiction);
+    }
     try {
       // also at byte 0, where no byte is kept yet that a tag could vouch for
       if (pinned && !isSameVersion(pinned, next)) throw changed(uri, fault);
