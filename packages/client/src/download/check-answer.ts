@@ -8,6 +8,7 @@ import {
   parseReprDigest,
   parseResourceUri,
   SluiceError,
+  unpromisedFormat,
   type ByteRange,
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
@@ -127,10 +128,9 @@ function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | u
   const isVouched = vouchers.some(
     (fact) => promised[fact] !== undefined && found[fact] !== undefined,
   );
+  const format = isVouched ? undefined : unpromisedFormat(found.mimeType, promised.mimeType);
+  if (!format) return undefined;
   const type = parseMediaType(promised.mimeType)?.essence;
-  const format = messageFormat(found.mimeType);
-  if (isVouched || !format || !type || type === unknownType || messageFormat(type) === format)
-    return undefined;
   return new SluiceError(
     "unavailable",
     `client: the server sends ${format} in place of ${type}, which is probably the text of an error; try again later`,
@@ -138,17 +138,8 @@ function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | u
 }
 
 const vouchers = ["size", "digest", "etag"] as const;
-const unknownType = "application/octet-stream";
-
 function areOther<T>(promised: T | undefined, found: T | undefined): boolean {
   return promised !== undefined && found !== undefined && promised !== found;
-}
-
-/** The format of a type in which services write what went wrong. */
-function messageFormat(mimeType = ""): "HTML" | "JSON" | "XML" | undefined {
-  if (mimeType === "text/html") return "HTML";
-  if (mimeType.includes("json")) return "JSON";
-  return /[/+]xml$/.test(mimeType) ? "XML" : undefined;
 }
 
 /**
