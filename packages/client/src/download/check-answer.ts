@@ -14,6 +14,7 @@ import {
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
+import { errorText } from "./download-faults.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 
 /** An answer whose headers are in order, and what they say. */
@@ -129,12 +130,7 @@ function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | u
     (fact) => promised[fact] !== undefined && found[fact] !== undefined,
   );
   const format = isVouched ? undefined : unpromisedFormat(found.mimeType, promised.mimeType);
-  if (!format) return undefined;
-  const type = parseMediaType(promised.mimeType)?.essence;
-  return new SluiceError(
-    "unavailable",
-    `client: the server sends ${format} in place of ${type}, which is probably the text of an error; try again later`,
-  );
+  return format && errorText(`${format} in place of the file`);
 }
 
 const vouchers = ["size", "digest", "etag"] as const;

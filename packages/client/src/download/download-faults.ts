@@ -67,11 +67,11 @@ export function otherDigest(uri: string): SluiceError {
   );
 }
 
-/** A response without an entity tag, where the one before had one. */
-export function untagged(uri: string): SluiceError {
+/** A response with the text of an error in place of the bytes: services send them with status 200, too. */
+export function errorText(what: string): SluiceError {
   return new SluiceError(
     "unavailable",
-    `client: ${JSON.stringify(uri)}: the server sends something without an ETag in place of the rest, which is probably the text of an error; try again later`,
+    `client: the server sends ${what}, probably the text of an error; try again later`,
   );
 }
 

@@ -16,6 +16,7 @@ import { lateError, throughputRules } from "../net/timeouts.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import {
   changed,
+  errorText,
   failureOf,
   isPassing,
   lateBytes,
@@ -24,7 +25,6 @@ import {
   rangeless,
   stuck,
   unrouted,
-  untagged,
 } from "./download-faults.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
@@ -127,9 +127,10 @@ export function createResumableDownload(
       return interrupt({ kind: "status", ...next }, refusal);
     }
     const { start, size, etag } = next;
-    // an object with a tag gets another one when it changes: without any it is the page of an error
+    // an object with a tag gets another one when it changes
     const lostTag = next.answer.status === 200 && transfer.etag !== undefined && !etag;
-    const contradiction = next.contradiction ?? (lostTag ? untagged(uri) : undefined);
+    const contradiction =
+      next.contradiction ?? (lostTag ? errorText("something without an ETag") : undefined);
     if (contradiction) {
       next.answer.body.cancel();
       return interrupt({ kind: "contradicted" }, contradiction);

@@ -1,5 +1,14 @@
 type AbortListener = (reason: unknown) => void;
 
+/** What waits for a signal, and the one listener of the platform behind which it does. */
+interface Waiting {
+  readonly calls: Set<AbortListener>;
+  readonly listener: () => void;
+}
+
+/** Node prints a warning on the user's terminal when a signal has more than ten listeners. */
+const waitingFor = new WeakMap<AbortSignal, Waiting>();
+
 /**
  * Calls `listener` once with the reason when `signal` aborts, at once when it has. The returned function removes the
  * listener; without a signal it does nothing.
@@ -10,48 +19,32 @@ export function onAbort(signal: AbortSignal | undefined, listener: AbortListener
     listener(signal.reason);
     return () => {};
   }
-  let waiting = waitingFor.get(signal);
-  if (!waiting) waitingFor.set(signal, (waiting = new AbortListeners(signal)));
-  return waiting.add(listener);
+  const waiting = waitingFor.get(signal) ?? listenTo(signal);
+  // the same function may wait twice
+  const call: AbortListener = (reason) => listener(reason);
+  waiting.calls.add(call);
+  return () => {
+    if (!waiting.calls.delete(call) || waiting.calls.size > 0) return;
+    signal.removeEventListener("abort", waiting.listener);
+    waitingFor.delete(signal);
+  };
 }
 
-/** Of each signal. Node prints a warning on the user's terminal when a signal has more than ten listeners. */
-const waitingFor = new WeakMap<AbortSignal, AbortListeners>();
-
-/** Everything that waits for a signal, behind one listener of the platform while there is any. */
-class AbortListeners {
-  readonly #signal: AbortSignal;
-  readonly #calls = new Set<AbortListener>();
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  add(listener: AbortListener): () => void {
-    // the same function may wait twice
-    const call: AbortListener = (reason) => listener(reason);
-    if (this.#calls.size === 0) this.#signal.addEventListener("abort", this.#onAbort);
-    this.#calls.add(call);
-    return () => {
-      if (this.#calls.delete(call)) this.#stopWhenEmpty();
-    };
-  }
-
-  readonly #onAbort = (): void => {
-    for (const call of this.#calls)
+function listenTo(signal: AbortSignal): Waiting {
+  const calls = new Set<AbortListener>();
+  const listener = (): void => {
+    for (const call of calls)
       try {
-        call(this.#signal.reason);
+        call(signal.reason);
       } catch (error) {
         // as the platform does: the others are called all the same
         queueMicrotask(() => {
           throw error;
         });
       }
-    this.#calls.clear();
-    this.#stopWhenEmpty();
   };
-
-  #stopWhenEmpty(): void {
-    if (this.#calls.size === 0) this.#signal.removeEventListener("abort", this.#onAbort);
-  }
+  const waiting = { calls, listener };
+  signal.addEventListener("abort", listener, { once: true });
+  waitingFor.set(signal, waiting);
+  return waiting;
 }
