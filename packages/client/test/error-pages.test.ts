@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
@@ -20,7 +21,7 @@ const tag = { etag: '"v1"' };
 const html = Buffer.from("<html>An error occurred. Try again later.</html>\n");
 const json = Buffer.from(JSON.stringify({ error: { code: "generalException", message: "Busy" } }));
 const xml = Buffer.from("<?xml version='1.0'?><Error><Code>InternalError</Code></Error>");
-const digest = (byte: number): string => formatReprDigest(Buffer.alloc(32, byte).toString("hex"));
+const sha256 = createHash("sha256").update(content).digest("hex");
 
 /** A successful response that is not the file. */
 interface Page {
@@ -61,7 +62,10 @@ const pages: Readonly<Record<string, readonly [Grant, Page]>> = {
     { body: html, headers: ofType("text/html") },
   ],
   "another tag": [tag, { body: html, headers: { etag: '"page"' } }],
-  "another digest": [{ digest: digest(1) }, { body: html, headers: { "repr-digest": digest(2) } }],
+  "another digest": [
+    { digest: formatReprDigest(sha256) },
+    { body: html, headers: { "repr-digest": formatReprDigest("0".repeat(64)) } },
+  ],
 };
 
 interface Script {
@@ -70,7 +74,7 @@ interface Script {
   readonly page: (index: number) => Page | undefined;
   /** Bytes of the first response after which it breaks. */
   readonly breakAfter?: number;
-  readonly delivery?: "redirect" | "downloadUrl";
+  readonly delivery?: "redirect" | "downloadUrl" | undefined;
 }
 
 async function startServer({ grant, page, breakAfter, delivery }: Script): Promise<RawServer> {
@@ -96,18 +100,15 @@ async function startServer({ grant, page, breakAfter, delivery }: Script): Promi
   }
   const server: RawServer = await startRawServer({
     stream(request, res) {
-      if (delivery === "redirect") {
-        const location = { location: `${server.origin}/d`, "mcp-resource-uri": uri };
-        const type = mimeType === undefined ? {} : { "mcp-resource-type": mimeType };
-        const bytes = size === undefined ? {} : { "mcp-resource-size": size };
-        return void res.writeHead(302, { ...location, ...type, ...bytes }).end();
-      }
+      const url = `${server.origin}/d`;
+      const type = mimeType === undefined ? {} : { mimeType };
+      const bytes = size === undefined ? {} : { size };
       const _meta = { "dev.sluice/resource-streaming": meta };
-      replyUrl(res, request, `${server.origin}/d`, {
-        ...(mimeType !== undefined && { mimeType }),
-        ...(size !== undefined && { size }),
-        _meta,
-      });
+      if (delivery !== "redirect") return replyUrl(res, request, url, { ...type, ...bytes, _meta });
+      res.setHeader("mcp-resource-uri", uri);
+      if (mimeType !== undefined) res.setHeader("mcp-resource-type", mimeType);
+      if (size !== undefined) res.setHeader("mcp-resource-size", size);
+      return void res.writeHead(302, { location: url }).end();
     },
     get: send,
   });
@@ -129,23 +130,20 @@ async function save(script: Script, options: SaveOptions = {}): Promise<string |
   }
 }
 
-test.each(Object.entries(pages))(
-  "a response of 200 that is not the file is asked for again, and then refused: %s",
-  async (_name, [grant, page]) => {
-    // no file has the digest of this grant
-    if (!("digest" in grant))
-      expect(await save({ grant, page: (index) => (index === 0 ? page : undefined) })).toBe(
-        undefined,
-      );
-    expect(await save({ grant, page: () => page })).toMatch(
-      /^(corrupt|unavailable|precondition_failed)$/,
-    );
-    // what a redirect cannot tell is not missed here
-    const isTold = !("etag" in grant) && !("digest" in grant);
-    if (isTold) {
-      const script = { grant, page: () => page, delivery: "redirect" } as const;
-      expect(await save(script)).toMatch(/^(corrupt|unavailable)$/);
-    }
+// a redirect tells type and size, and nothing else
+const cases = Object.entries(pages).flatMap(([name, [grant, page]]) => {
+  const isRedirected = !("etag" in grant) && !("digest" in grant);
+  const deliveries = isRedirected ? (["downloadUrl", "redirect"] as const) : [undefined];
+  return deliveries.map((delivery) => ({ name, grant, page, delivery }));
+});
+
+test.each(cases)(
+  "a response of 200 that is not the file is asked for again, and then refused: $name, $delivery",
+  async ({ grant, page, delivery }) => {
+    const once = (index: number): Page | undefined => (index === 0 ? page : undefined);
+    expect(await save({ grant, page: once, delivery })).toBe(undefined);
+    const refusals = /^(corrupt|unavailable|precondition_failed)$/;
+    expect(await save({ grant, page: () => page, delivery })).toMatch(refusals);
     expect(await readdir(directory)).toEqual([]);
   },
 );

@@ -8,7 +8,7 @@ import { formatContentRange, parseRange } from "@sluice/core";
 import { expect, onTestFinished, test } from "vitest";
 import { streamResource, withStreaming } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
-import { startRawServer, type RawServer } from "./raw-server.ts";
+import { replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 
 const uri = "x://a/b.bin";
 const content = Buffer.alloc(8 * 2 ** 20, "The quick brown fox ");
@@ -24,18 +24,15 @@ test.each(["direct", "downloadUrl"] as const)(
     const server: RawServer = await startRawServer({
       stream(request, res) {
         const link = `${server.origin}/d/${++urls}`;
-        if (delivery === "downloadUrl") {
-          const result = { uri, downloadUrl: link };
-          res.writeHead(200, { "content-type": "application/json" });
-          return void res.end(JSON.stringify({ jsonrpc: "2.0", id: request.id, result }));
-        }
+        if (delivery === "downloadUrl") return replyUrl(res, request, link);
         res.setHeader("link", `<${link}>; rel="stream"`);
-        send(undefined, res);
+        return send(undefined, res);
       },
       get(req, res) {
-        if (used.has(req.url!)) return void res.writeHead(404).end();
+        const isUsed = used.has(req.url!);
         used.add(req.url!);
-        send(req.headers.range, res);
+        if (isUsed) res.writeHead(404).end();
+        else send(req.headers.range, res);
       },
     });
     await using _ = server;
