@@ -36,3 +36,19 @@ test("sixteen connections to a server that lets each principal have eight stream
   expect(ratio).toBeLessThan(mostRatio);
   await client.close();
 });
+
+test.each(["direct", "downloadUrl"] as const)(
+  "eight connections to a server whose URLs are used once save the file: %s delivery",
+  async (delivery) => {
+    await using site = await startSite({
+      sparse: { "disk.img": 64 * 2 ** 20 },
+      accounts: { "alice-token": { subject: "alice" } },
+      sluice: { grant: { use: "once" } },
+    });
+    const client = await connect(sdkNames[0]!, site.url, { token: "alice-token" });
+    const stream = await streamResource(client, "files://site/disk.img", { prefer: [delivery] });
+    const saved = await stream.saveTo(site.target, { connections: 8 });
+    expect([stream.mode, saved.size]).toEqual([delivery, 64 * 2 ** 20]);
+    await client.close();
+  },
+);

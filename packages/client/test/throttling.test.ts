@@ -5,7 +5,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseRange } from "@sluice/core";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import {
   type SavableStream,
   streamResource,
@@ -235,6 +235,26 @@ test.each([1, 8])(
     expect(await readdir(directory)).toEqual([]);
   },
 );
+
+test("connections that all break at once are mended, and nothing is printed on the terminal", async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error): void => void warnings.push(warning);
+  process.on("warning", note);
+  onTestFinished(() => void process.off("warning", note));
+  const server = await startBusyServer({ refuses: () => undefined });
+  await using _ = server;
+  let isCut = false;
+  const stream = await open(server, { timeouts: { pauseScale: 0.5 } });
+  const saved = await stream.saveTo(directory, {
+    connections: 16,
+    onProgress() {
+      if (isCut || server.answers.most < 12) return;
+      isCut = true;
+      server.cut();
+    },
+  });
+  expect([saved.sha256, isCut, warnings]).toEqual([sha256, true, []]);
+});
 
 test("an abort ends a pause that the server asked for, and keeps what arrived", async () => {
   let isOver = false;

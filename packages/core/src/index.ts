@@ -38,7 +38,12 @@ export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./
 export { createSha256, type Sha256 } from "./bytes/sha256.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
-export { formatContentType, parseMediaType, type MediaType } from "./headers/media-type.ts";
+export {
+  formatContentType,
+  parseMediaType,
+  unpromisedFormat,
+  type MediaType,
+} from "./headers/media-type.ts";
 export {
   formatContentDisposition,
   parseContentDisposition,

@@ -123,6 +123,30 @@ test("a listener of an abort is called once, at once when the signal has aborted
   expect(reasons).toEqual(["first", "first"]);
 });
 
+test("any number of listeners is one listener of the platform, and one that throws stops no other", async () => {
+  const controller = new AbortController();
+  const added = vi.spyOn(controller.signal, "addEventListener");
+  const called: number[] = [];
+  const removals = Array.from({ length: 50 }, (_, index) =>
+    onAbort(controller.signal, () => {
+      called.push(index);
+      // what ends one wait often ends another
+      if (index === 1) removals[2]!();
+      if (index === 3) throw new Error("bad listener");
+    }),
+  );
+  removals[0]!();
+  const thrown: (() => void)[] = [];
+  const later = vi.spyOn(globalThis, "queueMicrotask");
+  later.mockImplementation((callback) => void thrown.push(callback));
+  controller.abort();
+  later.mockRestore();
+  expect(thrown).toHaveLength(1);
+  expect(thrown[0]).toThrow("bad listener");
+  expect(called).toEqual(removals.map((_, index) => index).filter((i) => i !== 0 && i !== 2));
+  expect(added).toHaveBeenCalledTimes(1);
+});
+
 test("an event is in time, or is not, and no timer is left", async () => {
   expect(await isInTime(Promise.resolve(), 10)).toBe(true);
   const late = isInTime(never, 2 ** 33);

@@ -1,4 +1,4 @@
-import { formatContentType, parseMediaType } from "@sluice/core";
+import { formatContentType, parseMediaType, unpromisedFormat } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 
 const long = `a/${"b".repeat(125)}`;
@@ -52,3 +52,21 @@ test.each([
   ["text/plain\r\nset-cookie: a", "application/octet-stream"],
   [undefined, "application/octet-stream"],
 ])("the Content-Type for %j is %s", (stored, sent) => expect(formatContentType(stored)).toBe(sent));
+
+test.each([
+  ["text/html; charset=utf-8", "application/pdf", "HTML"],
+  ["application/problem+json", "text/csv", "JSON"],
+  ["text/xml", "image/png", "XML"],
+  ["application/json", "text/html", "JSON"],
+  ["application/json", "application/geo+json; v=1", undefined],
+  ["application/json", "application/x-ndjson", undefined],
+  ["application/xml", "image/svg+xml", undefined],
+  ["image/png", "application/pdf", undefined],
+  ["text/html", "text/plain", undefined],
+  ["text/html", "application/octet-stream", undefined],
+  ["text/html", "no type", undefined],
+  ["text/html", undefined, undefined],
+  [null, "application/pdf", undefined],
+])("%s in place of %s is a message in %s", (found, promised, format) =>
+  expect(unpromisedFormat(found, promised)).toBe(format),
+);

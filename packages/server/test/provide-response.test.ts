@@ -76,6 +76,20 @@ describe("a Response", () => {
     await expect.poll(() => answers).toBe(0);
   });
 
+  test("with the page of an error in place of the file is refused, unless the described length vouches for it", async () => {
+    const page = "<html>An error occurred</html>";
+    const url = await serve((_, res) => {
+      res.setHeader("Content-Type", "text/html").end(page);
+    });
+    const pdf = { open: () => fetch(url), mimeType: "application/pdf" };
+    await expect(backendOf(pdf).open("file")).rejects.toMatchObject({ code: "unavailable" });
+    await expect.poll(() => answers).toBe(0);
+    const described = { size: page.length, version: "1" };
+    expect(await receiveText({ ...pdf, describe: () => described })).toBe(page);
+    // its author calls any text a text
+    expect(await receiveText({ ...pdf, mimeType: "text/plain" })).toBe(page);
+  });
+
   test("that is decoded on the way has no known length", async () => {
     const text = "packed ".repeat(1000);
     const url = await serve((_, res) => {

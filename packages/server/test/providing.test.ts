@@ -60,6 +60,7 @@ describe.each(eras)("a provider in the %s era", (era) => {
     const good = await talk(era, "resources/stream", { params: { uri: "cdn://x/good.bin" } });
     expect((good.slot as any).reply).toMatchObject({ status: 302 });
     expect((good.slot as any).reply.headers).toContain("https://cdn.example.com/g?sig=1");
+    expect((good.slot as any).reply.headers).not.toContain("mcp-resource-size");
     const bad = await talk(era, "resources/stream", { params: { uri: "cdn://x/bad.bin" } });
     expect(bad.message.error!.data.reason).toBe("internal");
     expect(String(errors[0])).toContain("redirectOrigins");

@@ -123,6 +123,8 @@ describe.each(eras)("%s era", (era) => {
     const { slot, house } = await stream({ storage: presigning(good), redirectOrigins });
     expect([slot.reply!.status, headerOf(slot.reply!, "location")]).toEqual([302, good]);
     expect(headerOf(slot.reply!, "mcp-resource-uri")).toBe(uri);
+    expect(headerOf(slot.reply!, "mcp-resource-type")).toBe("application/octet-stream");
+    expect(headerOf(slot.reply!, "mcp-resource-size")).toBe("1");
     expect(headerOf(slot.reply!, "cache-control")).toBe("no-store");
     expect(JSON.stringify(house.records)).not.toContain("signature");
     for (const url of [

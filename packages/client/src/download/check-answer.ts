@@ -8,11 +8,13 @@ import {
   parseReprDigest,
   parseResourceUri,
   SluiceError,
+  unpromisedFormat,
   type ByteRange,
 } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
+import { errorText } from "./download-faults.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 
 /** An answer whose headers are in order, and what they say. */
@@ -39,6 +41,8 @@ export interface CheckedAnswer {
   readonly origin?: string | undefined;
   /** Milliseconds from the request to these headers, where it was a request of its own. */
   readonly latencyMs?: number;
+  /** Its headers contradict the grant: its bytes are not the resource's. */
+  readonly contradiction?: SluiceError | undefined;
 }
 
 /** A range to ask for, and the version it must belong to. */
@@ -61,8 +65,8 @@ export interface Expectation {
 /**
  * Holds an answer against what was asked and promised. Rejects with `protocol`: a status other
  * than 200 and 206, another resource, a coding that was added on the way, a body whose end only the
- * connection tells, a 206 that was not asked for or another range, or lengths that contradict each other;
- * with `corrupt` when size or digest are not the promised ones.
+ * connection tells, a 206 that was not asked for or another range, or lengths that contradict each other.
+ * What contradicts the grant is told with the answer: another request may bring the right one.
  */
 export function checkAnswer(answer: HopAnswer, expectation: Expectation): CheckedAnswer {
   const { status, headers, framing } = answer;
@@ -76,14 +80,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   const length = contentLength(headers);
   const part = status === 206 ? checkPart(headers, length, demand) : undefined;
   const size = part ? part.size : length;
-  if (grant.size !== undefined && size !== undefined && grant.size !== size)
-    throw new SluiceError(
-      "corrupt",
-      `client: the server promised ${grant.size} bytes and sends ${size}`,
-    );
   const digest = parseReprDigest(headers.get("repr-digest"));
-  if (grant.digest !== undefined && digest !== undefined && grant.digest !== digest)
-    throw new SluiceError("corrupt", "client: the server promised another digest than it sends");
   const tag = parseEntityTag(headers.get("etag"));
   const mimeType = parseMediaType(headers.get("content-type"))?.essence;
   const codings = contentCodings(headers.get("content-encoding"));
@@ -92,19 +89,53 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   const isStored = !answer.decodes && tag?.strong && length !== undefined;
   if (isCoded && !(isStored && codings.every((coding) => storedCodings.has(coding))))
     throw broken("sent the bytes compressed, which was not asked for");
+  const etag = tag?.strong ? tag.tag : undefined;
+  // storage behind a redirect may name a version in its own way
+  const ownTag = own ? etag : undefined;
   return {
     answer,
     start: part?.start ?? 0,
     end: part?.end ?? length,
     size: size ?? grant.size,
-    etag: tag?.strong ? tag.tag : undefined,
+    etag,
     digest: digest ?? grant.digest,
     mimeType,
+    contradiction: contradictionOf(grant, { size, digest, etag: ownTag, mimeType }),
     contentEncoding: isCoded ? codings.join(", ") : undefined,
     origin: target?.url.origin,
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
     named: grant.named || redirected || (own && named),
   };
+}
+
+/** What a grant and a response both say of a resource. */
+type ItemFacts = Pick<DownloadGrant, "size" | "digest" | "etag" | "mimeType">;
+
+/** What of a response contradicts the grant that it answers. */
+function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | undefined {
+  if (areOther(promised.size, found.size))
+    return new SluiceError(
+      "corrupt",
+      `client: the server promised ${promised.size} bytes and sends ${found.size}`,
+    );
+  if (areOther(promised.digest, found.digest))
+    return new SluiceError("corrupt", "client: the server promised another digest than it sends");
+  if (areOther(promised.etag, found.etag))
+    return new SluiceError(
+      "precondition_failed",
+      "client: the server promised another version than it sends; start again",
+    );
+  // a storage may label the same bytes in another way
+  const isVouched = vouchers.some(
+    (fact) => promised[fact] !== undefined && found[fact] !== undefined,
+  );
+  const format = isVouched ? undefined : unpromisedFormat(found.mimeType, promised.mimeType);
+  return format && errorText(`${format} in place of the file`);
+}
+
+const vouchers = ["size", "digest", "etag"] as const;
+function areOther<T>(promised: T | undefined, found: T | undefined): boolean {
+  return promised !== undefined && found !== undefined && promised !== found;
 }
 
 /**

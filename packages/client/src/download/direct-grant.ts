@@ -1,4 +1,5 @@
-import { linkWith, SluiceError } from "@sluice/core";
+import { linkWith, parseMediaType, SluiceError } from "@sluice/core";
+import { RESOURCE_SIZE_HEADER, RESOURCE_TYPE_HEADER } from "@sluice/core/wire";
 import type { HopAnswer } from "../net/exchange.ts";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { ensureNamed } from "./check-answer.ts";
@@ -26,7 +27,22 @@ export function sortRedirect(uri: string, headers: Headers, policy: UrlPolicy): 
   ensureNamed(uri, headers);
   const hop = { base: policy.endpoint, redirect: true };
   const target = acceptUrl(headers.get("location") ?? "", policy, hop);
-  return { mode: "redirect", target, auth: "bound", sessionBound: false, hopsLeft: 2, named: true };
+  return {
+    mode: "redirect",
+    target,
+    auth: "bound",
+    sessionBound: false,
+    hopsLeft: 2,
+    named: true,
+    mimeType: parseMediaType(headers.get(RESOURCE_TYPE_HEADER))?.essence,
+    size: sizeIn(headers.get(RESOURCE_SIZE_HEADER)),
+  };
+}
+
+/** A number of bytes; what is none tells nothing. */
+function sizeIn(text: string | null): number | undefined {
+  const size = /^\d{1,16}$/.test(text ?? "") ? Number(text) : Number.NaN;
+  return Number.isSafeInteger(size) ? size : undefined;
 }
 
 function tryAccept(url: string, policy: UrlPolicy): AcceptedUrl | undefined {

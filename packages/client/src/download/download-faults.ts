@@ -39,16 +39,17 @@ export function rangeless(uri: string): SluiceError {
 }
 
 /** The rest cannot be had, and what went out cannot be taken back. */
-export function stuck(uri: string, isSameVersion: boolean, fault: unknown): SluiceError {
-  const isBroken = isSameVersion && isPassing(fault);
-  const why = isBroken
-    ? "broke off, and the server gives no ranges of it"
-    : "changed on the server while it was read";
-  return new SluiceError(
-    isBroken ? "interrupted" : "precondition_failed",
-    `client: ${JSON.stringify(uri)} ${why}; start again`,
-    { cause: fault },
-  );
+export function stuck(uri: string, fault: unknown): SluiceError {
+  if (!isPassing(fault)) return changed(uri, fault);
+  const why = "broke off, and the server gives no ranges of it; start again";
+  return new SluiceError("interrupted", `client: ${JSON.stringify(uri)} ${why}`, { cause: fault });
+}
+
+/** The resource has another version than the bytes that went out. */
+export function changed(uri: string, fault: unknown): SluiceError {
+  const why = "changed on the server while it was read; start again";
+  const message = `client: ${JSON.stringify(uri)} ${why}`;
+  return new SluiceError("precondition_failed", message, { cause: fault });
 }
 
 /** The pauses together became longer than the transfer may take. */
@@ -63,6 +64,14 @@ export function otherDigest(uri: string): SluiceError {
   return new SluiceError(
     "corrupt",
     `client: ${JSON.stringify(uri)}: the server promises another digest now; fetch it again`,
+  );
+}
+
+/** A response with the text of an error in place of the bytes: services send them with status 200, too. */
+export function errorText(what: string): SluiceError {
+  return new SluiceError(
+    "unavailable",
+    `client: the server sends ${what}, probably the text of an error; try again later`,
   );
 }
 

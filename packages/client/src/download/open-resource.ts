@@ -112,7 +112,6 @@ export function bodyOf({
       await download.receive({
         lending,
         write(chunk, at, release) {
-          ensureSame(facts, download.latest());
           hash?.update(chunk);
           onProgress?.(countOf(at + chunk.length, size));
           return write(chunk, release);
@@ -133,15 +132,6 @@ async function hashFor(download: ResumableDownload): Promise<Sha256> {
     download.cancel();
     throw error;
   }
-}
-
-/** Throws when the object changed between the facts that were given out and the first byte. */
-function ensureSame(facts: StreamFacts, answer: CheckedAnswer | undefined): void {
-  if (answer?.etag === facts.etag && answer?.size === facts.size) return;
-  throw new SluiceError(
-    "precondition_failed",
-    `client: ${JSON.stringify(facts.uri)} changed while it was waited for; start again`,
-  );
 }
 
 /** A progress report. */

@@ -15,6 +15,8 @@ import type { ChunkSink } from "../net/chunk-sink.ts";
 import { lateError, throughputRules } from "../net/timeouts.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import {
+  changed,
+  errorText,
   failureOf,
   isPassing,
   lateBytes,
@@ -34,7 +36,10 @@ import { totalMsOf } from "./transfer-timeouts.ts";
 interface DownloadSink extends ChunkSink {
   /** Memory that chunks may be lent in. Absent: every chunk is given. */
   readonly lending?: Lending | undefined;
-  /** Forgets what was written. Absent where bytes that went out cannot be taken back. */
+  /**
+   * Forgets what was written. Absent where bytes that went out cannot be taken back: all of them are
+   * of one version then, that of the response that waits or of the bytes that are kept.
+   */
   restart?(): Promise<void>;
 }
 
@@ -70,10 +75,11 @@ export function createResumableDownload(
   let latest: CheckedAnswer | undefined;
   /** What the sink was given comes from this one, also while a newer one waits for a restart. */
   let source: CheckedAnswer | undefined;
+  /** The only version that bytes may come from. */
+  let pinned: Pick<CheckedAnswer, "etag" | "size"> | undefined = kept;
   let begun = false;
   let givesWay: (() => boolean) | undefined;
   let written = transfer.receivedBytes;
-  let writtenTag = kept?.etag;
   let spentMs = 0;
   let fault: unknown;
 
@@ -121,7 +127,17 @@ export function createResumableDownload(
       return interrupt({ kind: "status", ...next }, refusal);
     }
     const { start, size, etag } = next;
+    // an object with a tag gets another one when it changes
+    const lostTag = next.answer.status === 200 && transfer.etag !== undefined && !etag;
+    const contradiction =
+      next.contradiction ?? (lostTag ? errorText("something without an ETag") : undefined);
+    if (contradiction) {
+      next.answer.body.cancel();
+      return interrupt({ kind: "contradicted" }, contradiction);
+    }
     try {
+      // also at byte 0, where no byte is kept yet that a tag could vouch for
+      if (pinned && !isSameVersion(pinned, next)) throw changed(uri, fault);
       ensureSize(uri, size, settings.maxStreamSize);
       next = withPromise(next);
     } catch (error) {
@@ -181,7 +197,6 @@ export function createResumableDownload(
   ): Promise<void> {
     const { answer, end } = from;
     source = from;
-    writtenTag = from.etag;
     let late: SluiceError | undefined;
     const totalMs = totalMsOf(timeouts, transfer.size) - spentMs;
     const giveUp = (lateness: Lateness): void => {
@@ -260,12 +275,13 @@ export function createResumableDownload(
           "client: the bytes are read or saved once; call streamResource again for another copy",
         );
       begun = true;
+      if (!sink.restart) pinned ??= current;
       givesWay = mayGiveWay;
       try {
         for (;;) {
           const { state, receivedBytes, size } = transfer;
           if (receivedBytes < written) {
-            if (!sink.restart) throw stuck(uri, latest?.etag === writtenTag, fault);
+            if (!sink.restart) throw stuck(uri, fault);
             await sink.restart();
             written = receivedBytes;
           }
@@ -282,6 +298,16 @@ export function createResumableDownload(
     latest: () => source ?? latest,
     cancel,
   };
+}
+
+/** True for a response of a version. Without a strong tag its size is all that tells versions apart. */
+function isSameVersion(
+  { etag, size }: Pick<CheckedAnswer, "etag" | "size">,
+  next: CheckedAnswer,
+): boolean {
+  if (next.etag !== etag) return false;
+  const isUnknown = size === undefined || next.size === undefined;
+  return next.size === size || (etag !== undefined && isUnknown);
 }
 
 // ends a pump whose remaining bytes another connection has

@@ -1,4 +1,4 @@
-import { SluiceError, type Lending } from "@sluice/core";
+import { SluiceError, type Lending, type SluiceErrorCode } from "@sluice/core";
 import { leastRoomBytes } from "@sluice/core/node";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
@@ -45,7 +45,7 @@ export async function fetchWhole(filling: Filling, opened: OpenedResource): Prom
 
 /**
  * Fetches what a part file lacks of one version of a resource, over any number of connections. One
- * that the server refuses as one too many, or that breaks for good, leaves its range to the others
+ * that the server refuses as one too many, that finds the URL used up, or that breaks for good, leaves its range to the others
  * and is not opened again; what the last one meets is waited for, and then ends the whole.
  * Rejects with `precondition_failed` when that version is gone or the server has no ranges; every
  * connection is closed then, and nothing is written any more.
@@ -134,6 +134,7 @@ async function fetchConnection(
   const mayGiveWay = (): boolean => (gaveWay = running.count() > 1);
   for (let share = shares.next(); share; share = shares.next()) {
     const { start, end, extend, note } = share;
+    const hadOthers = running.count() > 1;
     const buffer = (ownBuffer ??= part.writeBuffer(writeBytesOf(lending)));
     const from = kept + start;
     const { etag, size } = version;
@@ -162,7 +163,9 @@ async function fetchConnection(
       await shareDownload.receive(sink, () => kept + end(), mayGiveWay);
       await buffer.flush();
     } catch (error) {
-      if (!SluiceError.is(error) || !error.retryable) throw error;
+      if (!SluiceError.is(error)) throw error;
+      const isUsedUp = usedUpCodes.has(error.code);
+      if (!error.retryable && !isUsedUp) throw error;
       await buffer.flush();
       share.giveBack();
       if (running.count() > 1) {
@@ -170,10 +173,13 @@ async function fetchConnection(
         break;
       }
       // the others were done meanwhile: nothing is left to give way to
-      if (!gaveWay) throw error;
+      if (!(isUsedUp ? hadOthers : gaveWay)) throw error;
       gaveWay = false;
     }
     if (running.areTooMany()) break;
   }
   running.leave();
 }
+
+// of a URL that serves one request: another connection was first
+const usedUpCodes: ReadonlySet<SluiceErrorCode> = new Set(["not_found", "expired"]);

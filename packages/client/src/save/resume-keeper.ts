@@ -28,6 +28,7 @@ export function createResumeKeeper(
 ): ResumeKeeper {
   const name = basename(part.path);
   let last = Date.now();
+  let isWriting = false;
   let writing: Promise<unknown> = Promise.resolve();
 
   async function isAnothers(): Promise<boolean> {
@@ -47,9 +48,14 @@ export function createResumeKeeper(
 
   return {
     note() {
-      if (Date.now() - last < everyMs) return;
-      last = Date.now();
-      writing = writing.then(() => record("written")).catch(() => {});
+      if (isWriting || Date.now() - last < everyMs) return;
+      isWriting = true;
+      writing = record("written")
+        .catch(() => {})
+        .finally(() => {
+          isWriting = false;
+          last = Date.now();
+        });
     },
     async keep() {
       await writing;
@@ -72,4 +78,5 @@ export function createResumeKeeper(
   };
 }
 
-const everyMs = 2_000;
+// a process that is killed loses what came since; a slow disk has this time for more bytes between two records
+const everyMs = 250;

@@ -1,17 +1,50 @@
+type AbortListener = (reason: unknown) => void;
+
+/** What waits for a signal, and the one listener of the platform behind which it does. */
+interface Waiting {
+  readonly calls: Set<AbortListener>;
+  readonly listener: () => void;
+}
+
+/** Node prints a warning on the user's terminal when a signal has more than ten listeners. */
+const waitingFor = new WeakMap<AbortSignal, Waiting>();
+
 /**
  * Calls `listener` once with the reason when `signal` aborts, at once when it has. The returned function removes the
  * listener; without a signal it does nothing.
  */
-export function onAbort(
-  signal: AbortSignal | undefined,
-  listener: (reason: unknown) => void,
-): () => void {
+export function onAbort(signal: AbortSignal | undefined, listener: AbortListener): () => void {
   if (!signal) return () => {};
   if (signal.aborted) {
     listener(signal.reason);
     return () => {};
   }
-  const call = (): void => listener(signal.reason);
-  signal.addEventListener("abort", call, { once: true });
-  return () => signal.removeEventListener("abort", call);
+  const waiting = waitingFor.get(signal) ?? listenTo(signal);
+  // the same function may wait twice
+  const call: AbortListener = (reason) => listener(reason);
+  waiting.calls.add(call);
+  return () => {
+    if (!waiting.calls.delete(call) || waiting.calls.size > 0) return;
+    signal.removeEventListener("abort", waiting.listener);
+    waitingFor.delete(signal);
+  };
+}
+
+function listenTo(signal: AbortSignal): Waiting {
+  const calls = new Set<AbortListener>();
+  const listener = (): void => {
+    for (const call of calls)
+      try {
+        call(signal.reason);
+      } catch (error) {
+        // as the platform does: the others are called all the same
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+  };
+  const waiting = { calls, listener };
+  signal.addEventListener("abort", listener, { once: true });
+  waitingFor.set(signal, waiting);
+  return waiting;
 }

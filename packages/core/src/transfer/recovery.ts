@@ -41,6 +41,8 @@ export type Interruption =
   | { readonly kind: "status"; readonly status: number; readonly retryAfterMs?: number }
   /** The answer belongs to another version than the kept bytes, or to another place in it. */
   | { readonly kind: "changed" }
+  /** The answer contradicts the grant that it was asked for with: nothing of it was kept. */
+  | { readonly kind: "contradicted" }
   /** The whole object came where its rest was asked for, in the same version: the server gives no ranges. */
   | { readonly kind: "rangeless" };
 
@@ -99,12 +101,7 @@ export function planRecovery(
   | { readonly recovery: Recovery; readonly tries: SpentRetries }
   | { readonly failure: TransferFailure } {
   const tries = renewTries(transfer);
-  const cure =
-    reason.kind === "status"
-      ? cureOf(reason.status)
-      : reason.kind === "network"
-        ? "retry"
-        : "restart";
+  const cure = reason.kind === "status" ? cureOf(reason.status) : cures[reason.kind];
   const code = codeOf(reason);
   const retryAfterMs = reason.kind === "status" ? reason.retryAfterMs : undefined;
   const failure = { code, retryAfterMs };
@@ -138,6 +135,14 @@ export function planRecovery(
       return { failure };
   }
 }
+
+const cures = {
+  network: "retry",
+  changed: "restart",
+  rangeless: "restart",
+  // a new grant names what there is by now, and another request may find the storage well
+  contradicted: "reauthorize",
+} as const satisfies Partial<Record<Interruption["kind"], Recovery["action"]>>;
 
 function renewTries({ tries, receivedBytes }: TransferProgress): SpentRetries {
   if (receivedBytes - tries.mark < progressBytes) return tries;

@@ -12,6 +12,10 @@ export const EXTENSION_ID = "dev.sluice/resource-streaming";
 /** Response header that names the resource whose bytes follow (SEP-2532 §3): `parseResourceUri` reads it. */
 export const RESOURCE_URI_HEADER = "mcp-resource-uri";
 
+/** Ours: headers of a redirect that tell the media type and the bytes of the resource, which storage may not tell. */
+export const RESOURCE_TYPE_HEADER = "mcp-resource-type";
+export const RESOURCE_SIZE_HEADER = "mcp-resource-size";
+
 /** Request header with which a proxy in front says that it sends files itself. Never from or to a client. */
 export const OFFLOAD_HEADER = "x-sluice-offload";
 

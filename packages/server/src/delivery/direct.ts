@@ -55,7 +55,7 @@ export function createDirect({
           uri,
           info: opened.info,
           mimeType,
-          rangeable: etag !== undefined,
+          rangeable: etag !== undefined && grants.servesParts,
           exactType: true,
         };
         const headers = kept ? keptHeaders(facts) : byteHeaders(facts);

@@ -1,13 +1,17 @@
-import { formatResourceUri, SluiceError } from "@sluice/core";
-import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import { formatContentType, formatResourceUri, SluiceError } from "@sluice/core";
+import { RESOURCE_SIZE_HEADER, RESOURCE_TYPE_HEADER, RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 import type { Reply } from "../http/reply.ts";
 import type { Mount } from "../mounts/mount.ts";
 import { isLoopbackHost } from "../options/endpoint.ts";
 import { RedirectError } from "../provide/provider.ts";
 
-/** Sends the client of a resource to a URL that carries its own permission. */
-export function redirectReply(uri: string, target: string): Reply {
+/** Sends the client of a resource to a URL that carries its own permission, and tells what it will find there. */
+export function redirectReply(
+  uri: string,
+  target: string,
+  { contentType, size }: Pick<ObjectInfo, "contentType" | "size"> = {},
+): Reply {
   const headers = [
     "Location",
     target,
@@ -20,6 +24,9 @@ export function redirectReply(uri: string, target: string): Reply {
     "Content-Length",
     "0",
   ];
+  // a client then sees that an answer of status 200 is not the resource
+  if (contentType !== undefined) headers.push(RESOURCE_TYPE_HEADER, formatContentType(contentType));
+  if (size !== undefined) headers.push(RESOURCE_SIZE_HEADER, String(size));
   return { status: 302, headers };
 }
 

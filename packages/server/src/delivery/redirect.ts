@@ -24,6 +24,7 @@ export function createRedirect(transfers: Transfers): DeliverResource {
     await entry.conclude("issued");
     // the bytes do not pass this server: what may be fetched counts as fetched
     transfers.charge(tagOf(identity.principal), info.size ?? 0);
-    return { reply: redirectReply(uri, presigned.url) };
+    const facts = definedMembers({ contentType: mimeType, size: info.size });
+    return { reply: redirectReply(uri, presigned.url, facts) };
   };
 }

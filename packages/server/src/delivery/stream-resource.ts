@@ -156,7 +156,7 @@ async function answerElsewhere(
   entry.facts.mode = "redirect";
   await entry.conclude("issued");
   transfers.charge(tagOf(identity.principal), info.size ?? 0);
-  return { reply: redirectReply(uri, url) };
+  return { reply: redirectReply(uri, url, info) };
 }
 
 /** The place of a URI; `undefined` outside of the mounts that the principal has. */

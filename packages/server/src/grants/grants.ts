@@ -50,6 +50,8 @@ export interface Grants {
     name: string,
     etag: string | undefined,
   ) => Promise<MintedGrant | undefined>;
+  /** False when a URL serves one request: no other connection can ask it for a part. */
+  readonly servesParts: boolean;
   /** True for a sealed token that works for every holder, until its time is over. Never for a stored one. */
   readonly isSelfAuthenticating: (token: string) => boolean;
   /** A URL was made: it needs a route in this process. */
@@ -113,6 +115,7 @@ export function createGrants(options: GrantParts): Grants {
       }
     },
     onMint,
+    servesParts: use !== "once",
     open: (token, now) =>
       opensStored && isStoredToken(token)
         ? stored.open("download", token, { now }).then(toOpenGrant)

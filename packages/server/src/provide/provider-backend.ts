@@ -1,4 +1,4 @@
-import { definedMembers, SluiceError, type ByteRange } from "@sluice/core";
+import { definedMembers, SluiceError, unpromisedFormat, type ByteRange } from "@sluice/core";
 import {
   validate,
   type ListOptions,
@@ -120,6 +120,13 @@ function withLearned(described: ObjectInfo, source: ProvidedSource, operation: s
     throw new SluiceError(
       "corrupt",
       `${operation}: ${source.size} bytes came where ${size} were described`,
+    );
+  const format = unpromisedFormat(source.contentType, described.contentType);
+  // a length that was described vouches for the bytes, however the other server labels them
+  if (format && (source.size === undefined || described.size === undefined))
+    throw new SluiceError(
+      "unavailable",
+      `${operation}: ${format} came in place of the described type, which is probably the text of an error`,
     );
   if (source.needsSize && size === undefined)
     throw new SluiceError(
