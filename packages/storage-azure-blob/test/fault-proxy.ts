@@ -1,5 +1,6 @@
 import { Agent, type IncomingMessage, request as send, type ServerResponse } from "node:http";
 import type { ContainerClient } from "@azure/storage-blob";
+import type { ErrorPage } from "@sluice/storage/conformance";
 import { answerGenerated, type GeneratedBlob } from "./generated-blob.ts";
 import { type HttpService, refuse, startHttpService } from "./http-service.ts";
 
@@ -12,6 +13,8 @@ type Fault =
       readonly headers?: Record<string, string>;
     }
   | { readonly kind: "ignore-range" }
+  | ({ readonly kind: "page" } & ErrorPage)
+  | { readonly kind: "validator"; readonly named: "none" | "other" }
   | { readonly kind: "reset" | "truncate" | "stall" | "corrupt"; readonly at: number };
 
 /** Azurite behind a proxy that can do what Azurite cannot: break, and hold blobs of any size. */
@@ -53,6 +56,11 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
     if (denied.has(name)) return refuse(request, response, 403, "AuthorizationPermissionMismatch");
     const blob = generated.get(name);
     if (blob) return void answerGenerated(blob, request, response, onBytes);
+    if (found?.kind === "page") {
+      const length = { "content-length": Buffer.byteLength(found.text) };
+      response.writeHead(200, { "content-type": found.type, ...(found.isCounted && length) });
+      return void response.end(found.text);
+    }
     if (found?.kind === "ignore-range") return void answerWhole(container, name, response);
     const { method, url, headers } = request;
     const forwarded = send({
@@ -64,7 +72,11 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
       headers,
     });
     forwarded.on("response", (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+      if (found?.kind === "validator") {
+        const { etag: _, ...rest } = answer.headers;
+        const named = found.named === "other" ? { etag: '"0x2"' } : {};
+        response.writeHead(answer.statusCode ?? 502, { ...rest, ...named });
+      } else response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
       relay(answer, response, found, isBody ? onBytes : () => {});
     });
     forwarded.on("error", () => response.destroy());
@@ -89,10 +101,10 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
 function relay(
   answer: IncomingMessage,
   response: ServerResponse,
-  fault: Exclude<Fault, { kind: "refuse" }> | undefined,
+  fault: Fault | undefined,
   onBytes: (count: number) => void,
 ): void {
-  const at = fault && fault.kind !== "ignore-range" ? fault.at : Infinity;
+  const at = fault && "at" in fault ? fault.at : Infinity;
   let sent = 0;
   answer.on("data", (part: Buffer) => {
     const left = at - sent;

@@ -8,6 +8,13 @@ export {
 } from "./contract/kept.ts";
 export { withBody } from "./contract/opened.ts";
 export {
+  type BytesAnswer,
+  type BytesRequest,
+  type Extent,
+  isOtherPage,
+  readExtent,
+} from "./plugin/answer.ts";
+export {
   type BodySteps,
   createBody,
   createBytesBody,

@@ -14,7 +14,7 @@ import {
 } from "@sluice/storage";
 import { createBody, resolveRange } from "@sluice/storage/plugin";
 import { ensureKey } from "../src/contract/key.ts";
-import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
+import { createLargeContent, type ErrorPage, type Fixture } from "@sluice/storage/conformance";
 
 const secret = "hunter2";
 const host = "storage.invalid";
@@ -33,6 +33,8 @@ interface ServiceState {
   expired: number;
   fails: boolean;
   ignoresRange: boolean;
+  page?: ErrorPage | undefined;
+  validator?: "none" | "other" | undefined;
   denied: Set<string>;
   folders: Set<string>;
   clutter: Set<string>;
@@ -103,6 +105,8 @@ export function createReferenceService(): Service {
       stall: (at) => void (state.body = { kind: "stall", at }),
       corrupt: (at) => void (state.body = { kind: "corrupt", at }),
       ignoreRange: () => void (state.ignoresRange = true),
+      page: (page) => void (state.page = page),
+      validator: (named) => void (state.validator = named),
       throttle: (retryAfter) => void (state.throttle = retryAfter),
       fail: () => void (state.fails = true),
       deny: (key) => void state.denied.add(key),
@@ -138,7 +142,9 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
       (open) =>
       async (key, options = {}) => {
         if (options.range) resolveRange(options.range, Infinity, "memory: open");
-        const opened = await open(begin("open", key, options.signal), options);
+        const name = begin("open", key, options.signal);
+        ensureEvidence(state);
+        const opened = await open(name, options);
         const { release, ...faulty } = faultyBody(opened, options, state);
         if (key === "memory.bin") {
           await release();
@@ -233,6 +239,14 @@ function request(state: ServiceState, operation: string): void {
   }
   if (state.expired > 0 && --state.expired > 0)
     throw new SluiceError("unauthenticated", `memory: ${operation}: the credentials are refused`);
+}
+
+/** Looks at the next answer: whether it is the object, and of the version that is meant. */
+function ensureEvidence(state: ServiceState): void {
+  const { page, validator } = state;
+  state.page = state.validator = undefined;
+  if (page) throw new SluiceError("unavailable", "memory: open: a page came");
+  if (validator) throw new SluiceError("precondition_failed", "memory: open: another version came");
 }
 
 function faultyBody(

@@ -32,10 +32,14 @@ export interface EmulatedFault {
   readonly delayMs?: number;
   /** Break the connection after so many bytes of the answer, or of the fragment that is sent. */
   readonly resetAfter?: number;
-  /** End cleanly after so many bytes. */
+  /** Close the connection in order after so many bytes. */
   readonly truncateAfter?: number;
-  /** Send so many bytes beyond the end. */
-  readonly extraBytes?: number;
+  /** Answer with 200 and this page, with its length or without. */
+  readonly page?: { readonly type: string; readonly text: string; readonly isCounted: boolean };
+  /** Name no version of the bytes, … */
+  readonly isWithoutVersion?: boolean;
+  /** … or another one. */
+  readonly isOtherVersion?: boolean;
   /** Send so many bytes and then nothing. */
   readonly stallAfter?: number;
   /** Make the byte at this offset of the file wrong. */
@@ -100,7 +104,8 @@ export function createHosts(): Hosts {
         const fault = takeFault(`${method} ${origin} ${url}`);
         if (fault?.delayMs !== undefined) await pause(fault.delayMs);
         fault?.meanwhile?.();
-        if (fault?.json !== undefined) sendJson(response, 200, fault.json);
+        if (fault?.page !== undefined) sendPage(response, fault.page);
+        else if (fault?.json !== undefined) sendJson(response, 200, fault.json);
         else if (fault?.status !== undefined)
           sendJson(response, fault.status, errorBody(fault.code ?? "generalException"), {
             ...(fault.retryAfter !== undefined && { "retry-after": fault.retryAfter }),
@@ -167,6 +172,14 @@ export function sendJson(
     ...headers,
   });
   response.end(text);
+}
+
+function sendPage(
+  response: ServerResponse,
+  { type, text, isCounted }: NonNullable<EmulatedFault["page"]>,
+): void {
+  const length = { "content-length": Buffer.byteLength(text) };
+  response.writeHead(200, { "content-type": type, ...(isCounted && length) }).end(text);
 }
 
 /** The whole body of a request. */

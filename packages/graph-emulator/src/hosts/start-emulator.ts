@@ -131,10 +131,9 @@ export async function startGraphEmulator(
     const answer = await api({ method, url, headers, body });
     if (answer.stream === undefined)
       return sendJson(response, answer.status, answer.body, answer.headers);
-    const { name, content } = answer.stream;
     await sendContent(request, response, {
-      name,
-      content,
+      item: answer.stream,
+      content: answer.stream.content,
       count: (bytes) => (streamedBytes += bytes),
     });
   };

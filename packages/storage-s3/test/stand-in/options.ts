@@ -67,6 +67,10 @@ export interface Fault {
   readonly stallAfter?: number;
   /** Change the byte at this offset. */
   readonly corruptAt?: number;
+  /** Send this page with status 200. */
+  readonly page?: { readonly type: string; readonly text: string; readonly isCounted: boolean };
+  /** Name no version, or another one than it is. */
+  readonly validator?: "none" | "other";
   /** Send all of the object, whatever range was asked for. */
   readonly ignoreRange?: true;
 }

@@ -29,6 +29,12 @@ export async function sendObject(
   if (archived && method === "GET") throw new Refusal(403, "InvalidObjectState");
 
   const fault = method === "GET" ? takeFault(headers.range !== undefined) : undefined;
+  if (fault?.page) {
+    const { type, text, isCounted } = fault.page;
+    const length = { "content-length": Buffer.byteLength(text) };
+    response.writeHead(200, { "content-type": type, ...(isCounted && length) });
+    return void response.end(text);
+  }
   const ranged = !deviates("ignores-ranges") && !fault?.ignoreRange;
   const range = ranged ? parseRange(headers.range, content.size) : undefined;
   if (range === "unsatisfiable")
@@ -43,7 +49,9 @@ export async function sendObject(
     "accept-ranges": "bytes",
     "content-length": end - start,
     "content-type": contentType,
-    etag: `"${object.etag}"`,
+    ...(fault?.validator !== "none" && {
+      etag: `"${fault?.validator === "other" ? "another" : object.etag}"`,
+    }),
     "last-modified": object.lastModified.toUTCString(),
     ...(contentEncoding !== undefined && { "content-encoding": contentEncoding }),
     ...(storageClass !== undefined && { "x-amz-storage-class": storageClass }),

@@ -91,6 +91,11 @@ export interface OpenedObject extends Source {
   readonly info: ObjectInfo;
   /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */
   readonly range?: Required<ByteRange>;
+  /**
+   * What the answer with the bytes says of its version, where `info` is of another answer. Bytes of two answers belong
+   * together only where both say the same (answer-remarked).
+   */
+  readonly validator?: string;
 }
 
 /** Options of {@link StorageBackend.list}. */

@@ -1,4 +1,5 @@
 import { abortMutants } from "./abort-mutants.ts";
+import { answerMutants } from "./answer-mutants.ts";
 import { conditionMutants, digestMutants } from "./condition-mutants.ts";
 import { describeMutants } from "./describe-mutants.ts";
 import { failureMutants } from "./failure-mutants.ts";
@@ -18,6 +19,7 @@ export const mutants: Mutants = {
   ...conditionMutants,
   ...digestMutants,
   ...failureMutants,
+  ...answerMutants,
   ...abortMutants,
   ...keyMutants,
   ...listMutants,

@@ -1,4 +1,5 @@
 import { abortRules } from "./abort-rules.ts";
+import { answerRules } from "./answer-rules.ts";
 import { conditionRules } from "./condition-rules.ts";
 import { describeRules } from "./describe-rules.ts";
 import { failureRules } from "./failure-rules.ts";
@@ -22,6 +23,7 @@ export const rules: readonly Rule[] = [
   ...fileRules,
   ...conditionRules,
   ...failureRules,
+  ...answerRules,
   ...abortRules,
   ...keyRules,
   ...listRules,
