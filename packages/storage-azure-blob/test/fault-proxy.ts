@@ -5,7 +5,7 @@ import { answerGenerated, type GeneratedBlob } from "./generated-blob.ts";
 import { type HttpService, refuse, startHttpService } from "./http-service.ts";
 
 /** What the proxy does to the next request, or to the next body of a blob. */
-type Fault =
+export type Fault =
   | {
       readonly kind: "refuse";
       readonly status: number;
@@ -13,6 +13,8 @@ type Fault =
       readonly headers?: Record<string, string>;
     }
   | { readonly kind: "ignore-range" }
+  /** The request is done, and the connection breaks in place of an answer. */
+  | { readonly kind: "lost" }
   | ({ readonly kind: "page" } & ErrorPage)
   | { readonly kind: "validator"; readonly named: "none" | "other" }
   | { readonly kind: "reset" | "truncate" | "stall" | "corrupt"; readonly at: number };
@@ -29,7 +31,10 @@ export interface FaultProxy extends HttpService {
 }
 
 /** Starts a proxy before the container of an Azurite; its URLs differ in the origin alone. */
-export async function startFaultProxy(container: ContainerClient): Promise<FaultProxy> {
+export async function startFaultProxy(
+  container: ContainerClient,
+  onRequest: (target: string) => Fault | undefined = () => undefined,
+): Promise<FaultProxy> {
   const target = new URL(container.url);
   const agent = new Agent({ keepAlive: true });
   const denied = new Set<string>();
@@ -38,7 +43,8 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
   let bytes = 0;
 
   const takeFault = (isBody: boolean): Fault | undefined => {
-    const found = fault && (fault.kind === "refuse" || isBody) ? fault : undefined;
+    const isAny = fault?.kind === "refuse" || fault?.kind === "lost";
+    const found = fault && (isAny || isBody) ? fault : undefined;
     if (found) fault = undefined;
     return found;
   };
@@ -50,7 +56,7 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
       ? decodeURIComponent(pathname.slice(target.pathname.length + 1))
       : "";
     const isBody = request.method === "GET" && name !== "" && !searchParams.has("comp");
-    const found = takeFault(isBody);
+    const found = onRequest(`${request.method} ${request.url}`) ?? takeFault(isBody);
     if (found?.kind === "refuse")
       return refuse(request, response, found.status, found.code, found.headers);
     if (denied.has(name)) return refuse(request, response, 403, "AuthorizationPermissionMismatch");
@@ -72,6 +78,10 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
       headers,
     });
     forwarded.on("response", (answer) => {
+      if (found?.kind === "lost") {
+        answer.resume();
+        return void response.socket?.resetAndDestroy();
+      }
       if (found?.kind === "validator") {
         const { etag: _, ...rest } = answer.headers;
         const named = found.named === "other" ? { etag: '"0x2"' } : {};

@@ -101,6 +101,7 @@ export async function createFixture(): Promise<Fixture> {
       corrupt: (at) => proxy.next({ kind: "corrupt", at }),
       ignoreRange: () => proxy.next({ kind: "ignore-range" }),
       page: (page) => proxy.next({ kind: "page", ...page }),
+      loseAnswer: () => proxy.next({ kind: "lost" }),
       validator: (named) => proxy.next({ kind: "validator", named }),
       throttle: (retryAfter) =>
         proxy.next({

@@ -97,6 +97,7 @@ export async function createFixture(
       stall: (stallAfter) => emulator.fault({ on: onContent, stallAfter }),
       corrupt: (corruptAt) => emulator.fault({ on: onContent, corruptAt }),
       ignoreRange: () => emulator.fault({ on: onContent, ignoreRange: true }),
+      loseAnswer: () => emulator.fault({ on: /./, isLost: true }),
       page: (page) => emulator.fault({ on: onContent, page }),
       validator: (named) =>
         emulator.fault({

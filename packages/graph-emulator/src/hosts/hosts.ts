@@ -24,6 +24,8 @@ export interface EmulatedFault {
   readonly code?: string;
   /** Answer with 200 and this body, whatever was asked. */
   readonly json?: object;
+  /** Do what is asked for, and break the connection in place of an answer. */
+  readonly isLost?: boolean;
   /** Header `Retry-After` of that answer. */
   readonly retryAfter?: string;
   /** Header `WWW-Authenticate` of that answer. */
@@ -68,7 +70,9 @@ type Handle = (
 ) => Promise<void> | void;
 
 /** Creates the servers; each listens once `listen` is called for its origin. */
-export function createHosts(): Hosts {
+export function createHosts(
+  onRequest: (line: string) => EmulatedFault | undefined = () => undefined,
+): Hosts {
   const requests: SeenRequest[] = [];
   const faults: { fault: EmulatedFault; left: number }[] = [];
   const servers: Server[] = [];
@@ -101,9 +105,11 @@ export function createHosts(): Hosts {
       const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
         const { method = "", url = "", headers } = request;
         requests.push({ origin, method, url, headers });
-        const fault = takeFault(`${method} ${origin} ${url}`);
+        const line = `${method} ${origin} ${url}`;
+        const fault = onRequest(line) ?? takeFault(line);
         if (fault?.delayMs !== undefined) await pause(fault.delayMs);
         fault?.meanwhile?.();
+        if (fault?.isLost) loseAnswer(response);
         if (fault?.page !== undefined) sendPage(response, fault.page);
         else if (fault?.json !== undefined) sendJson(response, 200, fault.json);
         else if (fault?.status !== undefined)
@@ -172,6 +178,15 @@ export function sendJson(
     ...headers,
   });
   response.end(text);
+}
+
+/** Breaks the connection where the answer would begin. */
+function loseAnswer(response: ServerResponse): void {
+  response.writeHead = () => response;
+  response.end = () => {
+    response.socket?.resetAndDestroy();
+    return response;
+  };
 }
 
 function sendPage(

@@ -136,6 +136,9 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
         answer = await attempt(token);
       }
       if (!expect.includes(answer.status)) throw toSluiceError(answer, operation);
+      // a page of something else; Graph itself answers these with JSON
+      if (answer.body === undefined && (answer.status === 200 || answer.status === 201))
+        throw new SluiceError("unavailable", `${operation}: the answer could not be read`);
       return answer;
     },
 

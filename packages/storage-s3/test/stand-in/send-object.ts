@@ -56,6 +56,9 @@ export async function sendObject(
     ...(contentEncoding !== undefined && { "content-encoding": contentEncoding }),
     ...(storageClass !== undefined && { "x-amz-storage-class": storageClass }),
     ...(range && { "content-range": formatContentRange({ range, size: content.size }) }),
+    ...Object.fromEntries(
+      Object.entries(meta.user ?? {}).map(([name, value]) => [`x-amz-meta-${name}`, value]),
+    ),
     ...(wantsChecksums && checksumHeaders(meta)),
     ...(!deviates("ignores-overrides") && overrides(query)),
   });

@@ -147,6 +147,9 @@ export interface ChangeBatch {
   readonly cursor?: string;
 }
 
+/** Sends one request, and again while it fails with a `retryable` error, as far as the sender allows. `signal` ends a pause. */
+export type Repeat = <T>(send: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+
 /** Options of {@link StorageBackend.write}. */
 export interface WriteOptions extends CallOptions {
   /** Bytes that will be written; another count at `commit` is `invalid_argument` (write-size). */
@@ -161,6 +164,11 @@ export interface WriteOptions extends CallOptions {
    * for it 0700. A service that lets none but its credentials read has nothing to do. Default: false.
    */
   readonly private?: boolean;
+  /**
+   * How the requests of the writer are sent, each of which the backend can send again: a part that is lost need not end a
+   * write (repeat-fault, repeat-lost). The wrapper `retry` gives its own. Default: once.
+   */
+  readonly repeat?: Repeat;
 }
 
 /** Writes one object. Writing or committing after `commit` is a `TypeError` (write-finished). */
@@ -178,6 +186,8 @@ export interface StepOptions extends CallOptions {
   readonly contentType?: string;
   /** See {@link WriteOptions.private}. Only with the first step. */
   readonly private?: boolean;
+  /** See {@link WriteOptions.repeat}. */
+  readonly repeat?: Repeat;
 }
 
 /** How far an object is after a step. */

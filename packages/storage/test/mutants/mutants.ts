@@ -8,6 +8,7 @@ import type { Mutants } from "./mutant.ts";
 import { openMutants } from "./open-mutants.ts";
 import { presignMutants } from "./presign-mutants.ts";
 import { removeMutants } from "./remove-mutants.ts";
+import { repeatMutants } from "./repeat-mutants.ts";
 import { stepMutants } from "./step-mutants.ts";
 import { watchMutants } from "./watch-mutants.ts";
 import { writeMutants } from "./write-mutants.ts";
@@ -28,4 +29,5 @@ export const mutants: Mutants = {
   ...writeMutants,
   ...stepMutants,
   ...removeMutants,
+  ...repeatMutants,
 };

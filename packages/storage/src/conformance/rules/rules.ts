@@ -10,6 +10,7 @@ import { openRules } from "./open-rules.ts";
 import { presignRules } from "./presign-rules.ts";
 import { rangeRules } from "./range-rules.ts";
 import { removeRules } from "./remove-rules.ts";
+import { repeatRules } from "./repeat-rules.ts";
 import type { Rule } from "../rule.ts";
 import { watchRules } from "./watch-rules.ts";
 import { stepRules } from "./step-rules.ts";
@@ -32,4 +33,5 @@ export const rules: readonly Rule[] = [
   ...writeRules,
   ...stepRules,
   ...removeRules,
+  ...repeatRules,
 ];
