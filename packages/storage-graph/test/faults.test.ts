@@ -74,7 +74,7 @@ describe("one transient fault ends no write", () => {
     await writer.write(new Uint8Array(size));
     await expect.poll(() => graph.sent("upload").length).toBe(1);
     graph.emulator.fault({ on: /^PUT upload/, status: 500 });
-    graph.emulator.fault({ on: /^GET upload/, status: 404 });
+    graph.emulator.fault({ on: /^GET upload/, status: 404, times: 9 });
     const json = {
       id: "1",
       name: "a.bin",
@@ -82,7 +82,7 @@ describe("one transient fault ends no write", () => {
       file: {},
       lastModifiedDateTime: "2026-01-01T00:00:00Z",
     };
-    graph.emulator.fault({ on: /^GET graph/, json });
+    graph.emulator.fault({ on: /^GET graph/, json, times: 9 });
     await expect(writer.commit()).rejects.toMatchObject({ code: "interrupted" });
   });
 });

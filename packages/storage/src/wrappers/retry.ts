@@ -27,7 +27,8 @@ export interface RetryOptions {
  * Repeats `describe`, `open`, `list`, `remove` and the beginning of a write when they fail with a `retryable` error. At
  * that point no byte was delivered, and a second removal is no error. Writers get the same as `repeat`, for each of their
  * requests. Delays double from 100 ms to 5 s with full jitter, on top of the
- * service's `retryAfterMs`. All calls share a budget, so that a broken service does not get several times the requests
+ * service's `retryAfterMs`. What is `unavailable` with a `retryAfterMs` of 0 never reached the service, and is repeated at
+ * once. All other calls share a budget, so that a broken service does not get several times the requests
  * of a working one.
  */
 export function retry(backend: StorageBackend, options: RetryOptions = {}): StorageBackend {
@@ -43,12 +44,13 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
         return result;
       } catch (error) {
         signal?.throwIfAborted();
-        const { retryable, retryAfterMs = 0 } = SluiceError.is(error) ? error : {};
-        if (!retryable || attempt >= attempts || budget < 1 || retryAfterMs > maxWaitMs)
-          throw error;
+        if (!SluiceError.is(error) || !error.retryable || attempt >= attempts) throw error;
+        const { code, retryAfterMs } = error;
+        if (code === "unavailable" && retryAfterMs === 0) continue;
+        if (budget < 1 || (retryAfterMs ?? 0) > maxWaitMs) throw error;
         budget -= 1;
         const longest = Math.min(longestDelayMs, firstDelayMs * 2 ** (attempt - 1));
-        await sleep(retryAfterMs + random() * longest, signal, clock);
+        await sleep((retryAfterMs ?? 0) + random() * longest, signal, clock);
       }
     }
   };
