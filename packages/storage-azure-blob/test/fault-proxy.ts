@@ -1,10 +1,11 @@
 import { Agent, type IncomingMessage, request as send, type ServerResponse } from "node:http";
 import type { ContainerClient } from "@azure/storage-blob";
+import type { ErrorPage } from "@sluice/storage/conformance";
 import { answerGenerated, type GeneratedBlob } from "./generated-blob.ts";
 import { type HttpService, refuse, startHttpService } from "./http-service.ts";
 
 /** What the proxy does to the next request, or to the next body of a blob. */
-type Fault =
+export type Fault =
   | {
       readonly kind: "refuse";
       readonly status: number;
@@ -12,6 +13,10 @@ type Fault =
       readonly headers?: Record<string, string>;
     }
   | { readonly kind: "ignore-range" }
+  /** The request is done, and the connection breaks in place of an answer. */
+  | { readonly kind: "lost" }
+  | ({ readonly kind: "page" } & ErrorPage)
+  | { readonly kind: "validator"; readonly named: "none" | "other" }
   | { readonly kind: "reset" | "truncate" | "stall" | "corrupt"; readonly at: number };
 
 /** Azurite behind a proxy that can do what Azurite cannot: break, and hold blobs of any size. */
@@ -26,7 +31,10 @@ export interface FaultProxy extends HttpService {
 }
 
 /** Starts a proxy before the container of an Azurite; its URLs differ in the origin alone. */
-export async function startFaultProxy(container: ContainerClient): Promise<FaultProxy> {
+export async function startFaultProxy(
+  container: ContainerClient,
+  onRequest: (target: string) => Fault | undefined = () => undefined,
+): Promise<FaultProxy> {
   const target = new URL(container.url);
   const agent = new Agent({ keepAlive: true });
   const denied = new Set<string>();
@@ -35,7 +43,8 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
   let bytes = 0;
 
   const takeFault = (isBody: boolean): Fault | undefined => {
-    const found = fault && (fault.kind === "refuse" || isBody) ? fault : undefined;
+    const isAny = fault?.kind === "refuse" || fault?.kind === "lost";
+    const found = fault && (isAny || isBody) ? fault : undefined;
     if (found) fault = undefined;
     return found;
   };
@@ -47,12 +56,17 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
       ? decodeURIComponent(pathname.slice(target.pathname.length + 1))
       : "";
     const isBody = request.method === "GET" && name !== "" && !searchParams.has("comp");
-    const found = takeFault(isBody);
+    const found = onRequest(`${request.method} ${request.url}`) ?? takeFault(isBody);
     if (found?.kind === "refuse")
       return refuse(request, response, found.status, found.code, found.headers);
     if (denied.has(name)) return refuse(request, response, 403, "AuthorizationPermissionMismatch");
     const blob = generated.get(name);
     if (blob) return void answerGenerated(blob, request, response, onBytes);
+    if (found?.kind === "page") {
+      const length = { "content-length": Buffer.byteLength(found.text) };
+      response.writeHead(200, { "content-type": found.type, ...(found.isCounted && length) });
+      return void response.end(found.text);
+    }
     if (found?.kind === "ignore-range") return void answerWhole(container, name, response);
     const { method, url, headers } = request;
     const forwarded = send({
@@ -64,7 +78,15 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
       headers,
     });
     forwarded.on("response", (answer) => {
-      response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+      if (found?.kind === "lost") {
+        answer.resume();
+        return void response.socket?.resetAndDestroy();
+      }
+      if (found?.kind === "validator") {
+        const { etag: _, ...rest } = answer.headers;
+        const named = found.named === "other" ? { etag: '"0x2"' } : {};
+        response.writeHead(answer.statusCode ?? 502, { ...rest, ...named });
+      } else response.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
       relay(answer, response, found, isBody ? onBytes : () => {});
     });
     forwarded.on("error", () => response.destroy());
@@ -89,10 +111,10 @@ export async function startFaultProxy(container: ContainerClient): Promise<Fault
 function relay(
   answer: IncomingMessage,
   response: ServerResponse,
-  fault: Exclude<Fault, { kind: "refuse" }> | undefined,
+  fault: Fault | undefined,
   onBytes: (count: number) => void,
 ): void {
-  const at = fault && fault.kind !== "ignore-range" ? fault.at : Infinity;
+  const at = fault && "at" in fault ? fault.at : Infinity;
   let sent = 0;
   answer.on("data", (part: Buffer) => {
     const left = at - sent;

@@ -100,6 +100,9 @@ export async function createFixture(): Promise<Fixture> {
       stall: (at) => proxy.next({ kind: "stall", at }),
       corrupt: (at) => proxy.next({ kind: "corrupt", at }),
       ignoreRange: () => proxy.next({ kind: "ignore-range" }),
+      page: (page) => proxy.next({ kind: "page", ...page }),
+      loseAnswer: () => proxy.next({ kind: "lost" }),
+      validator: (named) => proxy.next({ kind: "validator", named }),
       throttle: (retryAfter) =>
         proxy.next({
           kind: "refuse",

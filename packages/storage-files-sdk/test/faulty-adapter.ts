@@ -1,4 +1,4 @@
-import type { Faults } from "@sluice/storage/conformance";
+import type { ErrorPage, Faults } from "@sluice/storage/conformance";
 import { createBody } from "@sluice/storage/plugin";
 import { type Adapter, createStoredFile, FilesError, type StoredFile } from "files-sdk";
 
@@ -30,6 +30,8 @@ export function createFaultyAdapter(target: Adapter): FaultyAdapter {
   let refusal: FilesError | undefined;
   let bodyFault: BodyFault | undefined;
   let ignoresRange = false;
+  let page: ErrorPage | undefined;
+  let validator: "none" | "other" | undefined;
   const denied = new Set<string>();
 
   const request = (key?: string): void => {
@@ -84,10 +86,20 @@ export function createFaultyAdapter(target: Adapter): FaultyAdapter {
     },
     async download(key, { range, ...options } = {}) {
       request(key);
+      const { text, type } = page ?? {};
+      page = undefined;
+      if (text !== undefined && type !== undefined) {
+        const data = new TextEncoder().encode(text);
+        return createStoredFile({ key, size: data.byteLength, type }, { kind: "buffer", data });
+      }
       const asked = range && !ignoresRange ? { ...options, range } : options;
       ignoresRange = false;
       const file = await target.download(key, asked);
-      return createStoredFile(file, { kind: "stream", factory: () => counted(file) });
+      const { etag, ...unmarked } = file;
+      const named = validator === undefined ? etag : validator === "other" ? "another" : undefined;
+      validator = undefined;
+      const meta = { ...unmarked, ...(named !== undefined && { etag: named }) };
+      return createStoredFile(meta, { kind: "stream", factory: () => counted(file) });
     },
   };
   const fault =
@@ -102,6 +114,8 @@ export function createFaultyAdapter(target: Adapter): FaultyAdapter {
       overrun: fault("overrun"),
       stall: fault("stall"),
       ignoreRange: () => void (ignoresRange = true),
+      page: (next) => void (page = next),
+      validator: (named) => void (validator = named),
       throttle: (retryAfter) => void (refusal = serviceError(503, { "retry-after": retryAfter })),
       fail: () => void (refusal = serviceError(500)),
       deny: (key) => void denied.add(key),

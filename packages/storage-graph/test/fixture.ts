@@ -40,7 +40,10 @@ export async function createFixture(
       partBytes: 5 * 1024 * 1024,
       urlLifeMs: linkTtlMs,
     },
-    why: { putTyped: "Graph decides the type by itself, and keeps no coding" },
+    why: {
+      putTyped: "Graph decides the type by itself, and keeps no coding",
+      overrun: "HTTP ends a body at its promised length",
+    },
     put: async (key, content) => void drive.put(inRoot(key), content),
     remove: async (key) => drive.remove(inRoot(key)),
     putLarge: async (key, size, tail) =>
@@ -91,10 +94,16 @@ export async function createFixture(
     faults: {
       reset: (resetAfter) => emulator.fault({ on: onContent, resetAfter }),
       truncate: (truncateAfter) => emulator.fault({ on: onContent, truncateAfter }),
-      overrun: (extraBytes) => emulator.fault({ on: onContent, extraBytes }),
       stall: (stallAfter) => emulator.fault({ on: onContent, stallAfter }),
       corrupt: (corruptAt) => emulator.fault({ on: onContent, corruptAt }),
       ignoreRange: () => emulator.fault({ on: onContent, ignoreRange: true }),
+      loseAnswer: () => emulator.fault({ on: /./, isLost: true }),
+      page: (page) => emulator.fault({ on: onContent, page }),
+      validator: (named) =>
+        emulator.fault({
+          on: onContent,
+          ...(named === "none" ? { isWithoutVersion: true } : { isOtherVersion: true }),
+        }),
       throttle: (retryAfter) => emulator.fault({ on: /./, status: 429, retryAfter }),
       fail: () => emulator.fault({ on: /./, status: 500 }),
       deny: (key) =>

@@ -1,4 +1,4 @@
-import { validate } from "@sluice/storage";
+import { protect, resumable, validate } from "@sluice/storage";
 import { quoteKey } from "@sluice/storage/plugin";
 import { createGraphBackend } from "@sluice/storage-graph";
 import { describe, expect, test } from "vitest";
@@ -297,14 +297,45 @@ test("a cancelled body destroys its connection, and nothing more is sent", async
   expect(graph.emulator.sentBytes()).toBeLessThan(size / 16);
 });
 
-test("a download without any length cannot be told from a short one: the item's size is held against it", async () => {
+const unwell = "<html><body>An error occurred</body></html>";
+
+test.each([
+  ["a page without a length", { type: "text/html", text: unwell, isCounted: false }],
+  ["a page with a length", { type: "text/html", text: unwell, isCounted: true }],
+  ["the JSON of an error", { type: "application/json", text: '{"error":{}}', isCounted: true }],
+  ["bytes of another length", { type: "application/octet-stream", text: "?", isCounted: true }],
+  ["bytes without a length", { type: "application/octet-stream", text: "?", isCounted: false }],
+])("%s with status 200 is no file: it is asked for again", async (_, page) => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
-  const counted = validate(graph.backend);
-  graph.emulator.fault({ on: /^GET download/, truncateAfter: 400_000 });
-  await expect(readKey(counted, "a.bin")).rejects.toMatchObject({ code: "interrupted" });
-  graph.emulator.fault({ on: /^GET download/, extraBytes: 1 });
-  await expect(readKey(counted, "a.bin")).rejects.toMatchObject({ code: "corrupt" });
+  graph.emulator.fault({ on: /^GET download/, page });
+  await expect(graph.backend.open("a.bin")).rejects.toMatchObject({ code: "unavailable" });
+  graph.emulator.fault({ on: /^GET download/, page });
+  const { info, body } = await protect(graph.backend, { random: () => 0 }).open("a.bin");
+  expect(info.size).toBe(content.byteLength);
+  expect((await readAll(body)).equals(content)).toBe(true);
+});
+
+test("a page that is the file itself, by type and length, is read", async () => {
+  await using graph = await startEmulated();
+  graph.drive.put("a.html", unwell, { mimeType: "text/html" });
+  const page = { type: "text/html; charset=utf-8", text: unwell, isCounted: true };
+  graph.emulator.fault({ on: /^GET download/, page });
+  expect((await readKey(graph.backend, "a.html")).toString()).toBe(unwell);
+});
+
+test.each([
+  ["names no version", { isWithoutVersion: true }],
+  ["names another version", { isOtherVersion: true }],
+])("a body that broke never goes on with an answer that %s", async (_, fault) => {
+  await using graph = await startEmulated();
+  graph.drive.put("a.bin", content);
+  graph.emulator.fault({ on: /^GET download/, resetAfter: 400_000 });
+  const { body } = await resumable(validate(graph.backend)).open("a.bin");
+  graph.emulator.fault({ on: /^GET download/, ...fault });
+  await expect(readAll(body)).rejects.toMatchObject({
+    code: expect.stringMatching(/^(?:unavailable|precondition_failed)$/) as string,
+  });
 });
 
 test("presign: Graph's own URL, soon over, and none with wishes it cannot have", async () => {

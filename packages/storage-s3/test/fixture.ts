@@ -104,6 +104,9 @@ export async function createFixture(): Promise<Fixture> {
       stall: (stallAfter) => void faults.push({ stallAfter }),
       corrupt: (corruptAt) => void faults.push({ corruptAt }),
       ignoreRange: () => void faults.push({ ignoreRange: true }),
+      page: (page) => void faults.push({ page }),
+      loseAnswer: () => void faults.push({ lost: true }),
+      validator: (validator) => void faults.push({ validator }),
       throttle: (retryAfter) => void faults.push({ status: 503, code: "SlowDown", retryAfter }),
       fail: () => void faults.push({ status: 500, code: "InternalError" }),
       deny: (key) =>

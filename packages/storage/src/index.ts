@@ -15,6 +15,7 @@ export type {
   StepWriter,
   StorageBackend,
   WatchOptions,
+  Repeat,
   WriteOptions,
 } from "./contract/backend.ts";
 export { createUriMapper, type UriMapper } from "./contract/uri-mapper.ts";

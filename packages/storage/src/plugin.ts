@@ -8,6 +8,13 @@ export {
 } from "./contract/kept.ts";
 export { withBody } from "./contract/opened.ts";
 export {
+  type BytesAnswer,
+  type BytesRequest,
+  type Extent,
+  isOtherPage,
+  readExtent,
+} from "./plugin/answer.ts";
+export {
   type BodySteps,
   createBody,
   createBytesBody,
@@ -33,6 +40,7 @@ export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
 export { beginOperation, type OperationOptions } from "./plugin/operation.ts";
 export { type FoundPage, listPage, type PageOptions, type ListRequest } from "./plugin/page.ts";
 export { createPartDriver, type PartOptions, type PartSteps } from "./plugin/parts.ts";
+export { isLost, publishOnce, repeaterOf } from "./plugin/repeat.ts";
 export { resolveRange } from "./plugin/range.ts";
 export {
   createStepPartDriver,

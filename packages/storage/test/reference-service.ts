@@ -9,12 +9,13 @@ import {
   type OpenedObject,
   type OpenOptions,
   type PresignOptions,
+  type Repeat,
   type StorageBackend,
   wrap,
 } from "@sluice/storage";
-import { createBody, resolveRange } from "@sluice/storage/plugin";
+import { createBody, repeaterOf, resolveRange } from "@sluice/storage/plugin";
 import { ensureKey } from "../src/contract/key.ts";
-import { createLargeContent, type Fixture } from "@sluice/storage/conformance";
+import { createLargeContent, type ErrorPage, type Fixture } from "@sluice/storage/conformance";
 
 const secret = "hunter2";
 const host = "storage.invalid";
@@ -32,7 +33,10 @@ interface ServiceState {
   throttle?: string | undefined;
   expired: number;
   fails: boolean;
+  losesAnswer: boolean;
   ignoresRange: boolean;
+  page?: ErrorPage | undefined;
+  validator?: "none" | "other" | undefined;
   denied: Set<string>;
   folders: Set<string>;
   clutter: Set<string>;
@@ -59,6 +63,7 @@ export function createReferenceService(): Service {
     passedMs: 0,
     expired: 0,
     fails: false,
+    losesAnswer: false,
     ignoresRange: false,
     denied: new Set(),
     folders: new Set(),
@@ -103,8 +108,11 @@ export function createReferenceService(): Service {
       stall: (at) => void (state.body = { kind: "stall", at }),
       corrupt: (at) => void (state.body = { kind: "corrupt", at }),
       ignoreRange: () => void (state.ignoresRange = true),
+      page: (page) => void (state.page = page),
+      validator: (named) => void (state.validator = named),
       throttle: (retryAfter) => void (state.throttle = retryAfter),
       fail: () => void (state.fails = true),
+      loseAnswer: () => void (state.losesAnswer = true),
       deny: (key) => void state.denied.add(key),
       expireCredentials: (times) => void (state.expired = times),
     },
@@ -138,7 +146,9 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
       (open) =>
       async (key, options = {}) => {
         if (options.range) resolveRange(options.range, Infinity, "memory: open");
-        const opened = await open(begin("open", key, options.signal), options);
+        const name = begin("open", key, options.signal);
+        ensureEvidence(state);
+        const opened = await open(name, options);
         const { release, ...faulty } = faultyBody(opened, options, state);
         if (key === "memory.bin") {
           await release();
@@ -154,51 +164,70 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
     },
     remove: (remove) => async (key, options) =>
       remove(begin("remove", key, options?.signal), options),
-    write: (write) => async (key, options) => {
-      const writer = await write(key, options);
-      let open = true;
-      state.leftovers++;
-      const finish = (): void => {
-        if (open) state.leftovers--;
-        open = false;
-      };
-      return {
-        // a failed write ends the writer
-        write: (chunk) =>
-          writer.write(chunk).catch((error: unknown) => {
-            finish();
-            throw error;
-          }),
-        commit: () => writer.commit().finally(finish),
-        abort: (reason) => writer.abort(reason).finally(finish),
-        [Symbol.asyncDispose]: () => writer.abort().finally(finish),
-      };
-    },
-    writeInSteps: (writeInSteps) => async (key, options) => {
-      const writer = await writeInSteps(begin("write in steps", key, options?.signal), options);
-      const { id, offset } = writer;
-      state.unfinished.add(id);
-      let isSuspended = false;
-      return {
-        id,
-        offset,
-        write: (chunk) => writer.write(chunk),
-        async suspend() {
-          const end = await writer.suspend();
-          isSuspended = true;
-          return end;
-        },
-        async commit() {
-          const info = await writer.commit();
-          state.unfinished.delete(id);
-          return info;
-        },
-        async abort() {
-          await writer.abort();
-          if (!isSuspended) state.unfinished.delete(id);
-        },
-      };
-    },
+    write:
+      (write) =>
+      async (key, options = {}) => {
+        const repeat = repeaterOf(options, options.signal);
+        const writer = await write(key, options);
+        let open = true;
+        state.leftovers++;
+        const finish = (): void => {
+          if (open) state.leftovers--;
+          open = false;
+        };
+        return {
+          // a failed write ends the writer
+          write: (chunk) =>
+            repeat(async () => ensureWorking(state))
+              .then(() => writer.write(chunk))
+              .catch(async (error: unknown) => {
+                finish();
+                await writer.abort(error);
+                throw error;
+              }),
+          commit: () =>
+            commitOnce(repeat, state, () => writer.commit())
+              .catch(async (error: unknown) => {
+                await writer.abort(error);
+                throw error;
+              })
+              .finally(finish),
+          abort: (reason) => writer.abort(reason).finally(finish),
+          [Symbol.asyncDispose]: () => writer.abort().finally(finish),
+        };
+      },
+    writeInSteps:
+      (writeInSteps) =>
+      async (key, options = {}) => {
+        const repeat = repeaterOf(options, options.signal);
+        const name = await repeat(async () => begin("write in steps", key, options.signal));
+        const writer = await writeInSteps(name, options);
+        const { id, offset } = writer;
+        state.unfinished.add(id);
+        let isSuspended = false;
+        return {
+          id,
+          offset,
+          async write(chunk) {
+            await repeat(async () => ensureWorking(state));
+            await writer.write(chunk);
+          },
+          async suspend() {
+            const end = await writer.suspend();
+            isSuspended = true;
+            return end;
+          },
+          async commit() {
+            const info = await commitOnce(repeat, state, () => writer.commit());
+            state.unfinished.delete(id);
+            return info;
+          },
+          async abort() {
+            await writer.abort();
+            if (!isSuspended) state.unfinished.delete(id);
+          },
+        };
+      },
   });
   return {
     ...plain,
@@ -226,13 +255,42 @@ function request(state: ServiceState, operation: string): void {
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     });
   }
-  if (state.fails) {
-    state.fails = false;
-    const cause = new Error(`503 of https://${host}/?key=${secret}`);
-    throw new SluiceError("unavailable", `memory: ${operation}: the service is down`, { cause });
-  }
+  ensureWorking(state, operation);
   if (state.expired > 0 && --state.expired > 0)
     throw new SluiceError("unauthenticated", `memory: ${operation}: the credentials are refused`);
+}
+
+function ensureWorking(state: ServiceState, operation = "write"): void {
+  if (!state.fails) return;
+  state.fails = false;
+  const cause = new Error(`503 of https://${host}/?key=${secret}`);
+  throw new SluiceError("unavailable", `memory: ${operation}: the service is down`, { cause });
+}
+
+/** Makes an object; the answer to it may be lost, and its repetition finds what was made. */
+async function commitOnce<T>(
+  repeat: Repeat,
+  state: ServiceState,
+  commit: () => Promise<T>,
+): Promise<T> {
+  let made: Promise<T> | undefined;
+  return repeat(async () => {
+    ensureWorking(state);
+    made ??= commit();
+    const isLost = state.losesAnswer;
+    state.losesAnswer = false;
+    const info = await made;
+    if (isLost) throw new SluiceError("unavailable", "memory: write: no answer came");
+    return info;
+  });
+}
+
+/** Looks at the next answer: whether it is the object, and of the version that is meant. */
+function ensureEvidence(state: ServiceState): void {
+  const { page, validator } = state;
+  state.page = state.validator = undefined;
+  if (page) throw new SluiceError("unavailable", "memory: open: a page came");
+  if (validator) throw new SluiceError("precondition_failed", "memory: open: another version came");
 }
 
 function faultyBody(

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SluiceErrorCode } from "@sluice/core";
-import { retry, type RetryOptions } from "@sluice/storage";
+import { retry, type RetryOptions, throttle } from "@sluice/storage";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createScripted, failure } from "./scripted-backend.ts";
 
@@ -104,17 +104,70 @@ test("an abort ends the wait with its reason", async () => {
   expect(clock.waiting()).toBe(0);
 });
 
-test("a write is never repeated", async () => {
-  let writes = 0;
-  const { backend } = createScripted(() => ({
-    write: () => async () => {
-      writes++;
-      throw failure("unavailable");
+test("a write is begun again, and each of its requests is repeated", async () => {
+  const clock = createManualClock();
+  const log: string[] = [];
+  const failOnce = async (what: string): Promise<void> => {
+    log.push(what);
+    if (log.filter((entry) => entry === what).length === 1) throw failure("unavailable");
+  };
+  const { backend, store } = createScripted(() => ({
+    write: (write) => async (key, options) => {
+      await failOnce("begin");
+      const writer = await write(key, options);
+      return {
+        ...writer,
+        write: async (chunk) => {
+          await options?.repeat?.(() => failOnce("part"));
+          await writer.write(chunk);
+        },
+        commit: async () => {
+          await options?.repeat?.(() => failOnce("end"));
+          return writer.commit();
+        },
+      };
     },
   }));
-  const patient = retry(backend, { clock: createManualClock() });
-  await expect(patient.write?.("a")).rejects.toMatchObject({ code: "unavailable" });
-  expect(writes).toBe(1);
+  const patient = retry(backend, { clock, random: () => 0 });
+  const writing = (async () => {
+    const writer = await patient.write!("a");
+    await writer.write(new Uint8Array(7));
+    await writer.commit();
+  })();
+  await clock.advance(1);
+  await writing;
+  expect(log).toEqual(["begin", "begin", "part", "part", "end", "end"]);
+  expect((await store.describe("a")).size).toBe(7);
+});
+
+test("the requests of writes spend the budget of reads, and pause with them", async () => {
+  const clock = createManualClock();
+  let requests = 0;
+  const { backend, store } = createScripted(() => ({
+    write: (write) => async (key, options) => ({
+      ...(await write(key, options)),
+      write: () =>
+        options!.repeat!(async () => {
+          requests++;
+          throw failure("throttled", 1000);
+        }),
+    }),
+  }));
+  store.put("b", "b");
+  const patient = retry(throttle(backend, { clock }), { clock, random: () => 0, retryBudget: 2 });
+  const writer = await patient.write!("a");
+  const writing = writer.write(new Uint8Array(1));
+  writing.catch(() => {});
+  await clock.advance(999);
+  expect(requests).toBe(1);
+  let isThrough = false;
+  const reading = patient.describe("b").then(() => (isThrough = true));
+  await clock.advance(0);
+  expect(isThrough).toBe(false);
+  await clock.advance(5000);
+  await reading;
+  await expect(writing).rejects.toMatchObject({ code: "throttled" });
+  expect(requests).toBe(3);
 });
 
 test("a removal is repeated: what the first try removed is no error to the next", async () => {

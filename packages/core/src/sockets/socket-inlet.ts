@@ -27,13 +27,20 @@ export interface InletAgents {
   readonly https: HttpsAgent;
 }
 
-/** Agents whose sockets have an inlet. For the parser they read at most `readBytes` at once. Default: 64 KiB. */
+/**
+ * Agents whose sockets have an inlet. A request that fails since its connection had died while it was idle has the code
+ * {@link staleConnection}. For the parser they read at most `readBytes` at once. Default: 64 KiB. */
 export function createInletAgents(options: AgentOptions, readBytes = 65_536): InletAgents {
   return {
     http: fit(new HttpAgent(options), readBytes),
     https: fit(new HttpsAgent(options), readBytes),
   };
 }
+
+/** Code of the error of a request whose connection had died while it was idle: on a new one it works. */
+export const staleConnection = "STALE_CONNECTION";
+
+const resets: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 
 type Connect = (options: object, callback?: unknown) => Socket;
 
@@ -46,6 +53,17 @@ function fit<A extends HttpAgent>(agent: A, readBytes: number): A {
     inlet.attach(socket);
     inlets.set(socket, inlet);
     return socket;
+  };
+  const reuse = agent.reuseSocket.bind(agent);
+  agent.reuseSocket = (socket, request) => {
+    reuse(socket, request);
+    // an error comes here only before there is an answer
+    request.once("error", (error: NodeJS.ErrnoException) => {
+      if (!resets.has(error.code)) return;
+      error.code = staleConnection;
+      // the others have been idle for as long
+      for (const idle of Object.values(agent.freeSockets).flat()) idle?.destroy();
+    });
   };
   return agent;
 }

@@ -61,7 +61,7 @@ export function createDownloadHost({
       if (link.item.deleted) return sendJson(response, 404, undefined);
       const content = link.read();
       await sendContent(request, response, {
-        name: link.item.name,
+        item: link.item,
         content,
         fault,
         count: (bytes) => (sentBytes += bytes),
@@ -75,12 +75,12 @@ export async function sendContent(
   { method, headers }: IncomingMessage,
   response: ServerResponse,
   {
-    name,
+    item,
     content,
     fault = { on: /(?:)/ },
     count,
   }: {
-    readonly name: string;
+    readonly item: Pick<Item, "id" | "name" | "cVersion">;
     readonly content: Item["content"];
     readonly fault?: EmulatedFault | undefined;
     readonly count: (bytes: number) => void;
@@ -92,13 +92,14 @@ export async function sendContent(
     return sendJson(response, 416, undefined, { "content-range": `bytes */${size}` });
   }
   const { start, end } = range ?? { start: 0, end: size };
-  const isCounted = fault.truncateAfter === undefined && fault.extraBytes === undefined;
+  const etag = `"{${item.id}},${item.cVersion}${fault.isOtherVersion ? "0" : ""}"`;
   response.writeHead(range ? 206 : 200, {
     "accept-ranges": "bytes",
     "access-control-allow-origin": "*",
-    "content-disposition": `attachment;filename*=UTF-8''${encodeURIComponent(name)}`,
+    "content-disposition": `attachment;filename*=UTF-8''${encodeURIComponent(item.name)}`,
     "content-type": "application/octet-stream",
-    ...(isCounted && { "content-length": end - start }),
+    "content-length": end - start,
+    ...(!fault.isWithoutVersion && { etag }),
     ...(range && { "content-range": `bytes ${start}-${end - 1}/${size}` }),
   });
   if (method === "HEAD") return void response.end();
@@ -122,7 +123,8 @@ export async function sendContent(
   }
   if (fault.stallAfter !== undefined) return;
   if (fault.resetAfter !== undefined) return void response.socket?.resetAndDestroy();
-  response.end(new Uint8Array(fault.extraBytes ?? 0));
+  if (last < end) return void response.socket?.end();
+  response.end();
 }
 
 /** Waits for room to write; false when the reader is gone. */

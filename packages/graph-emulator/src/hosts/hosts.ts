@@ -24,6 +24,8 @@ export interface EmulatedFault {
   readonly code?: string;
   /** Answer with 200 and this body, whatever was asked. */
   readonly json?: object;
+  /** Do what is asked for, and break the connection in place of an answer. */
+  readonly isLost?: boolean;
   /** Header `Retry-After` of that answer. */
   readonly retryAfter?: string;
   /** Header `WWW-Authenticate` of that answer. */
@@ -32,10 +34,14 @@ export interface EmulatedFault {
   readonly delayMs?: number;
   /** Break the connection after so many bytes of the answer, or of the fragment that is sent. */
   readonly resetAfter?: number;
-  /** End cleanly after so many bytes. */
+  /** Close the connection in order after so many bytes. */
   readonly truncateAfter?: number;
-  /** Send so many bytes beyond the end. */
-  readonly extraBytes?: number;
+  /** Answer with 200 and this page, with its length or without. */
+  readonly page?: { readonly type: string; readonly text: string; readonly isCounted: boolean };
+  /** Name no version of the bytes, … */
+  readonly isWithoutVersion?: boolean;
+  /** … or another one. */
+  readonly isOtherVersion?: boolean;
   /** Send so many bytes and then nothing. */
   readonly stallAfter?: number;
   /** Make the byte at this offset of the file wrong. */
@@ -64,7 +70,9 @@ type Handle = (
 ) => Promise<void> | void;
 
 /** Creates the servers; each listens once `listen` is called for its origin. */
-export function createHosts(): Hosts {
+export function createHosts(
+  onRequest: (line: string) => EmulatedFault | undefined = () => undefined,
+): Hosts {
   const requests: SeenRequest[] = [];
   const faults: { fault: EmulatedFault; left: number }[] = [];
   const servers: Server[] = [];
@@ -97,10 +105,13 @@ export function createHosts(): Hosts {
       const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
         const { method = "", url = "", headers } = request;
         requests.push({ origin, method, url, headers });
-        const fault = takeFault(`${method} ${origin} ${url}`);
+        const line = `${method} ${origin} ${url}`;
+        const fault = onRequest(line) ?? takeFault(line);
         if (fault?.delayMs !== undefined) await pause(fault.delayMs);
         fault?.meanwhile?.();
-        if (fault?.json !== undefined) sendJson(response, 200, fault.json);
+        if (fault?.isLost) loseAnswer(response);
+        if (fault?.page !== undefined) sendPage(response, fault.page);
+        else if (fault?.json !== undefined) sendJson(response, 200, fault.json);
         else if (fault?.status !== undefined)
           sendJson(response, fault.status, errorBody(fault.code ?? "generalException"), {
             ...(fault.retryAfter !== undefined && { "retry-after": fault.retryAfter }),
@@ -167,6 +178,23 @@ export function sendJson(
     ...headers,
   });
   response.end(text);
+}
+
+/** Breaks the connection where the answer would begin. */
+function loseAnswer(response: ServerResponse): void {
+  response.writeHead = () => response;
+  response.end = () => {
+    response.socket?.resetAndDestroy();
+    return response;
+  };
+}
+
+function sendPage(
+  response: ServerResponse,
+  { type, text, isCounted }: NonNullable<EmulatedFault["page"]>,
+): void {
+  const length = { "content-length": Buffer.byteLength(text) };
+  response.writeHead(200, { "content-type": type, ...(isCounted && length) }).end(text);
 }
 
 /** The whole body of a request. */

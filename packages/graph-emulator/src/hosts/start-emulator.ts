@@ -27,6 +27,8 @@ export interface GraphEmulatorOptions {
   readonly pageSize?: number;
   /** Count what upload sessions bring and do not keep it, so that files of any size cost no memory; they read as zeros. */
   readonly discardsUploads?: boolean;
+  /** What goes wrong with this request (`PUT upload /…`), beside the faults that were queued. */
+  readonly onRequest?: (line: string) => EmulatedFault | undefined;
 }
 
 /** A Graph on this machine. Disposing of it closes all connections. */
@@ -78,7 +80,7 @@ export async function startGraphEmulator(
   options: GraphEmulatorOptions = {},
 ): Promise<GraphEmulator> {
   const { driveId = "b!emulated", driveType = "business", linkTtlMs = 3_600_000 } = options;
-  const hosts = createHosts();
+  const hosts = createHosts(options.onRequest);
   const drives: DriveState[] = [];
   const reachable = new Map<string, DriveState>();
   const tokens = new Map<string, number>();
@@ -131,10 +133,9 @@ export async function startGraphEmulator(
     const answer = await api({ method, url, headers, body });
     if (answer.stream === undefined)
       return sendJson(response, answer.status, answer.body, answer.headers);
-    const { name, content } = answer.stream;
     await sendContent(request, response, {
-      name,
-      content,
+      item: answer.stream,
+      content: answer.stream.content,
       count: (bytes) => (streamedBytes += bytes),
     });
   };

@@ -1,5 +1,5 @@
 import type { StorageBackend } from "@sluice/storage";
-import { unlessMissing } from "@sluice/storage/plugin";
+import { readExtent, unlessMissing } from "@sluice/storage/plugin";
 import { type AzureContainer, beginCall, createRoot } from "./container.ts";
 import { listBlobs } from "./list-blobs.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";
@@ -48,7 +48,9 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
         blob.getProperties({ abortSignal }),
       );
       ensureReadable(facts, operation);
-      return toObjectInfo(key, facts.contentLength ?? 0, facts, facts.contentMD5);
+      const { contentLength, contentType, etag } = facts;
+      const { size } = readExtent({ status: 200, contentLength, contentType, etag }, { operation });
+      return toObjectInfo(key, size, facts, facts.contentMD5);
     },
 
     open: (key, openOptions = {}) => openBlob(root, key, openOptions),

@@ -6,6 +6,7 @@ import {
   SluiceError,
   type SluiceErrorCode,
 } from "@sluice/core";
+import { staleConnection } from "@sluice/core/node";
 
 type AzureMeaning = readonly [code: SluiceErrorCode, text: string];
 
@@ -78,7 +79,8 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   return new SluiceError(code, `${operation}: ${text} (${fault.name})`, {
     cause: createCause(fault),
     ...definedMembers({
-      retryAfterMs: code === "throttled" ? retryAfterMs : undefined,
+      retryAfterMs:
+        code === "throttled" ? retryAfterMs : fault.name === staleConnection ? 0 : undefined,
       size: code === "range_not_satisfiable" ? size : undefined,
     }),
   });

@@ -6,7 +6,6 @@ import {
   type ByteRange,
   createFlowBody,
   definedMembers,
-  parseContentRange,
   SluiceError,
 } from "@sluice/core";
 import { flowOfReadable } from "@sluice/core/node";
@@ -15,6 +14,7 @@ import {
   createBytesBody,
   ensureCondition,
   formatIfMatch,
+  readExtent,
   resolveRange,
 } from "@sluice/storage/plugin";
 import { statusOf, toInterrupted, toSluiceError } from "./azure-error.ts";
@@ -103,29 +103,39 @@ function toOffsets(range: ByteRange | undefined): [offset: number, count?: numbe
 
 /** The size of the whole blob by the answer. Throws `corrupt` when other bytes come than were asked for. */
 function sizeOf(
-  { contentLength = 0, contentRange }: BlobDownloadResponseParsed,
+  answer: BlobDownloadResponseParsed,
   offset: number,
   count: number | undefined,
   operation: string,
 ): number {
-  const otherRange = (): SluiceError =>
-    new SluiceError("corrupt", `${operation}: the service sent another range than was asked for`);
-  // without an end, a range from 0 is the whole blob, and the SDK asks for it as such
-  if (offset === 0 && count === undefined) {
-    if (contentRange !== undefined) throw otherRange();
-    return contentLength;
-  }
-  const { range: sent, size } = parseContentRange(contentRange) ?? {};
-  const total = size ?? Number(/^bytes .*\/(\d+)$/.exec(contentRange ?? "")?.[1] ?? NaN);
+  const { contentLength = 0, contentRange, contentType, etag } = answer;
+  const total = Number(/^bytes .*\/(\d+)$/.exec(contentRange ?? "")?.[1] ?? NaN);
   // an emulator sends an empty 206 where the service refuses the range
   if (contentLength === 0 && total <= offset)
     throw new SluiceError("range_not_satisfiable", `${operation}: ${offset} is beyond the end`, {
       size: total,
     });
-  const end = Math.min(count === undefined ? Infinity : offset + count, size ?? NaN);
-  if (sent?.start !== offset || sent.end !== end || contentLength !== end - offset)
-    throw otherRange();
-  return total;
+  // without an end, a range from 0 is the whole blob, and the SDK asks for it as such
+  const range =
+    offset === 0 && count === undefined
+      ? undefined
+      : definedMembers({ start: offset, end: count === undefined ? undefined : offset + count });
+  const { size, sent } = readExtent(
+    {
+      status: answer._response.status,
+      contentLength: answer.contentLength,
+      contentRange,
+      contentType,
+      etag,
+    },
+    { operation, range },
+  );
+  if (sent.start !== offset || sent.end !== Math.min(range?.end ?? size, size))
+    throw new SluiceError(
+      "corrupt",
+      `${operation}: the service sent another range than was asked for`,
+    );
+  return size;
 }
 
 /** The refusal of a range with the size of the blob, which the service tells in a header and others may leave out. */

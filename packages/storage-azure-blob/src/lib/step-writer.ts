@@ -5,7 +5,7 @@ import {
   createStepPartDriver,
   createStepWriter,
   formatIfMatch,
-  publishIf,
+  repeaterOf,
   type StepDriver,
   toPartGrid,
   toStrongEtag,
@@ -13,6 +13,7 @@ import {
 } from "@sluice/storage/plugin";
 import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
 import { toObjectInfo } from "./object-info.ts";
+import { publishBlob } from "./publish-blob.ts";
 import { request } from "./request.ts";
 import { toBuffer } from "./writer.ts";
 
@@ -43,7 +44,8 @@ export async function createBlobStepWriter(
   const { contentType, signal } = options;
   const call = beginCall(root, "write in steps", key, options);
   const { operation, blob } = call;
-  const id = options.id ?? formatId(await beginUpload(call, contentType, signal));
+  const begin = (): Promise<Begun> => beginUpload(call, contentType, signal);
+  const id = options.id ?? formatId(await repeaterOf(options, signal)(begin));
   const { uploadId, replaced, type } = parseId(id, operation);
   const ifMatch = formatIfMatch(replaced, operation);
   const kept = options.id === undefined ? [] : await findBlocks(call, uploadId, signal);
@@ -53,12 +55,15 @@ export async function createBlobStepWriter(
 
   const openDriver = (ended: AbortSignal): StepDriver => {
     const upload = { operation, signal: ended, timeoutMs: uploadMs };
+    const repeat = repeaterOf(options, ended);
     const blocks = [...kept];
     const send = async (number: number, part: Uint8Array): Promise<void> => {
       const name = nameOf(uploadId, number, stamp);
       const block = toBuffer(part);
-      await request(upload, (abortSignal) =>
-        blob.stageBlock(name, block, block.byteLength, { abortSignal }),
+      await repeat(() =>
+        request(upload, (abortSignal) =>
+          blob.stageBlock(name, block, block.byteLength, { abortSignal }),
+        ),
       );
       blocks.push(name);
     };
@@ -67,19 +72,16 @@ export async function createBlobStepWriter(
         send,
         async publish(last, count) {
           if (last.byteLength > 0) await send(count, last);
-          const commitOptions = {
+          const facts = await publishBlob(call, {
+            repeat,
+            upload,
+            writerId: uploadId + stamp,
             conditions: ifMatch === undefined ? { ifNoneMatch: "*" } : { ifMatch },
-            blobHTTPHeaders: definedMembers({ blobContentType: type }),
-          };
-          const answer = await publishIf(
-            { ifMatch },
-            operation,
-            request(upload, (abortSignal) =>
-              blob.commitBlockList(blocks, { ...commitOptions, abortSignal }),
-            ),
-          );
+            headers: definedMembers({ blobContentType: type }),
+            send: (given) => blob.commitBlockList(blocks, given),
+          });
           const size = grid.startOf(count) + last.byteLength;
-          return toObjectInfo(key, size, { ...answer, contentType: type }, undefined);
+          return toObjectInfo(key, size, { ...facts, contentType: type }, undefined);
         },
         discard: () => dropBlocks(call),
       },

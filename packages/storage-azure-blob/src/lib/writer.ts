@@ -6,12 +6,13 @@ import {
   createWriter,
   ensureWritable,
   formatIfMatch,
-  publishIf,
+  repeaterOf,
   toStrongEtag,
   type WriteDriver,
 } from "@sluice/storage/plugin";
 import { beginCall, type BlobCall, type BlobRoot } from "./container.ts";
 import { toObjectInfo } from "./object-info.ts";
+import { publishBlob } from "./publish-blob.ts";
 import { request } from "./request.ts";
 
 const blockBytes = 8 * 1024 * 1024;
@@ -46,11 +47,13 @@ export async function createBlobWriter(
 function createBlobDriver(
   key: string,
   { operation, blob }: BlobCall,
-  { size, contentType, ifMatch, ifAbsent, signal }: WriteOptions,
+  options: WriteOptions,
 ): WriteDriver {
+  const { size, contentType, ifMatch, ifAbsent, signal } = options;
   // where MD5 is forbidden, blobs have no digest
   const hash = getFips() === 0 ? createHash("md5") : undefined;
   const upload = { operation, signal, timeoutMs: uploadMs };
+  const repeat = repeaterOf(options, signal);
   const ids: string[] = [];
   // writers of one blob at the same time must not replace each other's blocks
   const writerId = crypto.randomUUID();
@@ -59,8 +62,10 @@ function createBlobDriver(
     // ids of one blob have one length, in the SDK 48 bytes: blocks that another client left behind must not be in the way
     const id = Buffer.from(writerId + String(ids.length).padStart(12, "0")).toString("base64");
     ids.push(id);
-    return request(upload, (abortSignal) =>
-      blob.stageBlock(id, block, block.byteLength, { abortSignal }),
+    return repeat(() =>
+      request(upload, (abortSignal) =>
+        blob.stageBlock(id, block, block.byteLength, { abortSignal }),
+      ),
     );
   };
   const parts = createPartDriver(
@@ -70,22 +75,28 @@ function createBlobDriver(
       },
       async publish(last, sent, written) {
         const md5 = hash?.digest();
-        const options = {
-          conditions: definedMembers({
-            ifMatch: formatIfMatch(ifMatch, operation),
-            ifNoneMatch: ifAbsent ? "*" : undefined,
-          }),
-          blobHTTPHeaders: definedMembers({ blobContentType: contentType, blobContentMD5: md5 }),
-        };
+        const conditions = definedMembers({
+          ifMatch: formatIfMatch(ifMatch, operation),
+          ifNoneMatch: ifAbsent ? "*" : undefined,
+        });
+        const blobHTTPHeaders = { blobContentType: contentType, blobContentMD5: md5 };
         const block = toBuffer(last);
         if (sent > 0) await stage(block);
-        const publication = request(upload, (abortSignal) =>
-          sent > 0
-            ? blob.commitBlockList(ids, { ...options, abortSignal })
-            : blob.upload(block, block.byteLength, { ...options, abortSignal }),
+        const facts = await publishBlob(
+          { operation, blob },
+          {
+            repeat,
+            upload,
+            conditions,
+            writerId,
+            headers: definedMembers(blobHTTPHeaders),
+            send: (given) =>
+              sent > 0
+                ? blob.commitBlockList(ids, given)
+                : blob.upload(block, block.byteLength, given),
+          },
         );
-        const answer = await publishIf({ ifMatch }, operation, publication);
-        return toObjectInfo(key, written, { ...answer, contentType }, md5);
+        return toObjectInfo(key, written, { ...facts, contentType }, md5);
       },
       release: async () => {},
     },

@@ -4,6 +4,7 @@ import {
   createBody,
   ensureCondition,
   holdLastChunk,
+  isOtherPage,
   resolveRange,
   sliceBody,
   toStrongEtag,
@@ -55,14 +56,22 @@ export async function openFile(
     },
   );
 
+  const got = toStrongEtag(file.etag);
+  const isPart = asksRange && file.size === end - start;
+  // the metadata are of another answer: they do not prove that these bytes are the object's
+  const isDoubtful =
+    isOtherPage(file.type, info) ||
+    (!isPart && file.size !== size && got === undefined) ||
+    (ifMatch !== undefined && resolved !== undefined && got === undefined);
   const whole = toBody(file.stream(), operation, signal);
   // a service may ignore a range, and not every adapter looks
   const cameWhole = !asksRange || (file.size === size && end - start !== size);
   const body = cameWhole && resolved ? sliceBody(whole, resolved) : whole;
-  const got = toStrongEtag(file.etag);
-  if (got !== undefined && got !== etag) {
+  if (isDoubtful || (got !== undefined && got !== etag)) {
     await body.cancel();
-    throw changed(operation);
+    throw isDoubtful
+      ? new SluiceError("unavailable", `${operation}: the answer cannot be the object`)
+      : changed(operation);
   }
   const verify = async (): Promise<void> => {
     if (!isSameVersion(info, await look())) throw changed(operation);

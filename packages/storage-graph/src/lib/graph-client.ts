@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
+import { staleConnection } from "@sluice/core/node";
 import { Agent, type Dispatcher } from "undici";
 import type { Address } from "./address.ts";
 import { type BytesRequest, createDownloadHosts } from "./download/download-hosts.ts";
@@ -136,6 +137,9 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
         answer = await attempt(token);
       }
       if (!expect.includes(answer.status)) throw toSluiceError(answer, operation);
+      // a page of something else; Graph itself answers these with JSON
+      if (answer.body === undefined && (answer.status === 200 || answer.status === 201))
+        throw new SluiceError("unavailable", `${operation}: the answer could not be read`);
       return answer;
     },
 
@@ -166,8 +170,10 @@ async function reach<T>(
     return await send();
   } catch (error) {
     signal?.throwIfAborted();
+    const isStale = (error as { code?: unknown } | undefined)?.code === staleConnection;
     throw new SluiceError("unavailable", `${operation}: the service could not be reached`, {
       cause: createCause(error),
+      ...(isStale && { retryAfterMs: 0 }),
     });
   }
 }

@@ -1,9 +1,10 @@
 import { SluiceError } from "@sluice/core";
 import { abortable, within } from "@sluice/core/async";
 import type { WriteOptions } from "@sluice/storage";
+import { repeaterOf } from "@sluice/storage/plugin";
 import type { DriveItem } from "./drive-item.ts";
 import { type GraphRoute, readAnswer } from "./graph-client.ts";
-import { type GraphAnswer, toSluiceError } from "./graph-error.ts";
+import { type GraphAnswer, textOf, toSluiceError } from "./graph-error.ts";
 
 /** Fragments are multiples of 320 KiB, except the last; Microsoft advises 5 to 10 MiB. */
 export const fragmentBytes: number = 16 * 320 * 1024;
@@ -14,8 +15,8 @@ const cancelMs = 10_000;
 /** An upload whose fragments come in order. */
 export interface GraphUploadSession {
   /**
-   * Sends the bytes from `position` on; the item comes with the last of them. A fragment that
-   * broke is continued once where the service says that it stands.
+   * Sends the bytes from `position` on; the item comes with the last of them. A fragment that broke is continued where the
+   * service says that it stands.
    */
   send(position: number, bytes: Uint8Array): Promise<DriveItem | undefined>;
   /** Tells the service to forget what it has. Never rejects: what is left expires by itself. */
@@ -41,15 +42,21 @@ export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
   };
 }
 
-/** Opens a session. Its URL is a secret of its own; the bearer must not go there. */
+/**
+ * Opens a session. Its URL is a secret of its own; the bearer must not go there. `findMade` gives the item of the key when
+ * it is as long as this one, and was made since then.
+ */
 export function openUploadSession(
   { client, address }: GraphRoute,
   { key, total, options, operation }: GraphUploadTarget,
+  findMade: (since: Date) => Promise<DriveItem | undefined>,
 ): GraphUploadSession {
   const { signal } = options;
+  const repeat = repeaterOf(options, signal);
   const { headers, conflictBehavior } = conditionsOf(options);
+  let begunAt = new Date(Number.NaN);
   const begin = async (): Promise<string> => {
-    const { body } = await client.ask({
+    const { body, headers: said } = await client.ask({
       method: "POST",
       target: address.toKey(key, "/createUploadSession"),
       headers: { ...headers, "content-type": "application/json" },
@@ -58,11 +65,12 @@ export function openUploadSession(
       operation,
     });
     const { uploadUrl } = (body ?? {}) as { uploadUrl?: unknown };
+    begunAt = new Date(textOf(said["date"]) ?? Number.NaN);
     if (typeof uploadUrl === "string") return uploadUrl;
     throw new SluiceError("protocol", `${operation}: the service gave no upload URL`);
   };
   // an abort does not end it: without its URL a session cannot be cancelled
-  const starting = within(begin(), {
+  const starting = within(repeat(begin), {
     timeoutMs: startMs,
     expired: () => new SluiceError("timeout", `${operation}: the upload session did not begin`),
   });
@@ -98,36 +106,38 @@ export function openUploadSession(
       );
     return Number(start);
   };
-  const askPlace = async (): Promise<number> => {
+  /** Where a session stands after an answer that was lost. One that is gone may have made the item with its last bytes. */
+  const askPlace = async (end: number): Promise<number | DriveItem> => {
     const answer = await status();
-    if (answer.status !== 200) throw refusalOf(answer, operation);
-    return nextByte(answer);
+    if (answer.status === 200) return nextByte(answer);
+    const item = isGone(answer) && end === total ? await findMade(begunAt) : undefined;
+    if (item) return item;
+    throw refusalOf(answer, operation);
   };
 
   return {
     async send(position, bytes) {
       await abortable(starting, signal);
       const end = position + bytes.byteLength;
-      let resumes = 1;
-      for (let at = position; ;) {
-        const answer = await put(at, bytes.subarray(at - position)).catch((error: unknown) => {
-          signal?.throwIfAborted();
-          if (resumes === 0) throw error;
-          return undefined;
-        });
-        if (answer?.status === 200 || answer?.status === 201) return answer.body as DriveItem;
-        // 416: the service has some of it already
-        const isResumable =
-          answer === undefined || answer.status === 416 || isServerFault(answer.status);
-        if (answer !== undefined && answer.status !== 202 && !(isResumable && resumes > 0))
-          throw refusalOf(answer, operation);
-        if (isResumable) resumes--;
-        const next = answer?.status === 202 ? nextByte(answer) : await askPlace();
-        if (next === end) return undefined;
-        if (next < position || next > end || (answer?.status === 202 && next <= at))
-          throw new SluiceError("interrupted", `${operation}: the service is at another place`);
-        at = next;
-      }
+      let at: number | undefined = position;
+      const sendOn = async (): Promise<DriveItem | undefined> => {
+        for (;;) {
+          // whatever became of the fragment before, the service knows
+          const place: number | DriveItem = at ?? (await askPlace(end));
+          if (typeof place !== "number") return place;
+          if (place === end) return undefined;
+          if (place < position || place > end)
+            throw new SluiceError("interrupted", `${operation}: the service is at another place`);
+          at = undefined;
+          const answer = await put(place, bytes.subarray(place - position));
+          if (answer.status === 200 || answer.status === 201) return itemOf(answer, operation);
+          if (answer.status !== 202) throw refusalOf(answer, operation);
+          at = nextByte(answer);
+          if (at <= place)
+            throw new SluiceError("interrupted", `${operation}: the service is at another place`);
+        }
+      };
+      return repeat(sendOn);
     },
     async cancel() {
       const url = await starting.catch(() => undefined);
@@ -141,13 +151,22 @@ export function openUploadSession(
   };
 }
 
-/** 503 asks for a pause, so it is not tried again at once. */
-function isServerFault(status: number): boolean {
-  return status >= 500 && status !== 503 && status !== 507 && status !== 509;
+/** The item that an answer brings; a page of something else brings none. */
+function itemOf({ body }: GraphAnswer, operation: string): DriveItem {
+  if (typeof body === "object" && body !== null) return body;
+  throw new SluiceError("unavailable", `${operation}: the answer does not name the file`);
+}
+
+function isGone({ status }: GraphAnswer): boolean {
+  return status === 401 || status === 404 || status === 410;
 }
 
 /** What the upload host refuses is never about the credentials: it was not told any. */
 function refusalOf(answer: GraphAnswer, operation: string): SluiceError {
-  if (![401, 404, 410].includes(answer.status)) return toSluiceError(answer, operation);
-  return new SluiceError("interrupted", `${operation}: the upload session is gone; start again`);
+  if (isGone(answer))
+    return new SluiceError("interrupted", `${operation}: the upload session is gone; start again`);
+  // the service has some of it already
+  if (answer.status === 416)
+    return new SluiceError("interrupted", `${operation}: the service is at another place`);
+  return toSluiceError(answer, operation);
 }

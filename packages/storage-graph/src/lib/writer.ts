@@ -4,6 +4,9 @@ import {
   createPartDriver,
   createWriter,
   ensureWritable,
+  isLost,
+  repeaterOf,
+  unlessMissing,
   type WriteDriver,
 } from "@sluice/storage/plugin";
 import { beginCall } from "./address.ts";
@@ -45,13 +48,21 @@ function createGraphDriver(
   operation: string,
 ): WriteDriver {
   const { client, address } = route;
-  const { size, ifMatch, signal } = options;
+  const { size, ifMatch, ifAbsent, signal } = options;
   const call = { operation, signal };
+  const repeat = repeaterOf(options, signal);
   let session: GraphUploadSession | undefined;
   let spool: Spool | undefined;
 
   const openSession = (total: number): GraphUploadSession =>
-    (session ??= openUploadSession(route, { key, total, options, operation }));
+    (session ??= openUploadSession(route, { key, total, options, operation }, (since) =>
+      findMade(total, since),
+    ));
+  const findMade = async (total: number, since: Date): Promise<DriveItem | undefined> => {
+    const { info } = (await unlessMissing(findFile(route, key, call))) ?? {};
+    const isMade = info?.size === total && info.lastModified && info.lastModified >= since;
+    return isMade ? {} : undefined;
+  };
   const locally = async (work: () => Promise<void>): Promise<void> => {
     try {
       await work();
@@ -72,6 +83,20 @@ function createGraphDriver(
     });
     return body as DriveItem;
   };
+  /** Under a condition a repetition could be refused by the file of the first try, so that only a refusal is repeated. */
+  const publishWhole = async (content: Uint8Array): Promise<DriveItem> => {
+    if (ifMatch === undefined && !ifAbsent) return repeat(() => putWhole(content));
+    const outcome = await repeat(async () => {
+      try {
+        return { item: await putWhole(content) };
+      } catch (error) {
+        if (!isLost(error)) throw error;
+        return { error };
+      }
+    });
+    if ("error" in outcome) throw outcome.error;
+    return outcome.item;
+  };
   const sendSpooled = async (from: Spool, fragments: number, total: number): Promise<void> => {
     const upload = openSession(total);
     const fragment = Buffer.allocUnsafeSlow(fragmentBytes);
@@ -81,7 +106,7 @@ function createGraphDriver(
     }
   };
   const infoOf = async (item: DriveItem): Promise<ObjectInfo> => {
-    if (item.parentReference?.path === undefined) return describe(route, key, call);
+    if (item.parentReference?.path === undefined) return repeat(() => describe(route, key, call));
     const canonical = canonicalKey(item, key, address.driveId);
     if (canonical === undefined)
       throw new SluiceError("protocol", `${operation}: the service stored it under another name`);
@@ -98,8 +123,12 @@ function createGraphDriver(
       async publish(last, sent, written) {
         if (spool) await sendSpooled(spool, sent, written);
         // the service compares when a session begins, perhaps an hour ago, and not at all where no file is any more
-        await ensureWritable({ ifMatch }, operation, () => describe(route, key, call));
-        if (!session) return infoOf(await putWhole(last));
+        await ensureWritable({ ifMatch }, operation, () =>
+          repeat(() => describe(route, key, call)),
+        );
+        // only of a session it is sure afterwards who made the file
+        if (ifAbsent && written > 0) openSession(written);
+        if (!session) return infoOf(await publishWhole(last));
         const item = await session.send(sent * fragmentBytes, last);
         if (item === undefined)
           throw new SluiceError(

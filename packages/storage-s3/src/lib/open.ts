@@ -9,7 +9,6 @@ import {
   createFlowBody,
   definedMembers,
   formatRange,
-  parseContentRange,
   SluiceError,
 } from "@sluice/core";
 import { flowOfReadable } from "@sluice/core/node";
@@ -18,6 +17,7 @@ import {
   createBytesBody,
   ensureCondition,
   formatIfMatch,
+  readExtent,
   resolveRange,
 } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
@@ -34,7 +34,15 @@ export async function describeObject(
   const command = new HeadObjectCommand({ ...address, ChecksumMode: "ENABLED" });
   const head = await calls.send(command, { operation, signal });
   ensureReadable(head, operation);
-  const size = ensureSize(head.ContentLength, operation);
+  const { size } = readExtent(
+    {
+      status: 200,
+      contentLength: head.ContentLength,
+      contentType: head.ContentType,
+      etag: head.ETag,
+    },
+    { operation },
+  );
   return { ...toObjectInfo(key, head, size, { whole: true }), size };
 }
 
@@ -65,7 +73,7 @@ export async function openObject(
   });
   const message = answer.Body as Readable;
   try {
-    const { size, resolved } = readExtent(answer, range, operation);
+    const { size, resolved } = readAnswer(answer, range, operation);
     const info = toObjectInfo(key, answer, size, { whole: range === undefined });
     // not every server looks at If-Match
     ensureCondition(info, { ifMatch }, operation);
@@ -96,37 +104,27 @@ function askForChecksums(command: GetObjectCommand): void {
   );
 }
 
-/** The size of the object and the range that follows, from the headers, held against what was asked for. */
-function readExtent(
+/** The size of the object and the range that follows. */
+function readAnswer(
   answer: GetObjectCommandOutput,
   range: ByteRange | undefined,
   operation: string,
 ): { readonly size: number; readonly resolved: Required<ByteRange> | undefined } {
-  const length = ensureSize(answer.ContentLength, operation);
-  if (answer.$metadata.httpStatusCode !== 206) {
-    const resolved = range && resolveRange(range, length, operation);
-    if (resolved !== undefined && (resolved.start > 0 || resolved.end < length))
-      throw new SluiceError(
-        "unsupported",
-        `${operation}: the server ignores ranges and sent all ${length} bytes`,
-      );
-    return { size: length, resolved };
-  }
-  const { range: got, size } = parseContentRange(answer.ContentRange) ?? {};
-  const asked = range && size !== undefined ? resolveRange(range, size, operation) : undefined;
-  if (
-    size === undefined ||
-    asked === undefined ||
-    got?.start !== asked.start ||
-    got.end !== asked.end ||
-    length !== asked.end - asked.start
-  )
-    throw new SluiceError("corrupt", `${operation}: another range came than was asked for`);
-  return { size, resolved: asked };
-}
-
-/** Without a length, an answer that breaks off would look like a whole one. */
-function ensureSize(length: number | undefined, operation: string): number {
-  if (length !== undefined && Number.isSafeInteger(length)) return length;
-  throw new SluiceError("protocol", `${operation}: S3 did not say how long the object is`);
+  const { size, sent } = readExtent(
+    {
+      status: answer.$metadata.httpStatusCode,
+      contentLength: answer.ContentLength,
+      contentRange: answer.ContentRange,
+      contentType: answer.ContentType,
+      etag: answer.ETag,
+    },
+    { operation, range },
+  );
+  const resolved = range && resolveRange(range, size, operation);
+  if (resolved !== undefined && (resolved.start !== sent.start || resolved.end !== sent.end))
+    throw new SluiceError(
+      "unsupported",
+      `${operation}: the server ignores ranges and sent all ${size} bytes`,
+    );
+  return { size, resolved };
 }

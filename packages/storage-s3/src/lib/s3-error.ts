@@ -5,6 +5,7 @@ import {
   SluiceError,
   type SluiceErrorCode,
 } from "@sluice/core";
+import { staleConnection } from "@sluice/core/node";
 
 /** What an error of the SDK tells. HEAD answers have no body, so their code is "Unknown" and the status is all there is. */
 interface S3Refusal {
@@ -101,10 +102,12 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   const { status, code, size, headers, requestId } = refusal;
   const [meaning, text] = meaningOf(refusal);
   const known = /^\w{1,64}$/.test(code) ? ` ${code}` : "";
-  const retryAfterMs =
+  const waitMs =
     meaning === "throttled" || meaning === "unavailable"
       ? parseRetryAfter(headers["retry-after"], Date.now())
       : undefined;
+  // 0 says of an outage that the request did not arrive
+  const retryAfterMs = meaning === "unavailable" ? waitMs || undefined : waitMs;
   return new SluiceError(meaning, `${operation}: ${text} (${status}${known})`, {
     cause: new Error(`S3 answered ${status}${known}${requestId ? `, request ${requestId}` : ""}`),
     ...definedMembers({
@@ -147,6 +150,7 @@ function fromNetwork(error: unknown, operation: string): SluiceError {
   if (what !== undefined)
     return new SluiceError("unavailable", `${operation}: S3 cannot be reached (${what})`, {
       cause: error,
+      ...(what === staleConnection && { retryAfterMs: 0 }),
     });
   return new SluiceError("protocol", `${operation}: the answer of S3 cannot be read`, {
     cause: error,

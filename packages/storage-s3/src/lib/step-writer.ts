@@ -1,13 +1,10 @@
-import {
-  type CompletedPart,
-  CreateMultipartUploadCommand,
-  ListPartsCommand,
-} from "@aws-sdk/client-s3";
+import { type CompletedPart, ListPartsCommand } from "@aws-sdk/client-s3";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { ObjectInfo, StepOptions, StepWriter } from "@sluice/storage";
 import {
   createStepPartDriver,
   createStepWriter,
+  repeaterOf,
   type StepDriver,
   toPartGrid,
   toStrongEtag,
@@ -15,7 +12,7 @@ import {
 import type { Calls } from "./calls.ts";
 import type { ObjectCall, S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
-import { goOnWithUpload, putObject } from "./upload.ts";
+import { goOnWithUpload, putObject, startUpload } from "./upload.ts";
 
 /** Parts of 8 MiB at first, as many as S3 takes: more than the 5 TiB of its largest object. */
 const grid = toPartGrid(8 * 1024 * 1024, 10_000);
@@ -32,13 +29,15 @@ export async function createS3StepWriter(
   const { operation } = call;
   if (given !== undefined && !/^[\x21-\x7e]{1,1024}$/.test(given))
     throw new SluiceError("invalid_argument", `${operation}: the id is not one of S3`);
-  const id = given ?? (await begin(calls, call, contentType, signal));
+  const target = { ...options, ...call };
+  const id = given ?? (await startUpload(calls, target, signal, signal));
   const kept = given === undefined ? [] : await findParts(calls, call, id, signal);
 
   const toInfo = (size: number, etag: string | undefined): ObjectInfo =>
     definedMembers({ key, size, etag: toStrongEtag(etag), contentType });
   const openDriver = (ended: AbortSignal): StepDriver => {
-    const upload = goOnWithUpload(calls, call, { id, kept, signal: ended });
+    const upload = goOnWithUpload(calls, target, { id, kept, signal: ended });
+    const repeat = repeaterOf(options, ended);
     return createStepPartDriver(
       {
         send: (number, part) => upload.send(number + 1, part).catch(asOvertaken(operation)),
@@ -46,8 +45,8 @@ export async function createS3StepWriter(
           const size = grid.startOf(count) + last.byteLength;
           if (size === 0) {
             // no part is empty, so nothing but a look tells of another writer that has ended the upload
-            await findParts(calls, call, id, ended);
-            const etag = await putObject(calls, { ...options, ...call }, last, ended);
+            await repeat(() => findParts(calls, call, id, ended));
+            const etag = await putObject(calls, target, last, ended);
             await upload.abort();
             return toInfo(size, etag);
           }
@@ -64,19 +63,6 @@ export async function createS3StepWriter(
   };
   const offset = grid.startOf(kept.length);
   return createStepWriter(openDriver, { operation, id, offset, signal, toError: toSluiceError });
-}
-
-async function begin(
-  calls: Calls,
-  { operation, address }: ObjectCall,
-  contentType: string | undefined,
-  signal: AbortSignal | undefined,
-): Promise<string> {
-  const command = new CreateMultipartUploadCommand({ ...address, ContentType: contentType });
-  const { UploadId } = await calls.send(command, { operation, signal });
-  if (UploadId === undefined)
-    throw new SluiceError("protocol", `${operation}: the upload has no id`);
-  return UploadId;
 }
 
 /** The parts from the first on that are there and as long as the grid says. What lies behind a gap is sent again. */

@@ -1,8 +1,10 @@
+import { createHash, getFips } from "node:crypto";
 import {
   AbortMultipartUploadCommand,
   type CompletedPart,
   CompleteMultipartUploadCommand,
   CreateMultipartUploadCommand,
+  HeadObjectCommand,
   ListPartsCommand,
   PutObjectCommand,
   UploadPartCommand,
@@ -10,7 +12,14 @@ import {
 import { SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import type { WriteOptions } from "@sluice/storage";
-import { formatIfMatch, publishIf } from "@sluice/storage/plugin";
+import {
+  formatIfMatch,
+  publishIf,
+  publishOnce,
+  repeaterOf,
+  toStrongEtag,
+  unlessMissing,
+} from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";
 import type { ObjectCall } from "./root.ts";
 
@@ -20,14 +29,17 @@ const mostAborts = 3;
 
 /** Where an object goes, and under which conditions. */
 export type S3UploadTarget = ObjectCall &
-  Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent">;
+  Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent" | "repeat">;
+
+/** Metadata of an object that was put under a condition: it tells a repetition that its object is there already. */
+const mark = "sluice-write";
 
 /** A multipart upload. Nothing is visible before `complete`. */
 export interface MultipartUpload {
   /** Sends part `number`, from 1; its bytes must not change meanwhile. */
   send(number: number, part: Uint8Array): Promise<void>;
   /** Puts the parts together; gives the ETag. */
-  complete(): Promise<string | undefined>;
+  complete(): Promise<string>;
   /** Leaves no part behind. Does not fail: what it could not remove is left to a lifecycle rule of the bucket. */
   abort(): Promise<void>;
 }
@@ -38,16 +50,29 @@ export async function putObject(
   target: S3UploadTarget,
   bytes: Uint8Array,
   signal: AbortSignal,
-): Promise<string | undefined> {
-  const command = new PutObjectCommand({
-    ...target.address,
-    ...toConditions(target),
-    ContentType: target.contentType,
-    Body: bytes,
-    ChecksumAlgorithm: "SHA256",
-  });
-  const call = { operation: target.operation, signal, timeoutMs: longMs };
-  return (await publishIf(target, target.operation, calls.send(command, call))).ETag;
+): Promise<string> {
+  const { operation, address, ifMatch, ifAbsent } = target;
+  const isConditional = ifMatch !== undefined || ifAbsent === true;
+  const writer = crypto.randomUUID();
+  const put = async (): Promise<string> => {
+    const command = new PutObjectCommand({
+      ...address,
+      ...toConditions(target),
+      ...(isConditional && { Metadata: { [mark]: writer } }),
+      ContentType: target.contentType,
+      Body: bytes,
+      ChecksumAlgorithm: "SHA256",
+    });
+    const call = { operation, signal, timeoutMs: longMs };
+    return ensureTag(await publishIf(target, operation, calls.send(command, call)), operation);
+  };
+  const find = async (): Promise<string | undefined> => {
+    const head = calls.send(new HeadObjectCommand(address), { operation, signal });
+    const found = await unlessMissing(head);
+    return found?.Metadata?.[mark] === writer ? found.ETag : undefined;
+  };
+  const repeat = repeaterOf(target, signal);
+  return isConditional ? publishOnce(repeat, put, find) : repeat(put);
 }
 
 /** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
@@ -56,18 +81,32 @@ export function createUpload(
   target: S3UploadTarget,
   signal: AbortSignal,
 ): MultipartUpload {
-  const { operation, address } = target;
-  // an abort does not end it: without the id of the upload its parts would stay
-  const starting = calls
-    .send(new CreateMultipartUploadCommand({ ...address, ContentType: target.contentType }), {
-      operation,
-    })
-    .then(({ UploadId }) => {
-      if (UploadId === undefined)
-        throw new SluiceError("protocol", `${operation}: the upload has no id`);
-      return UploadId;
-    });
+  // an abort ends no request: without the id of the upload its parts would stay
+  const starting = startUpload(calls, target, signal, undefined);
   return driveUpload(calls, target, { starting, completed: [], cutOff: false, signal });
+}
+
+/**
+ * Starts an upload and gives its id. `signal` ends a pause, `ended` the request as well. An upload whose answer was lost
+ * holds no part, and goes by a lifecycle rule.
+ */
+export function startUpload(
+  calls: Calls,
+  target: S3UploadTarget,
+  signal: AbortSignal | undefined,
+  ended: AbortSignal | undefined,
+): Promise<string> {
+  const { operation, address, contentType } = target;
+  return repeaterOf(
+    target,
+    signal,
+  )(async () => {
+    const command = new CreateMultipartUploadCommand({ ...address, ContentType: contentType });
+    const { UploadId } = await calls.send(command, { operation, signal: ended });
+    if (UploadId === undefined)
+      throw new SluiceError("protocol", `${operation}: the upload has no id`);
+    return UploadId;
+  });
 }
 
 /** Goes on with an upload of which some parts are kept. `signal` ends everything but the abort. */
@@ -107,6 +146,7 @@ function driveUpload(
   },
 ): MultipartUpload {
   const { operation, address } = target;
+  const repeat = repeaterOf(target, signal);
   let cutOff = mayBeCutOff;
   const started = (): Promise<string> =>
     within(starting, {
@@ -114,36 +154,53 @@ function driveUpload(
       expired: () => new SluiceError("timeout", `${operation}: the upload did not start`),
       signal,
     });
+  /** S3 knows the upload no more: it was completed or aborted. */
+  const hasEnded = (UploadId: string): Promise<boolean> => {
+    const parts = new ListPartsCommand({ ...address, UploadId, MaxParts: 1 });
+    return calls.send(parts, { operation }).then(() => false, isGone);
+  };
+  const sendPart = async (number: number, part: Uint8Array): Promise<void> => {
+    const UploadId = await started();
+    const command = new UploadPartCommand({
+      ...address,
+      UploadId,
+      PartNumber: number,
+      Body: part,
+    });
+    try {
+      const { ETag } = await calls.send(command, { operation, signal, timeoutMs: longMs });
+      // without it S3 would complete with what another writer sent in this place
+      if (ETag === undefined)
+        throw new SluiceError("protocol", `${operation}: S3 names no ETag of part ${number}`);
+      completed.push({ PartNumber: number, ETag });
+    } catch (error) {
+      cutOff = true;
+      throw error;
+    }
+  };
 
   return {
-    async send(number, part) {
-      const UploadId = await started();
-      const command = new UploadPartCommand({
-        ...address,
-        UploadId,
-        PartNumber: number,
-        Body: part,
-      });
-      try {
-        const { ETag } = await calls.send(command, { operation, signal, timeoutMs: longMs });
-        // without it S3 would complete with what another writer sent in this place
-        if (ETag === undefined)
-          throw new SluiceError("protocol", `${operation}: S3 names no ETag of part ${number}`);
-        completed.push({ PartNumber: number, ETag });
-      } catch (error) {
-        cutOff = true;
-        throw error;
-      }
-    },
+    send: (number, part) => repeat(() => sendPart(number, part)),
     async complete() {
-      const command = new CompleteMultipartUploadCommand({
-        ...address,
-        ...toConditions(target),
-        UploadId: await started(),
-        MultipartUpload: { Parts: completed },
-      });
-      const call = { operation, signal, timeoutMs: longMs };
-      return (await publishIf(target, target.operation, calls.send(command, call))).ETag;
+      const UploadId = await started();
+      const complete = async (): Promise<string> => {
+        const command = new CompleteMultipartUploadCommand({
+          ...address,
+          ...toConditions(target),
+          UploadId,
+          MultipartUpload: { Parts: completed },
+        });
+        const call = { operation, signal, timeoutMs: longMs };
+        return ensureTag(await publishIf(target, operation, calls.send(command, call)), operation);
+      };
+      // the upload is no one else's, so that it ended and the object is of its parts says who made it
+      const find = async (): Promise<string | undefined> => {
+        if (!(await hasEnded(UploadId))) return undefined;
+        const head = calls.send(new HeadObjectCommand(address), { operation, signal });
+        const tag = (await unlessMissing(head))?.ETag;
+        return toStrongEtag(tag) === tagOfParts(completed) ? tag : undefined;
+      };
+      return publishOnce(repeat, complete, find);
     },
     async abort() {
       const UploadId = await starting.catch(() => undefined);
@@ -153,8 +210,7 @@ function driveUpload(
         const command = new AbortMultipartUploadCommand({ ...address, UploadId });
         const gone = await calls.send(command, { operation }).then(() => true, isGone);
         if (gone && !cutOff) return;
-        const parts = new ListPartsCommand({ ...address, UploadId, MaxParts: 1 });
-        if (await calls.send(parts, { operation }).then(() => false, isGone)) return;
+        if (await hasEnded(UploadId).catch(() => false)) return;
       }
     },
   };
@@ -162,6 +218,21 @@ function driveUpload(
 
 function isGone(error: unknown): boolean {
   return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
+}
+
+/** Only the answer of S3 names the object; without a tag it is that of something else, and nothing was written. */
+function ensureTag({ ETag }: { readonly ETag?: string | undefined }, operation: string): string {
+  if (ETag !== undefined) return ETag;
+  throw new SluiceError("unavailable", `${operation}: the answer does not name the object`);
+}
+
+/** The tag that S3 gives to an object of these parts, where their tags are MD5s; they are not under every encryption. */
+function tagOfParts(parts: readonly CompletedPart[]): string {
+  const digests = parts.map(({ ETag }) => toStrongEtag(ETag) ?? "");
+  if (getFips() !== 0 || !digests.every((digest) => /^[0-9a-f]{32}$/.test(digest))) return "";
+  const hash = createHash("md5");
+  for (const digest of digests) hash.update(digest, "hex");
+  return `${hash.digest("hex")}-${parts.length}`;
 }
 
 function toConditions({ ifMatch, ifAbsent, operation }: S3UploadTarget): {

@@ -28,6 +28,8 @@ export interface S3StandInOptions {
   /** Is told of each change, as the JSON text that S3 sends to a queue. */
   readonly onEvent?: (notification: string) => void;
   readonly deviations?: readonly Deviation[];
+  /** What goes wrong with this request ("PUT /bucket/key"), beside the faults that were pushed. */
+  readonly onRequest?: (target: string) => Fault | undefined;
 }
 
 /** What is kept beside the content of an object. */
@@ -35,6 +37,8 @@ export interface ObjectMeta {
   readonly contentType?: string;
   readonly contentEncoding?: string;
   readonly storageClass?: string;
+  /** By name without `x-amz-meta-`. */
+  readonly user?: Readonly<Record<string, string>>;
   /** By algorithm ("sha256"), in base64. */
   readonly checksums?: Readonly<Record<string, string>>;
   readonly checksumType?: "FULL_OBJECT" | "COMPOSITE";
@@ -57,6 +61,8 @@ export interface Fault {
   readonly retryAfter?: string;
   /** Answer 200 and tell the error in the body, as S3 does when it finds out late. */
   readonly late?: true;
+  /** Do what is asked for, and break the connection in place of an answer. */
+  readonly lost?: true;
   /** Never answer. */
   readonly silent?: true;
   /** Reset the connection after so many bytes of the object. */
@@ -67,6 +73,10 @@ export interface Fault {
   readonly stallAfter?: number;
   /** Change the byte at this offset. */
   readonly corruptAt?: number;
+  /** Send this page with status 200. */
+  readonly page?: { readonly type: string; readonly text: string; readonly isCounted: boolean };
+  /** Name no version, or another one than it is. */
+  readonly validator?: "none" | "other";
   /** Send all of the object, whatever range was asked for. */
   readonly ignoreRange?: true;
 }

@@ -131,5 +131,10 @@ function metaOf(headers: IncomingMessage["headers"]): ObjectMeta {
   return {
     ...(contentType !== undefined && { contentType }),
     ...(kept.length > 0 && { contentEncoding: kept.join(",") }),
+    user: Object.fromEntries(
+      Object.entries(headers).flatMap(([name, value]) =>
+        name.startsWith("x-amz-meta-") ? [[name.slice("x-amz-meta-".length), String(value)]] : [],
+      ),
+    ),
   };
 }

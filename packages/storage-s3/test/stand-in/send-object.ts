@@ -29,6 +29,12 @@ export async function sendObject(
   if (archived && method === "GET") throw new Refusal(403, "InvalidObjectState");
 
   const fault = method === "GET" ? takeFault(headers.range !== undefined) : undefined;
+  if (fault?.page) {
+    const { type, text, isCounted } = fault.page;
+    const length = { "content-length": Buffer.byteLength(text) };
+    response.writeHead(200, { "content-type": type, ...(isCounted && length) });
+    return void response.end(text);
+  }
   const ranged = !deviates("ignores-ranges") && !fault?.ignoreRange;
   const range = ranged ? parseRange(headers.range, content.size) : undefined;
   if (range === "unsatisfiable")
@@ -43,11 +49,16 @@ export async function sendObject(
     "accept-ranges": "bytes",
     "content-length": end - start,
     "content-type": contentType,
-    etag: `"${object.etag}"`,
+    ...(fault?.validator !== "none" && {
+      etag: `"${fault?.validator === "other" ? "another" : object.etag}"`,
+    }),
     "last-modified": object.lastModified.toUTCString(),
     ...(contentEncoding !== undefined && { "content-encoding": contentEncoding }),
     ...(storageClass !== undefined && { "x-amz-storage-class": storageClass }),
     ...(range && { "content-range": formatContentRange({ range, size: content.size }) }),
+    ...Object.fromEntries(
+      Object.entries(meta.user ?? {}).map(([name, value]) => [`x-amz-meta-${name}`, value]),
+    ),
     ...(wantsChecksums && checksumHeaders(meta)),
     ...(!deviates("ignores-overrides") && overrides(query)),
   });

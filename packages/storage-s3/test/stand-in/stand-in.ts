@@ -82,9 +82,12 @@ export async function startS3StandIn(options: S3StandInOptions = {}): Promise<S3
     requests.push({ method, url, headers });
     allowOrigin(request, response, options.corsOrigins);
     if (method === "OPTIONS") return void response.writeHead(200).end();
-    const fault = takeFault(request, ({ status, silent, late }) =>
-      Boolean(status ?? silent ?? late),
-    );
+    const fault =
+      options.onRequest?.(`${method} ${url}`) ??
+      takeFault(request, ({ status, silent, late, lost }) =>
+        Boolean(status ?? silent ?? late ?? lost),
+      );
+    if (fault?.lost) loseAnswer(response);
     // read on, else nobody would notice that the connection ends
     if (fault?.silent) return void request.resume();
     if (fault?.status !== undefined) {
@@ -181,6 +184,15 @@ export async function startS3StandIn(options: S3StandInOptions = {}): Promise<S3
       server.closeAllConnections();
       await closed;
     },
+  };
+}
+
+/** Breaks the connection where the answer would begin. */
+function loseAnswer(response: ServerResponse): void {
+  response.writeHead = () => response;
+  response.end = () => {
+    response.socket?.resetAndDestroy();
+    return response;
   };
 }
 

@@ -97,6 +97,13 @@ export interface Outside {
   readonly escapes: readonly string[];
 }
 
+/** What comes in place of an object. */
+export interface ErrorPage {
+  readonly type: string;
+  readonly text: string;
+  readonly isCounted: boolean;
+}
+
 /** Faults that a fixture can cause; presence is support. */
 export interface Faults {
   /** The next body breaks off after so many bytes, as a reset connection does. */
@@ -111,10 +118,16 @@ export interface Faults {
   readonly corrupt?: (atByte: number) => void;
   /** The service answers the next range request with the whole object. */
   readonly ignoreRange?: () => void;
+  /** The service answers the next request for bytes with 200 and this page, with its length or without. */
+  readonly page?: (page: ErrorPage) => void;
+  /** The next answer with bytes names no version of the object, or another one than it has. */
+  readonly validator?: (named: "none" | "other") => void;
   /** The next request is refused as too many, with this `Retry-After`. */
   readonly throttle?: (retryAfter: string) => void;
   /** The next request fails on the side of the service. */
   readonly fail?: () => void;
+  /** The service does what the next request asks for, and its answer is lost. */
+  readonly loseAnswer?: () => void;
   /** Reading this key is forbidden from now on. */
   readonly deny?: (key: string) => void | Promise<void>;
   /** The service refuses the present credentials so many times. */

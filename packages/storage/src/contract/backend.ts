@@ -91,6 +91,11 @@ export interface OpenedObject extends Source {
   readonly info: ObjectInfo;
   /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */
   readonly range?: Required<ByteRange>;
+  /**
+   * What the answer with the bytes says of its version, where `info` is of another answer. Bytes of two answers belong
+   * together only where both say the same (answer-remarked).
+   */
+  readonly validator?: string;
 }
 
 /** Options of {@link StorageBackend.list}. */
@@ -142,6 +147,9 @@ export interface ChangeBatch {
   readonly cursor?: string;
 }
 
+/** Sends one request, and again while it fails with a `retryable` error, as far as the sender allows. `signal` ends a pause. */
+export type Repeat = <T>(send: () => Promise<T>, signal?: AbortSignal) => Promise<T>;
+
 /** Options of {@link StorageBackend.write}. */
 export interface WriteOptions extends CallOptions {
   /** Bytes that will be written; another count at `commit` is `invalid_argument` (write-size). */
@@ -156,6 +164,11 @@ export interface WriteOptions extends CallOptions {
    * for it 0700. A service that lets none but its credentials read has nothing to do. Default: false.
    */
   readonly private?: boolean;
+  /**
+   * How the requests of the writer are sent, each of which the backend can send again: a part that is lost need not end a
+   * write (repeat-fault, repeat-lost). The wrapper `retry` gives its own. Default: once.
+   */
+  readonly repeat?: Repeat;
 }
 
 /** Writes one object. Writing or committing after `commit` is a `TypeError` (write-finished). */
@@ -173,6 +186,8 @@ export interface StepOptions extends CallOptions {
   readonly contentType?: string;
   /** See {@link WriteOptions.private}. Only with the first step. */
   readonly private?: boolean;
+  /** See {@link WriteOptions.repeat}. */
+  readonly repeat?: Repeat;
 }
 
 /** How far an object is after a step. */

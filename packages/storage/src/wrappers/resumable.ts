@@ -24,7 +24,8 @@ export interface ResumableOptions {
 /**
  * Continues a body that broke with a `retryable` error: the object is opened again with
  * `ifMatch` and a range that starts where the bytes stopped. It needs an etag and never splices
- * two versions: an object that changed meanwhile ends the body with `precondition_failed`.
+ * two versions: an object that changed meanwhile ends the body with `precondition_failed`, and so does an answer that
+ * does not say by itself that it is of the same version.
  * A `file` face is passed on, since what is local does not break, and an object that has `bytes` is as it was.
  */
 export function resumable(backend: StorageBackend, options: ResumableOptions = {}): StorageBackend {
@@ -72,9 +73,13 @@ function resumedFlow(
       ifMatch: etag,
       signal: signal ? AbortSignal.any([signal, cancelled.signal]) : cancelled.signal,
     });
-    const { info, range } = again;
+    const { info, range, validator } = again;
     const fits =
-      info.etag === etag && range?.start === position && (end ?? range.end) === range.end;
+      info.etag === etag &&
+      info.size === opened.info.size &&
+      validator === opened.validator &&
+      range?.start === position &&
+      (end ?? range.end) === range.end;
     if (!fits || cancelled.signal.aborted) {
       await discardSource(again);
       throw new SluiceError("precondition_failed", `${operation}: another version came`, { cause });

@@ -24,9 +24,11 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats `describe`, `open`, `list`, `remove` and going on with `writeInSteps` when they fail with a `retryable` error. At that point no byte was
- * delivered, and a second removal is no error. Delays double from 100 ms to 5 s with full jitter, on top of the
- * service's `retryAfterMs`. All calls share a budget, so that a broken service does not get several times the requests
+ * Repeats `describe`, `open`, `list`, `remove` and the beginning of a write when they fail with a `retryable` error. At
+ * that point no byte was delivered, and a second removal is no error. Writers get the same as `repeat`, for each of their
+ * requests. Delays double from 100 ms to 5 s with full jitter, on top of the
+ * service's `retryAfterMs`. What is `unavailable` with a `retryAfterMs` of 0 never reached the service, and is repeated at
+ * once. All other calls share a budget, so that a broken service does not get several times the requests
  * of a working one.
  */
 export function retry(backend: StorageBackend, options: RetryOptions = {}): StorageBackend {
@@ -42,12 +44,13 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
         return result;
       } catch (error) {
         signal?.throwIfAborted();
-        const { retryable, retryAfterMs = 0 } = SluiceError.is(error) ? error : {};
-        if (!retryable || attempt >= attempts || budget < 1 || retryAfterMs > maxWaitMs)
-          throw error;
+        if (!SluiceError.is(error) || !error.retryable || attempt >= attempts) throw error;
+        const { code, retryAfterMs } = error;
+        if (code === "unavailable" && retryAfterMs === 0) continue;
+        if (budget < 1 || (retryAfterMs ?? 0) > maxWaitMs) throw error;
         budget -= 1;
         const longest = Math.min(longestDelayMs, firstDelayMs * 2 ** (attempt - 1));
-        await sleep(retryAfterMs + random() * longest, signal, clock);
+        await sleep((retryAfterMs ?? 0) + random() * longest, signal, clock);
       }
     }
   };
@@ -62,10 +65,14 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
       withKept((key, call) => persist(() => open(key, call), call?.signal), keptBehind({ open })),
     list: (list) => (call) => persist(() => list(call), call?.signal),
     remove: (remove) => (key, call) => persist(() => remove(key, call), call?.signal),
-    // beginning twice would leave one that no caller knows
-    writeInSteps: (writeInSteps) => (key, call) =>
-      call?.id === undefined
-        ? writeInSteps(key, call)
-        : persist(() => writeInSteps(key, call), call.signal),
+    write: (write) => (key, call) =>
+      persist(() => write(key, { ...call, repeat: persist }), call?.signal),
+    writeInSteps: (writeInSteps) => (key, call) => {
+      const persistent = { ...call, repeat: persist };
+      // what begins sends its one request by `repeat`: begun again as a whole it would leave one that no caller knows
+      return call?.id === undefined
+        ? writeInSteps(key, persistent)
+        : persist(() => writeInSteps(key, persistent), call.signal);
+    },
   });
 }

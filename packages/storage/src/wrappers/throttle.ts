@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
-import type { StorageBackend } from "../contract/backend.ts";
+import type { Repeat, StorageBackend } from "../contract/backend.ts";
 import { describedBehind, keptBehind, withKept } from "../contract/kept.ts";
 import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
 
@@ -44,6 +44,9 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
     }
   };
 
+  const paced = (outer: Repeat | undefined): { readonly repeat?: Repeat } =>
+    outer ? { repeat: (send, signal) => outer(() => pass(send, signal), signal) } : {};
+
   return wrap(backend, {
     // what lies in memory asks the service nothing
     describe: (describe) =>
@@ -57,14 +60,16 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
     presign: (presign) => (key, call) => pass(() => presign(key, call), call.signal),
     remove: (remove) => (key, call) => pass(() => remove(key, call), call?.signal),
     write: (write) => async (key, call) => {
-      const writer = await pass(() => write(key, call), call?.signal);
+      const pacedCall = { ...call, ...paced(call?.repeat) };
+      const writer = await pass(() => write(key, pacedCall), call?.signal);
       return wrapWriter(writer, {
         write: (chunk) => heed(() => writer.write(chunk)),
         commit: () => heed(() => writer.commit()),
       });
     },
     writeInSteps: (writeInSteps) => async (key, call) => {
-      const writer = await pass(() => writeInSteps(key, call), call?.signal);
+      const pacedCall = { ...call, ...paced(call?.repeat) };
+      const writer = await pass(() => writeInSteps(key, pacedCall), call?.signal);
       return wrapStepWriter(writer, {
         write: (chunk) => heed(() => writer.write(chunk)),
         suspend: () => heed(() => writer.suspend()),

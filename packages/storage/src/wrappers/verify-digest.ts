@@ -43,7 +43,7 @@ export function verifyDigest(
           ensureDigest(hash, sha256, operation);
           return opened;
         }
-        return withBody({ info: opened.info }, () =>
+        return withBody({ info: opened.info, validator: opened.validator }, () =>
           createFlowBody(hashedFlow(flowOf(opened.body), sha256, operation)),
         );
       };

@@ -1,4 +1,5 @@
 import { abortMutants } from "./abort-mutants.ts";
+import { answerMutants } from "./answer-mutants.ts";
 import { conditionMutants, digestMutants } from "./condition-mutants.ts";
 import { describeMutants } from "./describe-mutants.ts";
 import { failureMutants } from "./failure-mutants.ts";
@@ -7,6 +8,7 @@ import type { Mutants } from "./mutant.ts";
 import { openMutants } from "./open-mutants.ts";
 import { presignMutants } from "./presign-mutants.ts";
 import { removeMutants } from "./remove-mutants.ts";
+import { repeatMutants } from "./repeat-mutants.ts";
 import { stepMutants } from "./step-mutants.ts";
 import { watchMutants } from "./watch-mutants.ts";
 import { writeMutants } from "./write-mutants.ts";
@@ -18,6 +20,7 @@ export const mutants: Mutants = {
   ...conditionMutants,
   ...digestMutants,
   ...failureMutants,
+  ...answerMutants,
   ...abortMutants,
   ...keyMutants,
   ...listMutants,
@@ -26,4 +29,5 @@ export const mutants: Mutants = {
   ...writeMutants,
   ...stepMutants,
   ...removeMutants,
+  ...repeatMutants,
 };

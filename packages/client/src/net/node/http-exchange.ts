@@ -4,7 +4,12 @@ import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { SluiceError, tlsFault } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
-import { createInletAgents, flowOfReadable, type InletAgents } from "@sluice/core/node";
+import {
+  createInletAgents,
+  flowOfReadable,
+  type InletAgents,
+  staleConnection,
+} from "@sluice/core/node";
 import { scopeOf } from "../../trust/classify-address.ts";
 import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
 import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
@@ -102,7 +107,7 @@ function send(request: HopRequest, agents: InletAgents): Promise<HopAnswer> {
       // the body reports what happens after the headers
       if (settled) return;
       // the server closed an idle connection just as it was taken up again: it heard nothing
-      const isStale = outgoing.reusedSocket && interim === 0 && brokenPipes.has(error.code ?? "");
+      const isStale = error.code === staleConnection && interim === 0;
       if (!isStale || signal.aborted) return fail(faultOf(error));
       settled = true;
       body?.stop();
@@ -114,8 +119,6 @@ function send(request: HopRequest, agents: InletAgents): Promise<HopAnswer> {
     });
   });
 }
-
-const brokenPipes: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE"]);
 
 function openRequest({ method, url, headers, body, signal }: HopRequest, agents: InletAgents) {
   const secure = url.protocol === "https:";

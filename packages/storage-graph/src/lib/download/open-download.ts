@@ -9,7 +9,13 @@ import {
 } from "@sluice/core";
 import { flowOfReadable } from "@sluice/core/node";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import { holdLastChunk, resolveRange, sliceBody } from "@sluice/storage/plugin";
+import {
+  type Extent,
+  holdLastChunk,
+  readExtent,
+  resolveRange,
+  sliceBody,
+} from "@sluice/storage/plugin";
 import { type DriveFile, selectItem, toObjectInfo } from "../drive-item.ts";
 import type { FileCall } from "../find-file.ts";
 import { type GraphRoute, readAnswer } from "../graph-client.ts";
@@ -52,7 +58,7 @@ export async function openDownload(
   const { range, operation, signal } = call;
   const response = await request(route, file, call);
   try {
-    const { size, came } = readExtent(response, file, call);
+    const { size, sent } = readAnswerExtent(response, file, call);
     const resolved = range && resolveRange(range, size, operation);
     const toError = (error: unknown): SluiceError =>
       new SluiceError("interrupted", `${operation}: the connection broke`, {
@@ -60,11 +66,11 @@ export async function openDownload(
       });
     const flow = flowOfReadable(response, { operation, signal, toError });
     const all = createFlowBody(flow, signal);
-    const body = resolved && !isSameRange(resolved, came) ? cut(all, resolved, came.start) : all;
+    const body = resolved && !isSameRange(resolved, sent) ? cut(all, resolved, sent.start) : all;
     return {
       // `driveItem.size` may lag behind
       info: { ...file.info, size },
-      ...definedMembers({ range: resolved }),
+      ...definedMembers({ range: resolved, validator: response.headers.etag }),
       body: holdLastChunk(body, () => ensureUnchanged(route, file, call)),
     };
   } catch (error) {
@@ -74,33 +80,29 @@ export async function openDownload(
 }
 
 /** The size of the whole file and the bytes that come, by the headers of an answer. */
-function readExtent(
+function readAnswerExtent(
   { statusCode, headers }: IncomingMessage,
   { info }: DriveFile,
   { range, operation }: DownloadCall,
-): { readonly size: number; readonly came: Required<ByteRange> } {
+): Extent {
   if ((textOf(headers["content-encoding"]) ?? "identity") !== "identity")
     throw new SluiceError(
       "protocol",
       `${operation}: the bytes came encoded, which was not asked for`,
     );
-  const given = parseContentRange(textOf(headers["content-range"]));
-  const size = (statusCode === 200 ? lengthOf(headers) : given?.size) ?? info.size;
+  const contentRange = textOf(headers["content-range"]);
   if (statusCode === 416)
     throw new SluiceError("range_not_satisfiable", `${operation}: the range is beyond the end`, {
-      ...definedMembers({ size }),
+      ...definedMembers({ size: parseContentRange(contentRange)?.size ?? info.size }),
     });
-  // without any length a clean end could be a truncation
-  if (size === undefined)
-    throw new SluiceError(
-      "protocol",
-      `${operation}: the service does not say how many bytes will come`,
-    );
-  // a service may ignore the range, and then everything comes
-  if (statusCode === 200) return { size, came: { start: 0, end: size } };
-  if (given?.range === undefined || given.range.start !== range?.start)
-    throw new SluiceError("protocol", `${operation}: another range came than was asked for`);
-  return { size, came: given.range };
+  const answer = {
+    status: statusCode,
+    contentLength: lengthOf(headers),
+    contentRange,
+    contentType: headers["content-type"],
+    etag: headers.etag,
+  };
+  return readExtent(answer, { operation, range: range && toAskedRange(range), described: info });
 }
 
 function isSameRange(one: Required<ByteRange>, other: Required<ByteRange>): boolean {
@@ -123,7 +125,7 @@ async function request(
   call: DownloadCall,
 ): Promise<IncomingMessage> {
   const { range, operation, signal } = call;
-  const headers: Record<string, string> = range ? { range: toRangeHeader(range) } : {};
+  const headers: Record<string, string> = range ? { range: formatRange(toAskedRange(range)) } : {};
   for (let attempt = 1; ; attempt++) {
     const url = await mintUrl(route, file.id, call);
     const response = await route.client.download({ url, headers, operation, signal });
@@ -142,8 +144,8 @@ async function request(
 }
 
 /** HTTP cannot ask for no bytes: an empty range asks for one. */
-function toRangeHeader({ start, end }: ByteRange): string {
-  return formatRange(end === undefined ? { start } : { start, end: Math.max(end, start + 1) });
+function toAskedRange({ start, end }: ByteRange): ByteRange {
+  return end === undefined ? { start } : { start, end: Math.max(end, start + 1) };
 }
 
 /** Throws `precondition_failed` unless the content is still the one that was described. */

@@ -1,4 +1,5 @@
 import { abortRules } from "./abort-rules.ts";
+import { answerRules } from "./answer-rules.ts";
 import { conditionRules } from "./condition-rules.ts";
 import { describeRules } from "./describe-rules.ts";
 import { failureRules } from "./failure-rules.ts";
@@ -9,6 +10,7 @@ import { openRules } from "./open-rules.ts";
 import { presignRules } from "./presign-rules.ts";
 import { rangeRules } from "./range-rules.ts";
 import { removeRules } from "./remove-rules.ts";
+import { repeatRules } from "./repeat-rules.ts";
 import type { Rule } from "../rule.ts";
 import { watchRules } from "./watch-rules.ts";
 import { stepRules } from "./step-rules.ts";
@@ -22,6 +24,7 @@ export const rules: readonly Rule[] = [
   ...fileRules,
   ...conditionRules,
   ...failureRules,
+  ...answerRules,
   ...abortRules,
   ...keyRules,
   ...listRules,
@@ -30,4 +33,5 @@ export const rules: readonly Rule[] = [
   ...writeRules,
   ...stepRules,
   ...removeRules,
+  ...repeatRules,
 ];

@@ -1,0 +1,40 @@
+import { SluiceError } from "@sluice/core";
+import type { Repeat, WriteOptions } from "../contract/backend.ts";
+
+const once: Repeat = (send) => send();
+
+/** How the requests of one writer are sent: as `options.repeat` says, or once. `ended` ends a pause between two tries. */
+export function repeaterOf(
+  { repeat = once }: Pick<WriteOptions, "repeat">,
+  ended?: AbortSignal,
+): Repeat {
+  return (send, signal = ended) => repeat(send, signal);
+}
+
+/**
+ * Makes an object with a request that may have worked although its answer was lost: repeated, a condition is refused by
+ * the object of the first try. So a refusal after a lost answer counts only where `find` does not find that the object is
+ * there and this writer's.
+ */
+export function publishOnce<T>(
+  repeat: Repeat,
+  publish: () => Promise<T>,
+  find: () => Promise<T | undefined>,
+): Promise<T> {
+  let isInDoubt = false;
+  return repeat(async () => {
+    try {
+      return await publish();
+    } catch (error) {
+      const made = isInDoubt && !isLost(error) ? await find() : undefined;
+      if (made !== undefined) return made;
+      isInDoubt ||= isLost(error);
+      throw error;
+    }
+  });
+}
+
+/** True where a request may have worked whatever came back; a refusal is none of these. */
+export function isLost(error: unknown): boolean {
+  return SluiceError.is(error) && (error.code === "unavailable" || error.code === "timeout");
+}
