@@ -5,14 +5,17 @@ import { failureRules } from "./failure-rules.ts";
 import { fileRules } from "./file-rules.ts";
 import { keyRules } from "./key-rules.ts";
 import { listRules } from "./list-rules.ts";
+import { overwriteRules } from "./overwrite-rules.ts";
 import { openRules } from "./open-rules.ts";
 import { presignRules } from "./presign-rules.ts";
 import { rangeRules } from "./range-rules.ts";
 import { removeRules } from "./remove-rules.ts";
 import type { Rule } from "../rule.ts";
 import { watchRules } from "./watch-rules.ts";
+import { spellingRules } from "./spelling-rules.ts";
 import { stepRules } from "./step-rules.ts";
 import { writeRules } from "./write-rules.ts";
+import { writeSizeRules } from "./write-size-rules.ts";
 
 /** The whole contract of a storage backend, in the order in which one builds one. */
 export const rules: readonly Rule[] = [
@@ -30,4 +33,7 @@ export const rules: readonly Rule[] = [
   ...writeRules,
   ...stepRules,
   ...removeRules,
+  ...spellingRules,
+  ...overwriteRules,
+  ...writeSizeRules,
 ];
