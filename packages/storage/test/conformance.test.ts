@@ -80,11 +80,12 @@ const sample = Object.entries(mutants).filter(
 describe("each mutant is caught by its rule alone", () => {
   for (const [id, mutant] of sample)
     test(`${id}: ${mutant.flaw}`, async () => {
-      const findings = await checkBackend(() => mutated(mutant), { deadlineMs: 3000 });
-      const broken = findings
-        .filter(({ outcome }) => outcome === "broken")
-        .map(({ rule }) => rule.id)
-        .filter((broken) => broken === id || !wide.has(broken));
+      const broken = [];
+      for (const rule of rules) {
+        if (wide.has(rule.id) && rule.id !== id) continue;
+        const { outcome } = await checkRule(rule, () => mutated(mutant), { deadlineMs: 3000 });
+        if (outcome === "broken") broken.push(rule.id);
+      }
       expect(broken.toSorted()).toEqual([id, ...(mutant.also ?? [])].toSorted());
     });
 });

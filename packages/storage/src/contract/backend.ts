@@ -37,15 +37,14 @@ export interface StorageBackend {
   /**
    * Begins an object that is written in steps, by one process after the other, or goes on with one. It becomes visible
    * atomically at `commit`, or never, and replaces an object as a writer does (steps-invisible, steps-abort, steps-overwrite).
-   * Two objects of one key do not disturb each other (steps-two). For objects that take hours to come, over
-   * connections that break: what a step has kept outlives its process (steps-process).
+   * Two objects of one key never mix; the later one may fail once the other is made (steps-two). For objects that take
+   * hours to come, over connections that break: what a step has kept outlives its process (steps-process).
    */
   writeInSteps?(key: string, options?: StepOptions): Promise<StepWriter>;
   /**
-   * Removes one object, and nothing whose key only begins with this one or is close to it (remove-below, remove-near). Once it
-   * resolves the object is gone where the service is consistent (remove-gone); what is not there
-   * is removed already (remove-missing). Bodies that are being read end whole or with an error
-   * (remove-read). Never follows links.
+   * Removes one object, and nothing whose key only begins with this one or is close to it (remove-below, remove-near).
+   * Once it resolves the object is gone where the service is consistent (remove-gone); what is not there is removed already
+   * (remove-missing). Bodies that are being read end whole or with an error (remove-read). Never follows links.
    */
   remove?(key: string, options?: CallOptions): Promise<void>;
   /** Releases sockets, timers and watchers (abort-close-watch). Idempotent (abort-close). */
