@@ -19,7 +19,7 @@ test("what is kept is counted, and what is absent is named with its reason", () 
     }),
   ]);
   expect(page).toMatch(/^\| presign +\| – +\|$/m);
-  expect(page).toMatch(/^\| list +\| 13 of 14 +\|$/m);
+  expect(page).toMatch(/^\| list +\| 14 of 15 +\|$/m);
   expect(page).toContain("- the backend has no presign: all of presign\n");
   expect(page).toContain("Not checked:\n\n- the fixture has no putClutter: `list-clutter`\n");
 });

@@ -36,6 +36,7 @@ export async function createFolderFixture(): Promise<Fixture> {
   const root = await mkdtemp(join(tmpdir(), "sluice-files-sdk-"));
   return {
     ...createFixtureOver(fs({ root })),
+    traits: { withoutCoding: true, describesFolders: true },
     async putLarge(key, size, tail) {
       const file = await open(join(root, key), "w");
       await file.write(tail, 0, tail.byteLength, size - tail.byteLength);

@@ -135,7 +135,7 @@ test("a report has a line for every rule, the reason below, and a count", async 
     "✗ describe-facts: describe gives the key and the size; a time of the last change that it gives is right",
     expect.stringMatching(/^ {4}broken: /),
     "✓ list-empty: an empty store is no objects and no cursor in the end",
-    "– presign-get: a GET of the URL gives the bytes without credentials",
+    "– presign-get: a GET of the URL gives the bytes without credentials, whatever signs are in the key",
     "    absent: the backend has no presign",
     "",
     "1 kept · 1 broken · 1 absent",

@@ -147,6 +147,18 @@ export async function listAll(
   return assert.fail("the walk through the pages does not end");
 }
 
+/** Facts that two answers give of one object do not contradict each other; one of them may lack some. */
+export function assertFacts(actual: ObjectInfo, expected: ObjectInfo, where: string): void {
+  for (const fact of ["size", "etag", "digests"] as const)
+    if (actual[fact] !== undefined && expected[fact] !== undefined)
+      assert.deepEqual(actual[fact], expected[fact], `the ${fact} that ${where} gives`);
+  const times = [actual.lastModified, expected.lastModified].map((time) => time?.getTime());
+  const [time, due] = times;
+  // HTTP gives whole seconds
+  if (time !== undefined && due !== undefined)
+    assert.ok(Math.abs(time - due) < 1000, `the lastModified that ${where} gives`);
+}
+
 export async function listKeys(backend: StorageBackend, options?: ListOptions): Promise<string[]> {
   return (await listAll(backend, options)).map(({ key }) => key).toSorted();
 }

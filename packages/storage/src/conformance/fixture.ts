@@ -71,6 +71,8 @@ export interface Traits {
   readonly caseInsensitive?: true;
   /** NFC and NFD spellings are one object. */
   readonly normalizing?: true;
+  /** `describe` takes a folder for an object. */
+  readonly describesFolders?: true;
   /** Legal keys that this store refuses with `invalid_argument`. */
   readonly refuses?: (key: string) => boolean;
   /** Longest key of this store in UTF-8 bytes, when that is less than 1024. */

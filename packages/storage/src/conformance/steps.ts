@@ -55,7 +55,7 @@ export function lengthOf({ end }: Begun): number {
 }
 
 /** Bytes of one part of the service. */
-export function partOf({ traits }: StepFixture): number {
+export function partOf({ traits }: Pick<StepFixture, "traits">): number {
   return traits?.partBytes ?? oneMiB;
 }
 

@@ -8,6 +8,11 @@ import type { ByteRange, Sink, Source } from "@sluice/core";
  * Every method rejects with a `SluiceError` (failure-class, failure-rejects), or with
  * `signal.reason` after an abort (abort-mid-body). Backends reject at once and never sleep or retry
  * (failure-at-once): the wrappers of this package do that, once. Names in parentheses are rules of the conformance kit.
+ *
+ * A key is literal text: no sign in it has a meaning, and no case or form of a letter stands for another one, unless the
+ * service itself takes them for one (key-near, key-confusable). `write`, `writeInSteps` and `remove` take the same spelling
+ * (write-spelling, steps-spelling). Another process sees what this one has written or removed, as far as the service is
+ * consistent (write-process).
  */
 export interface StorageBackend {
   /** Short stable name that starts messages: "fs", "s3", "azure-blob", "graph" (failure-message). Never shown to clients. */
@@ -22,19 +27,24 @@ export interface StorageBackend {
   presign?(key: string, options: PresignOptions): Promise<PresignedUrl | undefined>;
   /** Hints that objects changed. At least once, unordered across keys, possibly coalesced (watch-burst). */
   watch?(options: WatchOptions): AsyncIterable<ChangeBatch>;
-  /** A writer whose object becomes visible atomically at `commit`, or never (write-invisible, write-abort). */
+  /**
+   * A writer whose object becomes visible atomically at `commit`, or never (write-invisible, write-abort). An object that
+   * it replaces stays whole until then, and for good without a commit (write-overwrite, write-overwrite-abort). Nothing of
+   * the object that it replaces is left, neither bytes nor etag nor type (write-overwrite-facts). Writers do not disturb
+   * each other, and `remove` ends none (write-at-once, remove-write).
+   */
   write?(key: string, options?: WriteOptions): Promise<ObjectWriter>;
   /**
    * Begins an object that is written in steps, by one process after the other, or goes on with one. It becomes visible
-   * atomically at `commit`, or never (steps-invisible, steps-abort). For objects that take hours to come, over
-   * connections that break: what a step has kept outlives its process (steps-process).
+   * atomically at `commit`, or never, and replaces an object as a writer does (steps-invisible, steps-abort, steps-overwrite).
+   * Two objects of one key never mix; the later one may fail once the other is made (steps-two). For objects that take
+   * hours to come, over connections that break: what a step has kept outlives its process (steps-process).
    */
   writeInSteps?(key: string, options?: StepOptions): Promise<StepWriter>;
   /**
-   * Removes one object, and nothing whose key only begins with this one (remove-below). Once it
-   * resolves the object is gone where the service is consistent (remove-gone); what is not there
-   * is removed already (remove-missing). Bodies that are being read end whole or with an error
-   * (remove-read). Never follows links.
+   * Removes one object, and nothing whose key only begins with this one or is close to it (remove-below, remove-near).
+   * Once it resolves the object is gone where the service is consistent (remove-gone); what is not there is removed already
+   * (remove-missing). Bodies that are being read end whole or with an error (remove-read). Never follows links.
    */
   remove?(key: string, options?: CallOptions): Promise<void>;
   /** Releases sockets, timers and watchers (abort-close-watch). Idempotent (abort-close). */
@@ -56,9 +66,9 @@ export interface ObjectInfo {
   /** Strong validator without quotes: same etag, same bytes (describe-etag-changes, describe-etag-syntax). Absent means no resume. */
   readonly etag?: string;
   readonly lastModified?: Date;
-  /** Media type as stored; never guessed by a backend (describe-type-not-guessed). */
+  /** Media type as stored; never guessed by a backend (describe-type, describe-type-not-guessed). */
   readonly contentType?: string;
-  /** Stored coding, for example "gzip". Bodies are delivered as stored, never decoded (open-encoded). */
+  /** Stored coding, for example "gzip". Bodies are delivered as stored, never decoded (open-encoded, open-binary). */
   readonly contentEncoding?: string;
   /** Whole-object digests only: no composites, no digests of ranges (failure-digest). */
   readonly digests?: Digests;
@@ -77,9 +87,9 @@ export interface Digests {
 
 /** Options of {@link StorageBackend.open}. */
 export interface OpenOptions extends CallOptions {
-  /** Which bytes; the whole object when absent. */
+  /** Which bytes; the whole object when absent. Exact at every offset (range-aligned, range-every, range-large). */
   readonly range?: ByteRange;
-  /** Strong etag without quotes that the object must still have, else `precondition_failed` (condition-stale). */
+  /** Strong etag without quotes that the object must still have, sign by sign, else `precondition_failed` (condition-stale). */
   readonly ifMatch?: string;
 }
 
@@ -100,9 +110,12 @@ export interface OpenedObject extends Source {
 
 /** Options of {@link StorageBackend.list}. */
 export interface ListOptions extends CallOptions {
-  /** Only keys that start with this string. */
+  /** Only keys that start with this string, which is literal text as keys are, and need not be a legal key (list-prefix-literal). */
   readonly prefix?: string;
-  /** From an earlier page, also one of another process. A foreign one is `invalid_argument` (list-cursor-lasts, list-cursor-foreign). */
+  /**
+   * From an earlier page, also one of another process. A foreign one is `invalid_argument`, also one of another prefix
+   * (list-cursor-lasts, list-cursor-foreign).
+   */
   readonly cursor?: string;
   /** Most objects in the page; the backend may have a lower bound of its own (list-limit). */
   readonly limit?: number;
@@ -155,9 +168,9 @@ export interface WriteOptions extends CallOptions {
   /** Bytes that will be written; another count at `commit` is `invalid_argument` (write-size). */
   readonly size?: number;
   readonly contentType?: string;
-  /** Replace only this version, else `precondition_failed` (write-if-match, write-race-match). */
+  /** Replace only this version, else `precondition_failed` (write-if-match, write-race-match, write-condition-exact). */
   readonly ifMatch?: string;
-  /** Create only, else `precondition_failed` (write-if-absent, write-race). */
+  /** Create only, else `precondition_failed`: an empty object is one, too (write-if-absent, write-race, write-condition-exact). */
   readonly ifAbsent?: boolean;
   /**
    * Other users of the machine may not read the object: in a folder the file has mode 0600, and folders that are made
@@ -171,7 +184,10 @@ export interface WriteOptions extends CallOptions {
   readonly repeat?: Repeat;
 }
 
-/** Writes one object. Writing or committing after `commit` is a `TypeError` (write-finished). */
+/**
+ * Writes one object, of chunks of any size, also of none (write-sizes). Writing or committing after `commit` is a `TypeError`
+ * (write-finished).
+ */
 export interface ObjectWriter extends Sink<ObjectInfo> {}
 
 /** Options of {@link StorageBackend.writeInSteps}. */
@@ -212,7 +228,7 @@ export interface StepWriter {
   readonly id: string;
   /** Bytes that were kept when this step began: its first byte is the one behind them. */
   readonly offset: number;
-  /** Takes the next chunk, which is the writer's from then on. A failure ends the step and leaves what is kept. */
+  /** Takes the next chunk of any size, which is the writer's from then on (steps-sizes). A failure ends the step and leaves what is kept. */
   write(chunk: Uint8Array): Promise<void>;
   /** Ends the step and keeps what came. Writing after that is a `TypeError` (steps-ended). */
   suspend(): Promise<StepEnd>;

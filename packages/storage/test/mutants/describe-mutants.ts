@@ -126,7 +126,6 @@ export const describeMutants: Mutants = {
   },
   "describe-type": {
     flaw: "calls everything bytes",
-    also: ["list-types", "write-type"],
     breaks: () => describes((info) => (info.contentType ? { ...info, contentType: "a/b" } : info)),
   },
   "describe-type-not-guessed": {

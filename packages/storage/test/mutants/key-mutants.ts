@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import type { ListPage, Overrides } from "@sluice/storage";
+import type { Overrides } from "@sluice/storage";
 import { createBody } from "@sluice/storage/plugin";
-import { fails, type Mutants, renames } from "./mutant.ts";
+import { fails, lists, type Mutants, renames } from "./mutant.ts";
 import type { Service } from "../reference-service.ts";
 
 /** Serves objects outside the root by keys that begin like this. */
@@ -13,13 +13,6 @@ function reaches({ state }: Service, start: string): Overrides {
       key.startsWith(start) && state.outside.has(key)
         ? { info: { key }, body: createBody({ next: async () => undefined }) }
         : open(key, options),
-  };
-}
-
-/** Changes the pages of a listing. */
-function lists(change: (page: ListPage, prefix: string) => ListPage): Overrides {
-  return {
-    list: (list) => async (options) => change(await list(options), options?.prefix ?? ""),
   };
 }
 

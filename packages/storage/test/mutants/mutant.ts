@@ -1,5 +1,6 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type {
+  ListPage,
   ObjectInfo,
   ObjectWriter,
   OpenedObject,
@@ -41,6 +42,13 @@ export function renames(change: (key: string) => string): Overrides {
   return {
     describe: (describe) => (key, options) => describe(change(key), options),
     open: (open) => (key, options) => open(change(key), options),
+  };
+}
+
+/** Changes the pages of a listing. */
+export function lists(change: (page: ListPage, prefix: string) => ListPage): Overrides {
+  return {
+    list: (list) => async (options) => change(await list(options), options?.prefix ?? ""),
   };
 }
 

@@ -23,12 +23,29 @@ export const conditionRules: readonly Rule[] = [
   }),
   rule({
     id: "condition-stale",
-    sentence: "ifMatch with another etag is precondition_failed, and no bytes come",
+    sentence:
+      "ifMatch with another etag is precondition_failed, however near it comes, and no bytes come",
     needs: ["etag"],
     async check({ backend, put }) {
-      await put("stale.bin", pattern(5000));
-      const ifMatch = `${await etagOf(backend, "stale.bin")}0`;
-      await expectCode(() => backend.open("stale.bin", { ifMatch }), "precondition_failed");
+      for (const content of [pattern(5000), new Uint8Array()]) {
+        await put("stale.bin", content);
+        const etag = await etagOf(backend, "stale.bin");
+        const swapped = etag.replace(/[a-z]/gi, (char) =>
+          char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase(),
+        );
+        for (const ifMatch of [
+          `${etag}0`,
+          etag.slice(0, -1),
+          etag.slice(1),
+          swapped,
+          ` ${etag}`,
+          `${etag},${etag}`,
+          `${etag}, x`,
+          `x, ${etag}`,
+        ])
+          if (ifMatch !== etag)
+            await expectCode(() => backend.open("stale.bin", { ifMatch }), "precondition_failed");
+      }
     },
   }),
   rule({

@@ -50,12 +50,13 @@ export const describeRules: readonly Rule[] = [
   }),
   rule({
     id: "describe-large",
-    sentence: "a size beyond 2^32 is exact",
+    sentence: "sizes from 2^31 and beyond 2^32 are exact",
     needs: ["size", "fixture.putLarge"],
     async check({ backend, putLarge }) {
-      const size = 2 ** 32 + 4711;
-      await putLarge("large.bin", size, text("tail"));
-      assert.equal((await backend.describe("large.bin")).size, size);
+      for (const size of [2 ** 31, 2 ** 32, 2 ** 32 + 4711]) {
+        await putLarge("large.bin", size, text("tail"));
+        assert.equal((await backend.describe("large.bin")).size, size);
+      }
     },
   }),
   rule({
@@ -110,12 +111,13 @@ export const describeRules: readonly Rule[] = [
   }),
   rule({
     id: "describe-type",
-    sentence: "the content type is the stored one",
+    sentence: "the content type is the stored one, with its parameters",
     needs: ["fixture.putTyped"],
     async check({ backend, putTyped }) {
-      await putTyped("typed.bin", text("{}"), { contentType: "application/x-special" });
-      const { contentType } = await backend.describe("typed.bin");
-      assert.equal(contentType, "application/x-special");
+      for (const type of ["application/x-special", "text/csv; charset=utf-8", "text/plain"]) {
+        await putTyped("typed.bin", text("{}"), { contentType: type });
+        assert.equal((await backend.describe("typed.bin")).contentType, type);
+      }
     },
   }),
   rule({

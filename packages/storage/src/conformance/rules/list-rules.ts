@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { Fixture } from "../fixture.ts";
-import { expectCode, listAll, listKeys, readKey, text } from "../expect.ts";
+import { assertFacts, expectCode, listAll, listKeys, pattern, readKey, text } from "../expect.ts";
 import { Absent, type Rule, rule } from "../rule.ts";
 
 /** Puts small objects and gives their keys in order. */
@@ -17,13 +17,26 @@ function numbered(count: number, folder = "n"): string[] {
 export const listRules: readonly Rule[] = [
   rule({
     id: "list-all",
-    sentence: "list gives exactly the objects that can be read; a size that it gives is right",
+    sentence: "list gives exactly the objects that can be read; the facts that it gives are right",
     async check(fixture) {
+      const { backend, put, traits } = fixture;
       const keys = await putAll(fixture, ["a.txt", "b/c.txt", "b/d/e.txt", "f"]);
-      const objects = await listAll(fixture.backend);
-      assert.deepEqual(objects.map(({ key }) => key).toSorted(), keys);
-      for (const { key, size } of objects)
-        if (size !== undefined) assert.equal(size, key.length, `the size of ${key}`);
+      await put("empty.bin", new Uint8Array());
+      await put("g/5000.bin", pattern(5000));
+      // a store may hide names with a dot, and then from every operation
+      for (const key of [".dot.txt", "b/.dot/x.txt"]) {
+        if (traits?.refuses?.(key)) continue;
+        await put(key, text(key));
+        if ((await backend.describe(key).catch(() => undefined)) !== undefined) keys.push(key);
+      }
+      const objects = await listAll(backend);
+      assert.deepEqual(
+        objects.map(({ key }) => key).toSorted(),
+        [...keys, "empty.bin", "g/5000.bin"].toSorted(),
+      );
+      for (const info of objects) {
+        assertFacts(info, await backend.describe(info.key), "list");
+      }
     },
   }),
   rule({
@@ -68,12 +81,16 @@ export const listRules: readonly Rule[] = [
     sentence: "an object has the type in a page that describe gives, or the page is untyped",
     needs: ["fixture.putTyped"],
     async check({ backend, putTyped }) {
-      await putTyped("typed.bin", text("{}"), { contentType: "application/x-special" });
+      const contentType = "text/csv; charset=utf-8";
+      await putTyped("typed.csv", text("a,b"), { contentType });
+      await putTyped("packed.csv", text("a,b"), { contentType, contentEncoding: "gzip" });
       const { objects, untyped } = await backend.list();
-      const [listed] = objects;
-      if (listed?.contentType === undefined && untyped) return;
-      const { contentType } = await backend.describe("typed.bin");
-      assert.equal(listed?.contentType, contentType);
+      for (const listed of objects) {
+        if (listed.contentType === undefined && untyped) continue;
+        const described = await backend.describe(listed.key);
+        assert.equal(listed.contentType, described.contentType);
+      }
+      assert.equal(objects.length, 2);
     },
   }),
   rule({
@@ -150,14 +167,38 @@ export const listRules: readonly Rule[] = [
   }),
   rule({
     id: "list-cursor-foreign",
-    sentence: "a foreign cursor is invalid_argument",
+    sentence:
+      "a foreign cursor is invalid_argument: of another prefix, cut, longer, or with one sign changed",
     async check(fixture) {
-      await putAll(fixture, numbered(6));
-      const { cursor } = await fixture.backend.list({ limit: 2 });
+      const { backend } = fixture;
+      await putAll(fixture, [...numbered(6), ...numbered(6, "m")]);
+      const { cursor } = await backend.list({ prefix: "n/", limit: 2 });
       assert.ok(cursor, "six objects were one page of two");
-      const mangled = cursor.replace(/[a-z0-9]/i, (char) => (char === "0" ? "1" : "0"));
-      for (const foreign of ["\u2603", "no cursor", mangled])
-        await expectCode(() => fixture.backend.list({ cursor: foreign }), "invalid_argument");
+      const changed = [...cursor].map((char, at) => {
+        const other = char === "0" ? "1" : "0";
+        return /[a-z0-9]/i.test(char) ? cursor.slice(0, at) + other + cursor.slice(at + 1) : "";
+      });
+      const swapped = cursor.replace(/[a-z]/gi, (char) =>
+        char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase(),
+      );
+      const cut = [cursor.slice(0, -1), cursor.slice(1), cursor.slice(0, cursor.length / 2)];
+      for (const foreign of [
+        "",
+        "\u2603",
+        "no cursor",
+        `${cursor}0`,
+        `0${cursor}`,
+        swapped,
+        ...cut,
+        ...changed,
+      ])
+        if (foreign !== cursor)
+          await expectCode(
+            () => backend.list({ prefix: "n/", cursor: foreign }),
+            "invalid_argument",
+          );
+      for (const options of [{ cursor }, { prefix: "m/", cursor }, { prefix: "n/0", cursor }])
+        await expectCode(() => backend.list(options), "invalid_argument");
     },
   }),
   rule({

@@ -1,11 +1,35 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
-import { assertBytes, expectCode, oneMiB, pattern, readBody, readKey, text } from "../expect.ts";
+import {
+  assertBytes,
+  assertFacts,
+  expectCode,
+  oneMiB,
+  pattern,
+  readBody,
+  readKey,
+  text,
+} from "../expect.ts";
 import { type Rule, rule } from "../rule.ts";
 
-/** Chunk sizes at which implementations like to be off by one. */
-const sizes = [1, 64 * 1024 - 1, 64 * 1024 + 1, 256 * 1024, 256 * 1024 + 1, oneMiB + 1];
+const kib = 1024;
+
+/** Sizes at which implementations like to be off by one: pages, chunks and parts, exactly, and a byte less or more. */
+const sizes = [4 * kib, 64 * kib, 256 * kib, 512 * kib, oneMiB]
+  .flatMap((size) => [size - 1, size, size + 1])
+  .concat(1, 2, 8 * kib, 128 * kib, 2 * oneMiB);
+
+/** Contents that implementations like to trim, to skip or to unpack. */
+const contents: Readonly<Record<string, Uint8Array>> = {
+  "zeros at the end": Buffer.concat([pattern(100), new Uint8Array(8 * kib)]),
+  "only zeros": new Uint8Array(64 * kib),
+  "zeros in the middle": Buffer.concat([pattern(64 * kib), new Uint8Array(64 * kib), text("end")]),
+  "line ends and spaces at the end": text("text \t\r\n\n\n"),
+  "only line ends": text("\n\n"),
+  "gzip without a coding": gzipSync("packed ".repeat(1000)),
+  "NUL in text": text("text\0 goes on"),
+};
 
 /** Whole objects. */
 export const openRules: readonly Rule[] = [
@@ -41,15 +65,19 @@ export const openRules: readonly Rule[] = [
   }),
   rule({
     id: "open-info",
-    sentence: "open tells the same about an object as describe",
-    async check({ backend, put }) {
-      await put("info.bin", pattern(1000));
-      const described = await backend.describe("info.bin");
-      const { info, body } = await backend.open("info.bin");
-      await body.cancel();
-      assert.equal(info.key, described.key);
-      assert.equal(info.etag, described.etag);
-      assert.equal(info.contentType, described.contentType);
+    sentence: "open tells the same about an object as describe, also of a range and with ifMatch",
+    async check({ backend, put, putTyped }) {
+      const type = { contentType: "text/plain; charset=utf-8", contentEncoding: "gzip" };
+      await (putTyped ?? put)("info/object.bin", pattern(1000), type);
+      const described = await backend.describe("info/object.bin");
+      const { etag: ifMatch } = described;
+      for (const options of [{}, { range: { start: 10, end: 20 } }, ifMatch ? { ifMatch } : {}]) {
+        const { info, body } = await backend.open("info/object.bin", options);
+        await body.cancel();
+        for (const fact of ["key", "etag", "contentType", "contentEncoding"] as const)
+          assert.equal(info[fact], described[fact], fact);
+        assertFacts(info, described, "open");
+      }
     },
   }),
   rule({
@@ -107,7 +135,8 @@ export const openRules: readonly Rule[] = [
   }),
   rule({
     id: "open-binary",
-    sentence: "every byte value survives, also line ends, NUL and byte order marks",
+    sentence:
+      "every byte survives, also line ends, zeros and byte order marks at either end, and what looks packed",
     async check({ backend, put }) {
       const all = Uint8Array.from({ length: 256 }, (_, byte) => byte);
       const marks = new Uint8Array([
@@ -116,6 +145,10 @@ export const openRules: readonly Rule[] = [
       const content = Buffer.concat([marks, all, marks]);
       await put("binary.txt", content);
       assertBytes(await readKey(backend, "binary.txt"), content);
+      for (const [what, bytes] of Object.entries(contents)) {
+        await put("binary.txt", bytes);
+        assertBytes(await readKey(backend, "binary.txt"), bytes, what);
+      }
     },
   }),
   rule({
@@ -125,7 +158,7 @@ export const openRules: readonly Rule[] = [
     async check({ backend, putTyped }) {
       const contents: Record<string, string> = {
         "application/json": '{ "b":1,\r\n "a" : [ ] }',
-        "text/plain": "\ufeffline\r\nline\n\ttab  ",
+        "text/plain": "\ufeffline\r\nline\n\ttab\0  ",
         "text/html": "<P>not  closed",
         "image/svg+xml": "<svg/>\n\n",
       };

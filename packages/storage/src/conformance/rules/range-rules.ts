@@ -31,6 +31,9 @@ function slice(id: string, sentence: string, range: ByteRange, start: number, en
   });
 }
 
+/** Pages and chunks of implementations. */
+const chunks = [4, 64, 256, 512].map((kib) => kib * 1024);
+
 /** Parts of objects: half-open, like `slice`. */
 export const rangeRules: readonly Rule[] = [
   slice("range-first", "the first byte is [0, 1)", { start: 0, end: 1 }, 0, 1),
@@ -56,7 +59,15 @@ export const rangeRules: readonly Rule[] = [
     size - 5,
     size,
   ),
-  slice("range-whole", "the whole as a range is still a range", { start: 0, end: size }, 0, size),
+  rule({
+    id: "range-whole",
+    sentence: "the whole as a range is still a range, with an end and without one",
+    async check({ backend, put }) {
+      await put("range.bin", content);
+      for (const range of [{ start: 0, end: size }, { start: 0 }])
+        await checkSlice(backend, range, 0, size);
+    },
+  }),
   rule({
     id: "range-nothing",
     sentence: "a range of no bytes within the object is an empty body, not a longer one",
@@ -70,9 +81,14 @@ export const rangeRules: readonly Rule[] = [
     sentence: "a start at or beyond the end is range_not_satisfiable and tells the size",
     async check({ backend, put, traits }) {
       await put("range.bin", content);
-      for (const start of [size, size + 1]) {
+      for (const range of [
+        { start: size },
+        { start: size + 1 },
+        { start: size, end: size },
+        { start: size + 1, end: size + 9 },
+      ]) {
         const error = await expectCode(
-          () => backend.open("range.bin", { range: { start } }),
+          () => backend.open("range.bin", { range }),
           "range_not_satisfiable",
         );
         if (!traits?.withoutSize) assert.equal(error["size"], size);
@@ -84,18 +100,22 @@ export const rangeRules: readonly Rule[] = [
     sentence: "no range of an empty object is satisfiable",
     async check({ backend, put }) {
       await put("empty.bin", new Uint8Array());
-      for (const range of [{ start: 0 }, { start: 0, end: 1 }])
+      for (const range of [{ start: 0 }, { start: 0, end: 1 }, { start: 0, end: 0 }])
         await expectCode(() => backend.open("empty.bin", { range }), "range_not_satisfiable");
     },
   }),
   rule({
     id: "range-large",
-    sentence: "offsets beyond 2^32 are exact",
+    sentence: "offsets beyond 2^31 and 2^32 are exact",
     needs: ["fixture.putLarge"],
     async check({ backend, putLarge }) {
       const large = 2 ** 32 + 5000;
       const tail = pattern(3000);
       await putLarge("large.bin", large, tail);
+      const middle = { start: 2 ** 31 + 1, end: 2 ** 31 + 11 };
+      const opened = await backend.open("large.bin", { range: middle });
+      assertBytes(await readBody(opened.body), new Uint8Array(10));
+      assert.deepEqual(opened.range, middle, "the resolved range");
       const range = { start: large - 2000, end: large - 1000 };
       assertBytes(await readKey(backend, "large.bin", { range }), tail.subarray(1000, 2000));
     },
@@ -108,6 +128,45 @@ export const rangeRules: readonly Rule[] = [
       for (const chunk of [64 * 1024, 256 * 1024, 512 * 1024])
         for (const end of [chunk - 1, chunk, chunk + 1])
           await checkSlice(backend, { start: 3, end: 3 + end }, 3, 3 + end);
+    },
+  }),
+  rule({
+    id: "range-aligned",
+    sentence: "ranges that begin or end where a chunk does, or a byte beside, are right",
+    async check({ backend, put }) {
+      await put("range.bin", content);
+      for (const at of chunks)
+        for (const [start, end] of [
+          [at - 1, at],
+          [at, at + 1],
+          [at - 1, at + 1],
+          [at - 2, at - 1],
+          [0, at],
+          [0, at + 1],
+          [at - 4096, at],
+          [at, at + 4096],
+          [at - 10, at + 10],
+          [at, size],
+          [at + 1, size],
+        ] as const)
+          await checkSlice(backend, { start, end }, start, end);
+    },
+  }),
+  rule({
+    id: "range-every",
+    sentence: "every range of a few bytes is right",
+    async check({ backend, put }) {
+      await put("few.bin", content.subarray(0, 5));
+      for (let start = 0; start < 5; start++)
+        for (let end = start; end <= 5; end++) {
+          const opened = await backend.open("few.bin", { range: { start, end } });
+          assertBytes(
+            await readBody(opened.body),
+            content.subarray(start, end),
+            `[${start}, ${end})`,
+          );
+          assert.deepEqual(opened.range, { start, end }, "the resolved range");
+        }
     },
   }),
   rule({

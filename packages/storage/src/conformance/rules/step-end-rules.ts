@@ -98,7 +98,7 @@ export const stepEndRules: readonly Rule[] = [
     needs: ["backend.writeInSteps", "fixture.putTyped"],
     async check(fixture) {
       const { backend } = fixture;
-      const contentType = "application/x-special";
+      const contentType = "text/csv; charset=utf-8";
       const writer = await backend.writeInSteps("typed-steps.bin", { contentType });
       await writer.write(pattern(partOf(fixture) + 10));
       await writer.commit();

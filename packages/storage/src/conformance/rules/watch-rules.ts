@@ -8,7 +8,7 @@ type WatchFixture = Equipped<"backend.watch">;
 /** A running watch, armed, with everything it has said so far. */
 interface Watch {
   readonly first: ChangeBatch;
-  readonly changed: ReadonlySet<string>;
+  readonly changed: Set<string>;
   readonly removed: ReadonlySet<string>;
   /** The newest cursor. */
   readonly cursor: () => string | undefined;
@@ -90,15 +90,18 @@ export const watchRules: readonly Rule[] = [
   }),
   rule({
     id: "watch-change",
-    sentence: "an object that is new or replaced is reported",
+    sentence: "an object that is new or replaced is reported, also by an empty one",
     needs: ["backend.watch"],
     async check(fixture) {
       await fixture.put("replaced.txt", text("old"));
       await watching(fixture, {}, async ({ changed, until }) => {
         await fixture.put("new.txt", text("new"));
         await until(() => changed.has("new.txt"));
-        await fixture.put("replaced.txt", text("new"));
-        await until(() => changed.has("replaced.txt"));
+        for (const content of [text("new"), new Uint8Array()]) {
+          changed.delete("replaced.txt");
+          await fixture.put("replaced.txt", content);
+          await until(() => changed.has("replaced.txt"));
+        }
       });
     },
   }),
@@ -137,6 +140,7 @@ export const watchRules: readonly Rule[] = [
       await watching(fixture, { prefix: "in/" }, async ({ changed, until }) => {
         await fixture.put("out/a.txt", text("a"));
         await fixture.put("in-between.txt", text("b"));
+        if (!fixture.traits?.caseInsensitive) await fixture.put("IN/c.txt", text("C"));
         await fixture.put("in/c.txt", text("c"));
         await until(() => changed.has("in/c.txt"));
         assert.deepEqual([...changed], ["in/c.txt"]);

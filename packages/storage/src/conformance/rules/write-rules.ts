@@ -169,10 +169,10 @@ export const writeRules: readonly Rule[] = [
   }),
   rule({
     id: "write-type",
-    sentence: "a content type that is given is kept where types are kept",
+    sentence: "a content type that is given is kept with its parameters, where types are kept",
     needs: ["backend.write", "fixture.putTyped"],
     async check(fixture) {
-      const contentType = "application/x-special";
+      const contentType = "text/csv; charset=utf-8";
       await writeAll(fixture, "typed.bin", [pattern(10)], { contentType });
       assert.equal((await fixture.backend.describe("typed.bin")).contentType, contentType);
     },

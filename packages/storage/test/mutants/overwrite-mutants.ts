@@ -1,0 +1,781 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { SluiceError } from "@sluice/core";
+import type { ObjectInfo, Overrides, StorageBackend } from "@sluice/storage";
+import { createBody } from "@sluice/storage/plugin";
+import type { Service } from "../reference-service.ts";
+import { lists, writes } from "./mutant.ts";
+import { overwrites, overwritesInSteps, peek, type PromiseMutants } from "./promise-mutants.ts";
+
+/** Loses or adds conditions of a write, by what is stored. */
+function conditions(
+  service: Service,
+  change: (
+    key: string,
+    options: NonNullable<Parameters<NonNullable<StorageBackend["write"]>>[1]>,
+    present: ObjectInfo | undefined,
+  ) =>
+    | Promise<Parameters<NonNullable<StorageBackend["write"]>>[1]>
+    | Parameters<NonNullable<StorageBackend["write"]>>[1],
+): Overrides {
+  return {
+    write:
+      (write) =>
+      async (key, options = {}) =>
+        write(key, await change(key, options, (await peek(service, key))?.info)),
+  };
+}
+
+/** Tells of an overwritten object what was right before, until it changes again. */
+function remembersOverwritten(service: Service): {
+  readonly overrides: Overrides;
+  readonly known: (info: ObjectInfo) => ObjectInfo;
+} {
+  const stale = new Map<string, { readonly old: ObjectInfo; readonly etag: string | undefined }>();
+  return {
+    overrides: overwrites(service, (writer, { info: old }) => ({
+      async commit() {
+        const info = await writer.commit();
+        stale.set(info.key, { old, etag: info.etag });
+        return info;
+      },
+    })),
+    known: (info) => {
+      const known = stale.get(info.key);
+      return known && known.etag === info.etag ? known.old : info;
+    },
+  };
+}
+
+export const overwriteMutants: PromiseMutants = {
+  "A writer whose object becomes visible atomically at `commit`, or never": [
+    {
+      rule: "write-overwrite",
+      flaw: "overwrites in place, chunk by chunk",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }, { ifMatch }) => {
+          const chunks: Uint8Array[] = [];
+          if (ifMatch !== undefined) return {};
+          return {
+            async write(chunk) {
+              chunks.push(chunk.slice());
+              service.store.put(info.key, Buffer.concat(chunks));
+              await writer.write(chunk);
+            },
+          };
+        }),
+    },
+    {
+      rule: "write-overwrite",
+      flaw: "removes the object that it will replace when the write begins",
+      breaks: (service) =>
+        overwrites(service, async (_, { info }, { ifMatch }) => {
+          if (ifMatch === undefined) await service.store.remove(info.key);
+          return {};
+        }),
+    },
+    {
+      rule: "write-overwrite-abort",
+      flaw: "removes the object that was to be replaced at abort",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }) => {
+          let isCommitted = false;
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+            async abort(reason) {
+              await writer.abort(reason);
+              if (!isCommitted) await service.store.remove(info.key);
+            },
+          };
+        }),
+    },
+    {
+      rule: "write-overwrite-abort",
+      flaw: "empties the object that was to be replaced at abort",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }) => {
+          let isCommitted = false;
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+            async abort(reason) {
+              await writer.abort(reason);
+              if (!isCommitted) service.store.put(info.key, "");
+            },
+          };
+        }),
+    },
+    {
+      rule: "write-overwrite-abort",
+      flaw: "removes the object that was to be replaced when the writer is disposed of",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }) => {
+          let isCommitted = false;
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+            async [Symbol.asyncDispose]() {
+              await writer.abort();
+              if (!isCommitted) await service.store.remove(info.key);
+            },
+          };
+        }),
+    },
+    {
+      rule: "write-overwrite-abort",
+      flaw: "removes the object that was to be replaced when the declared size is wrong",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }) => {
+          const lose = async (error: SluiceError): Promise<never> => {
+            if (error.code === "invalid_argument") await service.store.remove(info.key);
+            throw error;
+          };
+          return {
+            write: (chunk) => writer.write(chunk).catch(lose),
+            commit: () => writer.commit().catch(lose),
+          };
+        }),
+    },
+    {
+      rule: "write-overwrite-abort",
+      flaw: "removes the object that was to be replaced when the signal is aborted",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }, { signal }) => {
+          let isCommitted = false;
+          signal?.addEventListener("abort", () => {
+            if (!isCommitted) void service.store.remove(info.key);
+          });
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+          };
+        }),
+    },
+    {
+      rule: "write-signal-late",
+      flaw: "removes the object when the signal is aborted after commit",
+      breaks: ({ store }) => ({
+        write:
+          (write) =>
+          async (key, options = {}) => {
+            const writer = await write(key, options);
+            return {
+              ...writer,
+              async commit() {
+                const info = await writer.commit();
+                options.signal?.addEventListener("abort", () => void store.remove(key));
+                return info;
+              },
+            };
+          },
+      }),
+    },
+    {
+      rule: "write-overwrite",
+      flaw: "shows zeros while the bytes of a declared size come",
+      breaks: ({ store }) => ({
+        write:
+          (write) =>
+          async (key, options = {}) => {
+            const writer = await write(key, options);
+            if (options.size === undefined || options.ifAbsent || options.ifMatch) return writer;
+            store.put(key, new Uint8Array(options.size));
+            const clean = async (error: unknown): Promise<never> => {
+              await store.remove(key);
+              throw error;
+            };
+            return {
+              ...writer,
+              write: (chunk) => writer.write(chunk).catch(clean),
+              commit: () => writer.commit().catch(clean),
+              async abort(reason) {
+                await writer.abort(reason);
+                await store.remove(key);
+              },
+            };
+          },
+      }),
+    },
+    {
+      rule: "write-overwrite",
+      flaw: "removes the old object at commit a moment before the new one is there",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }, { ifMatch }) => ({
+          async commit() {
+            if (ifMatch !== undefined) return writer.commit();
+            await service.store.remove(info.key);
+            await wait(5);
+            return writer.commit();
+          },
+        })),
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "keeps the end of an old object that was longer",
+      breaks: (service) =>
+        overwrites(service, (writer, { bytes: old }) => ({
+          async commit() {
+            const info = await writer.commit();
+            const made = await peek(service, info.key);
+            if (made === undefined || made.bytes.byteLength >= old.byteLength) return info;
+            const tail = old.subarray(made.bytes.byteLength);
+            return service.store.put(info.key, Buffer.concat([made.bytes, tail]));
+          },
+        })),
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "leaves the old object when nothing was written",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }) => {
+          let written = 0;
+          return {
+            async write(chunk) {
+              written += chunk.byteLength;
+              await writer.write(chunk);
+            },
+            async commit() {
+              if (written > 0) return writer.commit();
+              await writer.abort();
+              return info;
+            },
+          };
+        }),
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "takes content of the same length for the same content",
+      breaks: (service) =>
+        overwrites(service, (writer, { info }, { ifMatch }) => {
+          let written = 0;
+          return {
+            async write(chunk) {
+              written += chunk.byteLength;
+              await writer.write(chunk);
+            },
+            async commit() {
+              if (written !== info.size || ifMatch !== undefined) return writer.commit();
+              await writer.abort();
+              return info;
+            },
+          };
+        }),
+    },
+    {
+      rule: "write-at-once",
+      flaw: "names its temporary file by the last segment of the key",
+      breaks: () => {
+        const open = new Set<{ readonly key: string; chunks: Uint8Array[] }>();
+        const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
+        return writes((writer, key) => {
+          const file = { key, chunks: [] as Uint8Array[] };
+          // a second file of this name begins anew
+          for (const other of open)
+            if (other.key !== key && nameOf(other.key) === nameOf(key)) other.chunks = [];
+          open.add(file);
+          return {
+            async write(chunk) {
+              if (open.has(file)) file.chunks.push(chunk);
+              else await writer.write(chunk);
+            },
+            async commit() {
+              if (open.delete(file)) for (const chunk of file.chunks) await writer.write(chunk);
+              return writer.commit();
+            },
+            async abort(reason) {
+              open.delete(file);
+              await writer.abort(reason);
+            },
+          };
+        });
+      },
+    },
+    {
+      rule: "write-overwrite-abort",
+      flaw: "lets the abort of one writer end the other writers of the key",
+      breaks: () => {
+        const writers = new Map<string, Set<() => Promise<void>>>();
+        return writes((writer, key) => {
+          const all = writers.get(key) ?? new Set();
+          writers.set(key, all.add(writer.abort));
+          return {
+            async abort(reason) {
+              await writer.abort(reason);
+              for (const abort of all) await abort();
+            },
+            commit: () => writer.commit().finally(() => all.delete(writer.abort)),
+          };
+        });
+      },
+    },
+    {
+      rule: "remove-write",
+      flaw: "loses what is being written when the old object is removed",
+      breaks: () => {
+        const aborts = new Map<string, () => Promise<void>>();
+        return {
+          ...writes((writer, key) => {
+            aborts.set(key, () => writer.abort());
+            return { commit: () => writer.commit().finally(() => aborts.delete(key)) };
+          }),
+          remove: (remove) => async (key, options) => {
+            await aborts.get(key)?.();
+            await remove(key, options);
+          },
+        };
+      },
+    },
+  ],
+  "Nothing of the object that it replaces is left": [
+    {
+      rule: "write-overwrite-facts",
+      flaw: "keeps the type of the object that it replaces",
+      breaks: (service) =>
+        overwrites(service, (writer, { info: { contentType } }) => ({
+          async commit() {
+            const info = await writer.commit();
+            const made = await peek(service, info.key);
+            if (made === undefined || contentType === undefined) return info;
+            return service.store.put(info.key, made.bytes, { contentType });
+          },
+        })),
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "says at commit the etag of the version that it replaced",
+      breaks: (service) =>
+        overwrites(service, (writer, { info: { etag } }) => ({
+          commit: async () => ({ ...(await writer.commit()), ...(etag !== undefined && { etag }) }),
+        })),
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "describes an overwritten object as it was before",
+      breaks: (service) => {
+        const { overrides, known } = remembersOverwritten(service);
+        return {
+          ...overrides,
+          describe: (describe) => async (key, options) => known(await describe(key, options)),
+        };
+      },
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "opens an overwritten object with the old description",
+      breaks: (service) => {
+        const { overrides, known } = remembersOverwritten(service);
+        return {
+          ...overrides,
+          open: (open) => async (key, options) => {
+            const opened = await open(key, options);
+            return { ...opened, info: known(opened.info) };
+          },
+        };
+      },
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "lists an overwritten object as it was before",
+      breaks: (service) => {
+        const { overrides, known } = remembersOverwritten(service);
+        return {
+          ...overrides,
+          ...lists((page) => ({ ...page, objects: page.objects.map((info) => known(info)) })),
+        };
+      },
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "lists both versions of an overwritten object",
+      breaks: (service) => {
+        const { overrides, known } = remembersOverwritten(service);
+        return {
+          ...overrides,
+          ...lists((page) => ({
+            ...page,
+            objects: page.objects.flatMap((info) => [...new Set([known(info), info])]),
+          })),
+        };
+      },
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "remembers the digests of the version that it replaced",
+      breaks: (service) => {
+        const digests = new Map<string, ObjectInfo["digests"]>();
+        return {
+          ...overwrites(service, (writer, { info: old }) => ({
+            async commit() {
+              const info = await writer.commit();
+              digests.set(`${info.key} ${info.etag}`, old.digests);
+              return info;
+            },
+          })),
+          describe: (describe) => async (key, options) => {
+            const info = await describe(key, options);
+            const stale = digests.get(`${info.key} ${info.etag}`);
+            return stale ? { ...info, digests: stale } : info;
+          },
+        };
+      },
+    },
+    {
+      rule: "write-overwrite-facts",
+      flaw: "makes the etag of what it writes from name and length",
+      breaks: ({ store }) => {
+        const made = new Map<string, string>();
+        const shown = (info: ObjectInfo): ObjectInfo => {
+          const etag = made.get(`${info.key} ${info.etag}`);
+          return etag === undefined ? info : { ...info, etag };
+        };
+        return {
+          ...writes((writer) => ({
+            async commit() {
+              const info = await writer.commit();
+              made.set(`${info.key} ${info.etag}`, `${info.key.length}-${info.size}`);
+              return shown(info);
+            },
+          })),
+          describe: (describe) => async (key, options) => shown(await describe(key, options)),
+          open:
+            (open) =>
+            async (key, options = {}) => {
+              const present = await store.describe(key).catch(() => undefined);
+              const isPresent = present && options.ifMatch === shown(present).etag;
+              const opened = await open(
+                key,
+                isPresent && present.etag ? { ...options, ifMatch: present.etag } : options,
+              );
+              return { ...opened, info: shown(opened.info) };
+            },
+          ...lists((page) => ({ ...page, objects: page.objects.map(shown) })),
+        };
+      },
+    },
+  ],
+  "`info` describes exactly the bytes that `body` yields": [
+    {
+      rule: "write-overwrite-read",
+      flaw: "goes on with the new bytes when the object is overwritten by a writer",
+      breaks: ({ store }) => {
+        const versions = new Map<string, number>();
+        return {
+          ...writes((writer, key) => ({
+            async commit() {
+              const info = await writer.commit();
+              versions.set(key, (versions.get(key) ?? 0) + 1);
+              return info;
+            },
+          })),
+          open: (open) => async (key, options) => {
+            const opened = await open(key, options);
+            const version = versions.get(key);
+            if (opened.range || opened.file) return opened;
+            const reader = opened.body.getReader();
+            let position = 0;
+            const body = createBody({
+              async next() {
+                const { value } = await reader.read();
+                if (value === undefined) return undefined;
+                const range = { start: position, end: position + value.byteLength };
+                position = range.end;
+                if (versions.get(key) === version) return value;
+                const live = await store.open(key, { range }).catch(() => undefined);
+                return live ? new Uint8Array(await new Response(live.body).arrayBuffer()) : value;
+              },
+              release: (reason) => reader.cancel(reason),
+              signal: options?.signal,
+            });
+            return { ...opened, body };
+          },
+        };
+      },
+    },
+  ],
+  "Create only, else `precondition_failed`": [
+    {
+      rule: "write-condition-exact",
+      flaw: "takes an empty object for none with ifAbsent",
+      breaks: (service) =>
+        conditions(service, (_, { ifAbsent, ...options }, present) =>
+          ifAbsent && present?.size !== 0 ? { ...options, ifAbsent } : options,
+        ),
+    },
+    {
+      rule: "write-condition-exact",
+      flaw: "takes an object whose key only begins with the key for the object, with ifAbsent",
+      breaks: (service) =>
+        conditions(service, async (key, options) => {
+          const { objects } = await service.store.list({ prefix: key, limit: 1 });
+          if (options.ifAbsent && objects.length > 0)
+            throw new SluiceError("precondition_failed", "memory: write: it exists");
+          return options;
+        }),
+    },
+    {
+      rule: "write-condition-exact",
+      flaw: "takes an object whose key differs in case for the object, with ifAbsent",
+      breaks: (service) =>
+        conditions(service, async (key, options) => {
+          const { objects } = await service.store.list();
+          if (options.ifAbsent && objects.some((o) => o.key.toLowerCase() === key.toLowerCase()))
+            throw new SluiceError("precondition_failed", "memory: write: it exists");
+          return options;
+        }),
+    },
+  ],
+  "Replace only this version, else `precondition_failed`": [
+    {
+      rule: "write-condition-exact",
+      flaw: "takes an empty ifMatch for none",
+      breaks: (service) =>
+        conditions(service, (_, { ifMatch, ...options }) =>
+          ifMatch ? { ...options, ifMatch } : options,
+        ),
+    },
+    {
+      rule: "write-condition-exact",
+      flaw: "takes the ifMatch * for any version",
+      breaks: (service) =>
+        conditions(service, (_, { ifMatch, ...options }, present) =>
+          ifMatch !== undefined && (ifMatch !== "*" || !present)
+            ? { ...options, ifMatch }
+            : options,
+        ),
+    },
+    {
+      rule: "write-condition-exact",
+      flaw: "takes quotes and W/ off the ifMatch of a write",
+      breaks: (service) =>
+        conditions(service, (_, options) =>
+          options.ifMatch === undefined
+            ? options
+            : { ...options, ifMatch: options.ifMatch.replace(/^(W\/)?"(.*)"$/, "$2") },
+        ),
+    },
+    {
+      rule: "write-condition-exact",
+      flaw: "compares the beginning of the ifMatch of a write",
+      breaks: (service) =>
+        conditions(service, (_, options, present) => {
+          const { ifMatch, ...rest } = options;
+          const etag = present?.etag ?? "";
+          return ifMatch !== etag && etag !== "" && ifMatch?.startsWith(etag) ? rest : options;
+        }),
+    },
+    {
+      rule: "write-condition-exact",
+      flaw: "forgets ifMatch over an empty object",
+      breaks: (service) =>
+        conditions(service, (_, { ifMatch, ...options }, present) =>
+          ifMatch !== undefined && present?.size !== 0 ? { ...options, ifMatch } : options,
+        ),
+    },
+  ],
+  "Begins an object that is written in steps, by one process after the other, or goes on with one":
+    [
+      {
+        rule: "steps-overwrite",
+        flaw: "overwrites in place, step by step",
+        breaks: (service) =>
+          overwritesInSteps(service, (writer, { info }) => ({
+            async write(chunk) {
+              service.store.put(info.key, chunk.slice());
+              await writer.write(chunk);
+            },
+          })),
+      },
+      {
+        rule: "steps-overwrite",
+        flaw: "removes the object that was to be replaced when steps are aborted",
+        breaks: (service) =>
+          overwritesInSteps(service, (writer, { info }) => {
+            let isEnded = false;
+            return {
+              async suspend() {
+                isEnded = true;
+                return writer.suspend();
+              },
+              async commit() {
+                isEnded = true;
+                return writer.commit();
+              },
+              async abort() {
+                await writer.abort();
+                if (!isEnded) await service.store.remove(info.key);
+              },
+            };
+          }),
+      },
+      {
+        rule: "steps-overwrite",
+        flaw: "keeps the end of a longer object that steps replace",
+        breaks: (service) =>
+          overwritesInSteps(service, (writer, { bytes: old }) => ({
+            async commit() {
+              const info = await writer.commit();
+              const made = await peek(service, info.key);
+              if (made === undefined || made.bytes.byteLength >= old.byteLength) return info;
+              const tail = old.subarray(made.bytes.byteLength);
+              return service.store.put(info.key, Buffer.concat([made.bytes, tail]));
+            },
+          })),
+      },
+      {
+        rule: "steps-overwrite",
+        flaw: "says at the commit of steps the etag of the version that they replaced",
+        breaks: (service) =>
+          overwritesInSteps(service, (writer, { info: { etag } }) => ({
+            commit: async () => ({
+              ...(await writer.commit()),
+              ...(etag !== undefined && { etag }),
+            }),
+          })),
+      },
+      {
+        rule: "steps-overwrite",
+        flaw: "keeps the type of the object that steps replace",
+        breaks: (service) =>
+          overwritesInSteps(service, (writer, { info: { contentType } }) => ({
+            async commit() {
+              const info = await writer.commit();
+              const made = await peek(service, info.key);
+              if (made === undefined || contentType === undefined) return info;
+              return service.store.put(info.key, made.bytes, { contentType });
+            },
+          })),
+      },
+      {
+        rule: "steps-two",
+        flaw: "has one object in steps for each key",
+        breaks: ({ backend }) => {
+          const ids = new Map<string, string>();
+          return {
+            writeInSteps: (writeInSteps) => async (key, options) => {
+              const known = ids.get(key);
+              if (options?.id === undefined && known !== undefined)
+                await backend.writeInSteps?.(key, { id: known }).then(
+                  (writer) => writer.abort(),
+                  () => {},
+                );
+              const writer = await writeInSteps(key, options);
+              ids.set(key, writer.id);
+              return writer;
+            },
+          };
+        },
+      },
+      {
+        rule: "steps-two",
+        flaw: "removes all that is in steps for a key at abort",
+        breaks: ({ backend }) => {
+          const ids = new Map<string, Set<string>>();
+          return {
+            writeInSteps: (writeInSteps) => async (key, options) => {
+              const writer = await writeInSteps(key, options);
+              const all = ids.get(key) ?? new Set();
+              ids.set(key, all.add(writer.id));
+              let isEnded = false;
+              return {
+                ...writer,
+                async suspend() {
+                  isEnded = true;
+                  return writer.suspend();
+                },
+                async commit() {
+                  isEnded = true;
+                  return writer.commit();
+                },
+                async abort() {
+                  await writer.abort();
+                  if (isEnded) return;
+                  for (const id of all)
+                    await backend.writeInSteps?.(key, { id }).then(
+                      (other) => other.abort(),
+                      () => {},
+                    );
+                },
+              };
+            },
+          };
+        },
+      },
+    ],
+  "Removes one object, and nothing whose key only begins with this one": [
+    {
+      rule: "remove-near",
+      flaw: "removes what lies below an object with it",
+      breaks: ({ store }) => ({
+        remove: (remove) => async (key, options) => {
+          const isThere = await store.describe(key).catch(() => undefined);
+          await remove(key, options);
+          if (!isThere) return;
+          const { objects } = await store.list({ prefix: `${key}/` });
+          for (const below of objects) await store.remove(below.key);
+        },
+      }),
+    },
+    {
+      rule: "remove-near",
+      flaw: "removes with an object those whose keys go on with a dot",
+      breaks: ({ store }) => ({
+        remove: (remove) => async (key, options) => {
+          await remove(key, options);
+          const { objects } = await store.list({ prefix: `${key}.` });
+          for (const near of objects) await store.remove(near.key);
+        },
+      }),
+    },
+    {
+      rule: "remove-near",
+      flaw: "takes the signs * and ? in a key that it removes for patterns",
+      breaks: ({ store }) => ({
+        remove: (remove) => async (key, options) => {
+          await remove(key, options);
+          if (!/[*?]/.test(key)) return;
+          const glob = key.replace(/[.+^${}()|[\]\\]/g, "\\$&").replace(/[*?]/g, "[^/]*");
+          const { objects } = await store.list();
+          for (const near of objects)
+            if (new RegExp(`^${glob}$`).test(near.key)) await store.remove(near.key);
+        },
+      }),
+    },
+    {
+      rule: "remove-near",
+      flaw: "removes an object by another case",
+      breaks: ({ store }) => ({
+        remove: (remove) => async (key, options) => {
+          await remove(key, options);
+          const { objects } = await store.list();
+          for (const near of objects)
+            if (near.key.toLowerCase() === key.toLowerCase()) await store.remove(near.key);
+        },
+      }),
+    },
+    {
+      rule: "remove-near",
+      flaw: "decodes a key that it removes",
+      breaks: () => ({
+        remove: (remove) => (key, options) => remove(key.replaceAll("%20", " "), options),
+      }),
+    },
+    {
+      rule: "remove-near",
+      flaw: "takes an empty object for one that is not there",
+      breaks: ({ store }) => ({
+        remove: (remove) => async (key, options) => {
+          const info = await store.describe(key).catch(() => undefined);
+          if (info?.size !== 0) await remove(key, options);
+        },
+      }),
+    },
+  ],
+};
