@@ -102,13 +102,14 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     if (relay) return relay;
     throw new SluiceError("unavailable", "bridge: the host has not begun yet");
   };
+  const questions = createHostQuestions(calls);
   const context: ToolContext = {
     calls,
     server,
     trustedOrigins,
-    questions: createHostQuestions(calls),
+    questions,
     agreedBytes: options.agreedBytes,
-    loopback: createNamedLoopback(trustedOrigins),
+    loopback: createNamedLoopback({ serverName: server.name, trustedOrigins, questions }),
     streams: () => streams,
   };
   const answers = sendFolders && createFileAnswers(context);

@@ -46,11 +46,7 @@ export async function saveForHost(
     if (stream) return saveStream(stream, save, terms);
   }
   if (isLink) {
-    const endpoint = context.server.url ?? context.loopback.endpointFor(uri);
-    const stream = await streamLink(uri, {
-      ...optionsOf(save, terms),
-      ...definedMembers({ endpoint }),
-    }).catch((error: unknown) => {
+    const stream = await openLink(save, terms).catch((error: unknown) => {
       if (!SluiceError.is(error) || error.code !== "untrusted") throw error;
       refusal = error;
     });
@@ -59,6 +55,12 @@ export async function saveForHost(
   return saveContent(save).catch((error: unknown) => {
     throw refusal ?? error;
   });
+}
+
+async function openLink(save: Save, terms: StreamTerms): Promise<SavableStream> {
+  const { uri, call, context } = save;
+  const endpoint = context.server.url ?? (await context.loopback.endpointFor(uri, call));
+  return streamLink(uri, { ...optionsOf(save, terms), ...definedMembers({ endpoint }) });
 }
 
 /** What is known of a stream once it is to be written. */
