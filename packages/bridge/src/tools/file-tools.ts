@@ -121,8 +121,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
   if (sendFolders) tools.set("send_file", sendFolders.roots);
   const own = createOwnTools(calls, tools);
-  const remove = async ({ place, bytes }: SpooledString): Promise<void> =>
-    spoolFolder?.remove({ path: place, bytes });
+  const remove = async ({ place }: SpooledString): Promise<void> => spoolFolder?.remove(place);
   const awaited = createAwaitedCalls((id) => releaseAnswer(spooled, remove, id));
   const limits: SpoolLimits | undefined = spoolFolder && {
     target: spoolFolder,
