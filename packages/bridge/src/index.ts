@@ -45,4 +45,6 @@ export { diagnose, examine, type DiagnoseOptions, type Diagnosis } from "./docto
 export type { SeenServer } from "./doctor/evidence.ts";
 export type { Finding, FindingCause } from "./doctor/finding.ts";
 export { openFileTools, type FileTools, type FileToolsOptions } from "./tools/file-tools.ts";
+export { openSaving, type Saving, type SavingBounds } from "./saved/open-saving.ts";
+export type { SavedFiles } from "./saved/saved-files.ts";
 export type { FileServer } from "./tools/tool-context.ts";

@@ -11,6 +11,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 let root = "";
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "sluice-size-"));
+  vi.stubEnv("XDG_STATE_HOME", join(root, "state"));
   for (const name of ["files", "inbox", "out"]) await mkdir(join(root, name));
 });
 afterAll(() => rm(root, { recursive: true }));
