@@ -46,7 +46,10 @@ beforeEach(async () => {
   out = join(await mkdtemp(join(root, "case-")), "out");
   await mkdir(out);
 });
-afterAll(() => rm(root, { recursive: true }));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  return rm(root, { recursive: true });
+});
 
 describe("the real program", () => {
   let files = "";

@@ -14,7 +14,10 @@ beforeAll(async () => {
   vi.stubEnv("XDG_STATE_HOME", join(root, "state"));
   for (const name of ["files", "inbox", "out"]) await mkdir(join(root, name));
 });
-afterAll(() => rm(root, { recursive: true }));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  return rm(root, { recursive: true });
+});
 
 test(
   "all tools of serve together take a model at most 1,000 tokens",
