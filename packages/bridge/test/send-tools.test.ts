@@ -261,6 +261,38 @@ test.each([
   expect(calls).toEqual([]);
 });
 
+test("through a link nobody learns what is behind it", async () => {
+  const { send, outside } = makeFolders();
+  writeFileSync(join(outside, "there"), "secret");
+  mkdirSync(join(outside, "folder"));
+  symlinkSync(outside, join(send, "folder"));
+  for (const [name, target] of [
+    ["file", "there"],
+    ["nothing", "absent"],
+  ] as const)
+    symlinkSync(join(outside, target), join(send, name));
+  const { url } = await taking(base64Tool, () => ({ result: { content: [] } }));
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  const paths = ["there", "absent", "folder", "there/below", "absent/below", "folder/absent"].map(
+    (name) => `folder/${name}`,
+  );
+  const said = new Set<string>();
+  for (const path of [...paths, ...paths.map((each) => join(send, each)), "file", "nothing"])
+    said.add((await callTool(client, "send_file", { path, tool: "take" })).text);
+  expect([...said]).toEqual([expect.stringContaining("is a link")]);
+});
+
+test("files of the user go whatever their names begin with", async () => {
+  const { send } = makeFolders();
+  const { url } = await taking(base64Tool, () => ({ result: { content: [] } }));
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  for (const name of ["-rf", "~notes.txt"]) {
+    writeFileSync(join(send, name), "mine");
+    const said = await callTool(client, "send_file", { path: name, tool: "take" });
+    expect(said).toMatchObject({ isError: false, facts: { name } });
+  }
+});
+
 for (const revision of ["legacy", "modern"] as const)
   test(`${revision} host: a server that asks for a file gets the one that send_file names`, async () => {
     const { send } = makeFolders();
