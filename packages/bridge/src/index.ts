@@ -40,9 +40,11 @@ export {
 export type { HeldLink } from "./links/describe-link.ts";
 export { createMemoryHold, type MemoryHoldOptions } from "./links/memory-hold.ts";
 export { createStorageHold, type StorageHoldOptions } from "./links/storage-hold.ts";
-export type { ResultHold } from "./links/result-hold.ts";
+export type { HoldShare, ResultHold } from "./links/result-hold.ts";
 export { diagnose, examine, type DiagnoseOptions, type Diagnosis } from "./doctor/diagnose.ts";
 export type { SeenServer } from "./doctor/evidence.ts";
 export type { Finding, FindingCause } from "./doctor/finding.ts";
 export { openFileTools, type FileTools, type FileToolsOptions } from "./tools/file-tools.ts";
+export { openSaving, type Saving, type SavingBounds } from "./saved/open-saving.ts";
+export type { SavedFiles } from "./saved/saved-files.ts";
 export type { FileServer } from "./tools/tool-context.ts";

@@ -49,7 +49,7 @@ function createStorageFixture(): Fixture {
 function createMemoryFixture(): Fixture {
   const memory = createBoundedMemory(2 ** 30);
   return {
-    backend: createHeldView(memory),
+    backend: createHeldView(memory, { open() {}, read: () => () => {} }),
     async put(key, content) {
       const writer = await memory.write(`held/${key}`);
       await writer.write(content.slice());

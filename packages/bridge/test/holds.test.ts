@@ -2,7 +2,12 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createMemoryHold, createStorageHold, type ResultHold } from "@sluice/bridge";
+import {
+  createMemoryHold,
+  createStorageHold,
+  type HoldShare,
+  type ResultHold,
+} from "@sluice/bridge";
 import { createMemoryBackend, createUriMapper, wrap } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
@@ -17,7 +22,18 @@ function keyOf(uri: string): string {
   return createUriMapper("held://results/").toKey(uri);
 }
 
-async function hold(target: ResultHold, content: string | Uint8Array, name = "a.txt") {
+/** A hold and the share of one session of it. */
+type SharedHold = ResultHold & Pick<HoldShare, "create">;
+
+function sharing(hold: ResultHold): SharedHold {
+  return { ...hold, create: hold.openShare().create };
+}
+
+async function hold(
+  target: Pick<HoldShare, "create">,
+  content: string | Uint8Array,
+  name = "a.txt",
+) {
   const part = await target.create();
   const bytes = Buffer.from(content);
   // as the network cuts it
@@ -42,12 +58,12 @@ function isGone(target: ResultHold, uri: string): Promise<boolean> {
 }
 
 /** A hold of each kind that ends with the test. */
-function opened(kind: "memory" | "storage", options: object = {}): ResultHold {
+function opened(kind: "memory" | "storage", options: object = {}): SharedHold {
   const storage = createMemoryBackend();
   const made =
     kind === "memory" ? createMemoryHold(options) : createStorageHold({ storage, ...options });
   onTestFinished(() => made.close());
-  return made;
+  return sharing(made);
 }
 
 const kinds = ["memory", "storage"] as const;
@@ -145,7 +161,7 @@ test.each(kinds)(
 );
 
 test("memory counts what is still read", async () => {
-  const held = createMemoryHold({ maxBytes: 600_000 });
+  const held = sharing(createMemoryHold({ maxBytes: 600_000 }));
   const first = await hold(held, Buffer.alloc(300_000, 1));
   const { body } = await held.storage.open(keyOf(first.uri));
   const reader = body.getReader();
@@ -168,12 +184,12 @@ test("a storage is shared: each process counts the results of all, and removes w
     "held/notes.txt": "of another",
     "other.txt": "of another",
   });
-  const ended = createStorageHold({ storage, maxBytes: 1_000 });
+  const ended = sharing(createStorageHold({ storage, maxBytes: 1_000 }));
   const left = await hold(ended, Buffer.alloc(600));
   ended.keep(left.uri, Date.now() + quarter);
   // its timers are over with its process
   vi.clearAllTimers();
-  const running = createStorageHold({ storage, maxBytes: 1_000 });
+  const running = sharing(createStorageHold({ storage, maxBytes: 1_000 }));
   onTestFinished(() => running.close());
   await expect(hold(running, Buffer.alloc(600))).rejects.toMatchObject({ code: "no_space" });
   expect((await read(running, left.uri)).length).toBe(600);
@@ -189,10 +205,10 @@ test("a storage is shared: each process counts the results of all, and removes w
 
 test("twin: a storage that lists nothing hides what others have", async () => {
   const storage = createMemoryBackend();
-  const first = createStorageHold({ storage, maxBytes: 1_000 });
+  const first = sharing(createStorageHold({ storage, maxBytes: 1_000 }));
   await hold(first, Buffer.alloc(600));
   const blind = wrap(storage, { list: () => async () => ({ objects: [] }) });
-  const second = createStorageHold({ storage: blind, maxBytes: 1_000 });
+  const second = sharing(createStorageHold({ storage: blind, maxBytes: 1_000 }));
   expect((await hold(second, Buffer.alloc(600))).uri).toMatch(/^held:/);
   await Promise.all([first.close(), second.close()]);
 });
@@ -211,7 +227,9 @@ test("a fault of the storage is told without its words, and nothing stays", asyn
       };
     },
   });
-  const held = createStorageHold({ storage: broken, onError: (error) => faults.push(error) });
+  const held = sharing(
+    createStorageHold({ storage: broken, onError: (error) => faults.push(error) }),
+  );
   const failing = hold(held, Buffer.alloc(100_000));
   await expect(failing).rejects.toMatchObject({
     code: "internal",
@@ -239,7 +257,9 @@ test("a result that is given up while it is committed leaves nothing", async () 
     },
   });
   const faults: unknown[] = [];
-  const held = createStorageHold({ storage: late, onError: (error) => faults.push(error) });
+  const held = sharing(
+    createStorageHold({ storage: late, onError: (error) => faults.push(error) }),
+  );
   onTestFinished(() => held.close());
   for (const waitMs of [0, 10]) {
     const part = await held.create();
@@ -254,7 +274,7 @@ test("a result that is given up while it is committed leaves nothing", async () 
 });
 
 test("a storage gets no more results at once than it has buffers for", async () => {
-  const held = createStorageHold({ storage: createMemoryBackend() });
+  const held = sharing(createStorageHold({ storage: createMemoryBackend() }));
   onTestFinished(() => held.close());
   const parts = await Promise.all(Array.from({ length: 33 }, () => held.create()));
   const written = await Promise.allSettled(parts.map((part) => part.write(Buffer.alloc(70_000))));
@@ -282,7 +302,9 @@ test("a body that breaks off while it is read again is told without its words", 
     },
   });
   const faults: unknown[] = [];
-  const held = createStorageHold({ storage: broken, onError: (error) => faults.push(error) });
+  const held = sharing(
+    createStorageHold({ storage: broken, onError: (error) => faults.push(error) }),
+  );
   onTestFinished(() => held.close());
   const part = await held.create();
   await part.write(Buffer.alloc(70_000));
@@ -307,7 +329,7 @@ test("in a folder, results are this user's alone", async () => {
   const root = mkdtempSync(join(tmpdir(), "sluice-held-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
   const storage = createFsBackend({ root, writable: true });
-  const held = createStorageHold({ storage });
+  const held = sharing(createStorageHold({ storage }));
   const { uri } = await hold(held, Buffer.alloc(200_000, 7), "a.bin");
   expect((await read(held, uri)).equals(Buffer.alloc(200_000, 7))).toBe(true);
   const [file] = readdirSync(join(root, "held"));
@@ -319,7 +341,7 @@ test("in a folder, results are this user's alone", async () => {
 
 test("timers of a hold keep no process alive", async () => {
   const before = process.getActiveResourcesInfo().length;
-  const held = createMemoryHold();
+  const held = sharing(createMemoryHold());
   await hold(held, "a");
   expect(process.getActiveResourcesInfo().length).toBe(before);
   await held.close();

@@ -173,6 +173,102 @@ test("a body of unknown length stops where the sum has no room", async () => {
   expect(readdirSync(folders.save)).toEqual(["spooled"]);
 });
 
+/** Ends once everyone waits. */
+function meeting(count: number): () => Promise<void> {
+  let waiting = 0;
+  let open: () => void;
+  const opened = new Promise<void>((resolve) => (open = resolve));
+  return () => {
+    if (++waiting === count) open();
+    return opened;
+  };
+}
+
+test("bodies of unknown length that come at the same time share the room, in one bridge or in two", async () => {
+  const folders = makeFolders();
+  const all = meeting(6);
+  const url = await handWritten(
+    () => undefined,
+    (_request, response) => {
+      response.write(bytes);
+      void all().then(() => response.end(Buffer.alloc(19_000)));
+    },
+  );
+  const bridges = await Promise.all(
+    [1, 2].map(() => bridgeOf(url, folders, { maxTotalBytes: 60_000 })),
+  );
+  const saves = Array.from({ length: 6 }, (_, at) => saveAs(bridges[at % 2]!, url, `${at}.bin`));
+  const said = await Promise.all(saves);
+  const sizes = readdirSync(folders.save)
+    .filter((name) => name.endsWith(".bin"))
+    .map((name) => statSync(join(folders.save, name)).size);
+  expect(sizes.length).toBeLessThanOrEqual(3);
+  expect(said.filter(({ isError }) => !isError)).toHaveLength(sizes.length);
+  for (const { isError, text } of said) if (isError) expect(text).toContain("--max-total");
+  // what failed gave its room back
+  expect(readdirSync(join(stateOf(folders), "saved"), { recursive: true }).join()).not.toContain(
+    ".part",
+  );
+});
+
+/** A server with a file of 1,000 bytes and a tool that gives 800, each of which waits in its middle. */
+async function halting() {
+  const gone = { file: meeting(2), result: meeting(2) };
+  const url = await handWritten(
+    async ({ method, id }, response) => {
+      if (method === "tools/list") return { result: { tools: [] } };
+      if (method !== "tools/call") return undefined;
+      response.writeHead(200, { "content-type": "application/json" });
+      const result = { content: [{ type: "text", text: "x".repeat(800) }] };
+      const answer = JSON.stringify({ jsonrpc: "2.0", id, result });
+      response.write(answer.slice(0, 700));
+      await gone.result();
+      response.end(answer.slice(700));
+      return undefined;
+    },
+    async (_request, response) => {
+      response.writeHead(200, { "content-length": bytes.length });
+      response.write(bytes.subarray(0, 500));
+      await gone.file();
+      response.end(bytes.subarray(500));
+    },
+  );
+  return { url, gone };
+}
+
+/** Bytes of files under way. */
+function reservedBytes(folders: Folders): number {
+  const root = join(stateOf(folders), "saved");
+  const names = readdirSync(root, { recursive: true }) as string[];
+  const reservations = names.filter((name) => /[/\\]\.[0-9a-f]{32}\.part$/.test(name));
+  return reservations.reduce((sum, name) => sum + Number(readFileSync(join(root, name))), 0);
+}
+
+const bounded = { maxTotalBytes: 1_500, inlineBytes: 100 };
+
+test("a save under way leaves less room for a large result, and the other way round", async () => {
+  for (const [first, second] of [
+    ["file", "result"],
+    ["result", "file"],
+  ] as const) {
+    const folders = makeFolders();
+    const { url, gone } = await halting();
+    const client = await bridgeOf(url, folders, bounded);
+    const takes = {
+      file: () => saveAs(client, url, "a.bin"),
+      result: () => callTool(client, "large"),
+    };
+    const running = takes[first]();
+    await expect.poll(() => reservedBytes(folders)).toBeGreaterThan(500);
+    void gone[second]();
+    void gone[second]();
+    const refused = await takes[second]().catch((error: unknown) => ({ text: String(error) }));
+    expect(refused.text).toContain("1500 bytes together");
+    void gone[first]();
+    expect(await running).toMatchObject({ isError: false });
+  }
+});
+
 test("saved files leave less room for large results", async () => {
   const folders = makeFolders();
   const url = await handWritten(

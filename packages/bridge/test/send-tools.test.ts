@@ -41,9 +41,15 @@ test(
     writeFileSync(join(outside, "big.bin"), content);
     writeFileSync(join(send, "my.txt"), content);
     const args = [main, "serve", outside, "--stdio", "--no-audit", "--uploads", inbox];
+    const host = createHost("legacy");
+    host.setRequestHandler("elicitation/create", () => ({
+      action: "accept",
+      content: { agree: true },
+    }));
     const client = await hostOf(
       { command: process.execPath, args },
       { saveTo: save, sendFrom: [send] },
+      host,
     );
     const saved = await callTool(client, "save_resource", { uri: "files://local/big.bin" });
     expect(saved.facts).toMatchObject({ size: content.length, verified: "length" });
@@ -91,16 +97,14 @@ async function taking(tool: object, answer: McpAnswer) {
   return { url, got };
 }
 
-const textResult = (value: unknown) => ({
-  result: { content: [{ type: "text", text: JSON.stringify(value) }] },
-});
+const structured = (structuredContent: object) => ({ result: { content: [], structuredContent } });
 
 test("a file is put to the URL that a tool answers with, without the token of the server", async () => {
   const { send } = makeFolders();
   writeFileSync(join(send, "my.txt"), content);
   let server = "";
   const { url, got } = await taking({}, () =>
-    textResult({
+    structured({
       upload_url: new URL("/put/1", server).href,
       method: "PUT",
       headers: { "x-sign": "a" },
@@ -154,7 +158,7 @@ test("nothing goes to a URL of another origin unless the user named it", async (
     stolen.push(request.url!);
     request.resume().on("end", () => response.end());
   });
-  const { url } = await taking({}, () => textResult({ upload_url: `${other.href}put` }));
+  const { url } = await taking({}, () => structured({ upload_url: `${other.href}put` }));
   const client = await hostOf(url, { sendFrom: [send] }, plainHost());
   const said = await callTool(client, "send_file", { path: "my.txt", tool: "take" });
   expect(said).toMatchObject({ isError: true, text: expect.stringContaining("--trust") });
@@ -255,6 +259,38 @@ test.each([
   const said = await callTool(client, "send_file", { path, tool: "take" });
   expect(said.isError).toBe(true);
   expect(calls).toEqual([]);
+});
+
+test("through a link nobody learns what is behind it", async () => {
+  const { send, outside } = makeFolders();
+  writeFileSync(join(outside, "there"), "secret");
+  mkdirSync(join(outside, "folder"));
+  symlinkSync(outside, join(send, "folder"));
+  for (const [name, target] of [
+    ["file", "there"],
+    ["nothing", "absent"],
+  ] as const)
+    symlinkSync(join(outside, target), join(send, name));
+  const { url } = await taking(base64Tool, () => ({ result: { content: [] } }));
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  const paths = ["there", "absent", "folder", "there/below", "absent/below", "folder/absent"].map(
+    (name) => `folder/${name}`,
+  );
+  const said = new Set<string>();
+  for (const path of [...paths, ...paths.map((each) => join(send, each)), "file", "nothing"])
+    said.add((await callTool(client, "send_file", { path, tool: "take" })).text);
+  expect([...said]).toEqual([expect.stringContaining("is a link")]);
+});
+
+test("files of the user go whatever their names begin with", async () => {
+  const { send } = makeFolders();
+  const { url } = await taking(base64Tool, () => ({ result: { content: [] } }));
+  const client = await hostOf(url, { sendFrom: [send], agreedBytes: 2 ** 30 }, plainHost());
+  for (const name of ["-rf", "~notes.txt"]) {
+    writeFileSync(join(send, name), "mine");
+    const said = await callTool(client, "send_file", { path: name, tool: "take" });
+    expect(said).toMatchObject({ isError: false, facts: { name } });
+  }
 });
 
 for (const revision of ["legacy", "modern"] as const)

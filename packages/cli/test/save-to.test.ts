@@ -40,12 +40,16 @@ let root = "";
 let out = "";
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "sluice-save-to-"));
+  vi.stubEnv("XDG_STATE_HOME", join(root, "state"));
 });
 beforeEach(async () => {
   out = join(await mkdtemp(join(root, "case-")), "out");
   await mkdir(out);
 });
-afterAll(() => rm(root, { recursive: true }));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  return rm(root, { recursive: true });
+});
 
 describe("the real program", () => {
   let files = "";
@@ -117,9 +121,11 @@ async function saverOf(
     readonly key?: string;
     readonly records?: AuditRecord[];
     readonly access?: AccessRule;
+    readonly maxTotalBytes?: number;
   } = {},
 ): Promise<(path?: string) => Promise<any>> {
   const { key = "a.txt", records = [], access: rule = () => "allow" as const } = given;
+  const { maxTotalBytes } = given;
   const sluice = createSluice({
     storage,
     baseUri: "files://local/",
@@ -129,7 +135,7 @@ async function saverOf(
     access: rule,
     audit: (record) => void records.push(record),
   });
-  const attach = await createSaveTool(sluice, out);
+  const attach = await createSaveTool(sluice, out, { maxTotalBytes });
   const mcp = sluice.attach(new McpServer({ name: "test", version: "1" }));
   attach(mcp);
   const client = new Client({ name: "test", version: "1" });
@@ -235,6 +241,32 @@ test("bytes that are fewer than storage promised leave nothing", async () => {
   const save = await saverOf(short);
   expect((await save()).isError).toBe(true);
   expect(await readdir(out)).toEqual([]);
+});
+
+test.each([
+  ["of known size", true],
+  ["of unknown size", false],
+])("files %s that are saved at the same time share the room of all", async (_what, isKnown) => {
+  const whole = createMemoryBackend({ "a.txt": "x".repeat(1_000) });
+  const storage: StorageBackend = {
+    ...whole,
+    async open(key, options) {
+      const opened = await whole.open(key, options);
+      const { size: _size, ...info } = opened.info;
+      return isKnown ? opened : { ...opened, info };
+    },
+  };
+  const save = await saverOf(storage, { maxTotalBytes: 3_500 });
+  const names = ["a", "b", "c", "d", "e", "f"];
+  const said = await Promise.all(names.map((name) => save(name)));
+  const saved = await readdir(out);
+  expect(saved).toHaveLength(isKnown ? 3 : said.filter(({ isError }) => !isError).length);
+  expect(saved.length).toBeLessThanOrEqual(3);
+  for (const { isError, content } of said)
+    if (isError) expect(content[0].text).toContain("--max-total");
+  // what the user deletes counts no more
+  for (const name of saved) await rm(join(out, name));
+  expect((await save("again")).isError).toBeFalsy();
 });
 
 test("a client that asks for it hears once a second how far a large file is, and another one nothing", () => {

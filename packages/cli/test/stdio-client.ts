@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { text } from "node:stream/consumers";
 import { Client } from "@modelcontextprotocol/client";
-import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
+import { getDefaultEnvironment, StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as StdioClientTransportV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { program } from "./sluice.ts";
@@ -43,7 +43,10 @@ async function connectV1(args: readonly string[]): Promise<ToolClient> {
 
 function commandOf(args: readonly string[]) {
   const [command, ...rest] = startOf(args);
-  return { command, args: rest, stderr: "ignore" as const };
+  // what is remembered of saved files is not for the folder of whoever runs the tests
+  const { XDG_STATE_HOME = "" } = process.env;
+  const env = { ...getDefaultEnvironment(), XDG_STATE_HOME };
+  return { command, args: rest, env, stderr: "ignore" as const };
 }
 
 function startOf(args: readonly string[]): readonly [string, ...string[]] {

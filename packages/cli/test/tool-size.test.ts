@@ -11,9 +11,13 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 let root = "";
 beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "sluice-size-"));
+  vi.stubEnv("XDG_STATE_HOME", join(root, "state"));
   for (const name of ["files", "inbox", "out"]) await mkdir(join(root, name));
 });
-afterAll(() => rm(root, { recursive: true }));
+afterAll(() => {
+  vi.unstubAllEnvs();
+  return rm(root, { recursive: true });
+});
 
 test(
   "all tools of serve together take a model at most 1,000 tokens",

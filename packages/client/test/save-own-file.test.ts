@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sweepOrphans } from "../src/save/resume-record.ts";
-import { isOrphanedPart, randomPartName, saveBytes, saveFile } from "@sluice/client";
+import { randomPartName, saveBytes, saveFile, writerOfPart } from "@sluice/client";
 import { expect, onTestFinished, test } from "vitest";
 
 function folder(below = tmpdir()): string {
@@ -33,7 +33,7 @@ test("a part of a process that is over goes with the next save, those of running
   const elsewhere = `.${dead[1] === "0" ? "1" : "0"}${dead.slice(2)}`;
   for (const name of [own, dead, elsewhere, dead.replace("part", "kept")])
     writeFileSync(join(directory, name), "half");
-  expect([own, dead, elsewhere].map(isOrphanedPart)).toEqual([false, true, false]);
+  expect([own, dead, elsewhere].map(writerOfPart)).toEqual(["running", "ended", "elsewhere"]);
   await saveBytes(Buffer.from("a"), join(directory, "a.txt"), { name: "a.txt" });
   expect(new Set(readdirSync(directory))).toEqual(
     new Set([own, elsewhere, dead.replace("part", "kept"), "a.txt"]),

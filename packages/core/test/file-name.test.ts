@@ -20,6 +20,10 @@ describe("a file name out of one that others chose", () => {
     ["dots alone are no name", "a/..", "download"],
     ["dots and spaces at the ends go", " ..a.txt. ", "a.txt"],
     ["hidden files are not made", ".bashrc", "bashrc"],
+    ["options of programs are no names", "-rf", "_rf"],
+    ["options of programs are no names, also behind dots", ". -rf", "_rf"],
+    ["home folders are no names", "~", "_"],
+    ["home folders are no names", "~root", "_root"],
     ["control characters go", "a\u0000b\r\nc\u007f\u0085.txt", "abc.txt"],
     ["what is not seen goes", "a\u200b\u200fb\ufeff.txt", "ab.txt"],
     ["direction changes go", "gpj\u202eexe.\u2066doc\u2069", "gpjexe.doc"],
@@ -106,7 +110,7 @@ describe("a file name out of one that others chose", () => {
         safe !== ".." &&
         bytes(safe) <= 255 &&
         !unsafe.test(safe) &&
-        !/^[. ]|[. ]$/.test(safe) &&
+        !/^[-~. ]|[. ]$/.test(safe) &&
         !/^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i.test(safe) &&
         safe.normalize("NFC") === safe &&
         sanitizeFileName(safe) === safe
@@ -146,6 +150,7 @@ describe("a name to save under", () => {
     on("linux");
     expect(localFileName('a "b"? <c>: d|e*.txt')).toBe('a "b"? <c>: d|e*.txt');
     expect(localFileName(". .bashrc")).toBe("bashrc");
+    expect(["-rf", ".~", "a-b~"].map((name) => localFileName(name))).toEqual(["_rf", "_", "a-b~"]);
     expect(localFileName("C:\\x\\y.txt")).toBe("y.txt");
     expect(localFileName(undefined, "..", "\u200d", "b.txt")).toBe("b.txt");
     expect(localFileName()).toBe("download");
@@ -164,7 +169,7 @@ describe("a name to save under", () => {
       return (
         bytes(name) <= 255 &&
         // oxlint-disable-next-line no-control-regex
-        !/^[. ]|[/\\\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\p{Surrogate}]|^$/u.test(
+        !/^[-~. ]|[/\\\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\p{Surrogate}]|^$/u.test(
           name,
         ) &&
         localFileName(name) === name

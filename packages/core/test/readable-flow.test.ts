@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { createServer, get, type IncomingMessage } from "node:http";
+import { createServer, get, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createTcpServer, type AddressInfo, type Server } from "node:net";
 import { createInletAgents, flowOfReadable } from "../src/node.ts";
 import { expect, onTestFinished, test } from "vitest";
@@ -108,3 +108,29 @@ test.each([true, false])(
     expect([outcome, received, isWritten]).toEqual([isWell ? "over" : fault, size, isWell]);
   },
 );
+
+test.each([
+  [
+    "with its length",
+    (body: Buffer, res: ServerResponse) => res.setHeader("content-length", body.length),
+  ],
+  ["without a length", () => {}],
+])("a flow waits for its last write, and fails with it: a body %s", async (_what, prepare) => {
+  for (const fails of [false, true]) {
+    const server = createServer((_req, res) => {
+      const body = Buffer.alloc(1_000, 7);
+      prepare(body, res);
+      res.end(body);
+    });
+    const flow = flowOfReadable(await ask(server), { operation: "test" });
+    let isWritten = false;
+    const pumping = flow.pump(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      if (fails) throw new Error("no room");
+      isWritten = true;
+    });
+    if (fails) await expect(pumping).rejects.toThrow("no room");
+    else await pumping;
+    expect(isWritten).toBe(!fails);
+  }
+});

@@ -78,7 +78,7 @@ const shortName = /^[^.]{1,6}~\d+(?:\.[^.]{0,3})?$/;
 
 /** A name that no system reads as anything else, no shell as an option or a home folder, and no volume as a short name. */
 function safeSegment(segment: string): string {
-  const name = sanitizeFileName(segment).replace(/^[-~]/, "_");
+  const name = sanitizeFileName(segment);
   return shortName.test(name) ? name.replaceAll("~", "_") : name;
 }
 

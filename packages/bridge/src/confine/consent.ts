@@ -42,22 +42,23 @@ interface AgreeOptions {
 
 /** Makes the questions of one bridge. */
 export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
-  /** Messages of open questions, by what a repeated call must say. */
-  const open = new Map<string, string>();
+  /** Open questions, by what a repeated call must say. */
+  const open = new Map<string, OpenQuestion>();
 
   const isPossible = (): boolean => showsForms(calls().hostCapabilities);
 
-  function answerIn(request: JSONRPCRequest, message: string): unknown {
-    const { requestState, inputResponses } = membersOf(request.params);
-    const state = typeof requestState === "string" ? requestState : "";
-    if (open.get(state) !== message) return undefined;
-    open.delete(state);
-    return membersOf(inputResponses)["agree"];
+  /** The question that a repeated call answers. An answer counts for one call. */
+  function questionOf(request: JSONRPCRequest): OpenQuestion | undefined {
+    const { requestState } = membersOf(request.params);
+    const question = typeof requestState === "string" ? open.get(requestState) : undefined;
+    return question?.answeredBy === undefined || question.answeredBy === request
+      ? question
+      : undefined;
   }
 
-  function askInResult(question: HostQuestion): never {
+  function askInResult(question: HostQuestion, agreed: readonly string[]): never {
     const state = randomUUID();
-    open.set(state, question.message);
+    open.set(state, { message: question.message, agreed });
     // a host that never comes back must not fill the memory
     for (const oldest of open.keys()) if (open.size > mostOpen) open.delete(oldest);
     throw new QuestionInResult({
@@ -83,14 +84,29 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
         );
       const question = { message, field: "agree", schema: { type: "boolean", title: "Yes" } };
       if (calls().hostRevision === "legacy") return (await askFor(question, signal)) === true;
-      const answer = answerIn(request, message);
-      if (answer === undefined) return askInResult(question);
-      return valueIn(answer, "agree") === true;
+      const answered = questionOf(request);
+      if (answered?.agreed.includes(message)) return true;
+      if (answered?.message !== message) {
+        // a call with two questions is repeated twice: the first yes still counts
+        const isSameCall = answered?.answeredBy === request;
+        return askInResult(question, isSameCall ? [...answered.agreed, answered.message] : []);
+      }
+      answered.answeredBy = request;
+      const { inputResponses } = membersOf(request.params);
+      return valueIn(membersOf(inputResponses)["agree"], "agree") === true;
     },
   };
 }
 
 const mostOpen = 64;
+
+/** A question that a host of 2026-07-28 was given. */
+interface OpenQuestion {
+  readonly message: string;
+  /** What the user agreed to before, for the same call. */
+  readonly agreed: readonly string[];
+  answeredBy?: JSONRPCRequest;
+}
 
 /** True for a host that can show a form. An empty capability means forms (2025-06-18). */
 export function showsForms({ elicitation }: Members): boolean {

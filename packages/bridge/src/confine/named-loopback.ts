@@ -1,34 +1,111 @@
-import type { Members } from "../relay/messages.ts";
+import type { JSONRPCRequest } from "@modelcontextprotocol/client";
+import { SluiceError } from "@sluice/core";
+import { abortable } from "@sluice/core/async";
+import { membersOf, type Members } from "../relay/messages.ts";
+import type { HostQuestions } from "./consent.ts";
 
 /**
- * Origins on this machine that a process named in its answers. They count as its own: it runs here as this user, and could
- * ask them itself.
+ * Origins on this machine that a process named where only a server writes: in links to resources and in structured content.
+ * A text may be of a page that its tool fetched, and names nothing.
  */
 export interface NamedLoopback {
-  /** Remembers the origins in a result. */
+  /** Remembers the origins in the result of a tool. */
   learn(result: Members): void;
-  /** What stands for the endpoint of a server that has none; undefined where the user has to trust the link's origin. */
-  endpointFor(link: string): URL | undefined;
+  /**
+   * What stands for the endpoint of a process when bytes come from or go to `address`; undefined for one elsewhere. Asks the
+   * user once for each named origin, and rejects with `permission_denied` without a yes, and with `untrusted` for others.
+   */
+  endpointFor(
+    address: string,
+    call: { readonly request: JSONRPCRequest; readonly signal: AbortSignal },
+  ): Promise<URL | undefined>;
 }
 
-/** Remembers at most 64 origins. Of `trustedOrigins`, those on this machine may be asked over plain HTTP. */
-export function createNamedLoopback(trustedOrigins: readonly string[]): NamedLoopback {
+/** What {@link createNamedLoopback} works with. */
+export interface NamedLoopbackOptions {
+  /** Name of the server, for people. */
+  readonly serverName: string;
+  /** Those need no question. */
+  readonly trustedOrigins: readonly string[];
+  readonly questions: HostQuestions;
+}
+
+/** Remembers at most 64 origins. */
+export function createNamedLoopback(options: NamedLoopbackOptions): NamedLoopback {
+  const { serverName, trustedOrigins, questions } = options;
   const named = new Set<string>();
+  /** What the user says of an origin; calls share one question. */
+  const decisions = new Map<string, Promise<boolean>>();
+
+  async function isAllowed(
+    origin: string,
+    request: JSONRPCRequest,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    for (let open = decisions.get(origin); open; open = decisions.get(origin))
+      try {
+        return await abortable(open, signal);
+      } catch {
+        // the call that asked is over: this one asks
+        signal.throwIfAborted();
+        if (decisions.get(origin) === open) decisions.delete(origin);
+      }
+    const message = `${serverName} names ${origin}, a program on this machine. May files come from it and go to it?`;
+    const advice = `start the bridge with --trust ${origin}.`;
+    const decision = questions.agree(request, message, { signal, advice });
+    decisions.set(origin, decision);
+    return decision;
+  }
+
+  const isTrusted = (origin: string): boolean =>
+    trustedOrigins.some((trusted) => URL.canParse(trusted) && new URL(trusted).origin === origin);
+
   return {
     learn(result) {
-      for (const [origin] of JSON.stringify(result).matchAll(loopbackOrigin)) {
+      for (const address of addressesIn(result)) {
+        const origin = loopbackOf(address)?.origin;
+        if (origin === undefined) continue;
         named.add(origin);
         for (const oldest of named) if (named.size > mostNamed) named.delete(oldest);
       }
     },
-    endpointFor(link) {
-      const { origin } = URL.canParse(link) ? new URL(link) : { origin: "" };
-      const trusted = trustedOrigins.find((trustedOrigin) => trustedOrigin.startsWith("http:"));
-      const endpoint = named.has(origin) ? origin : trusted;
-      return endpoint === undefined ? undefined : new URL(endpoint);
+    async endpointFor(address, { request, signal }) {
+      const own = loopbackOf(address);
+      if (!own || isTrusted(own.origin)) return own;
+      if (!named.has(own.origin))
+        throw new SluiceError(
+          "untrusted",
+          `bridge: ${own.origin} is a program on this machine that the server did not name; a user who trusts it starts the bridge with --trust ${own.origin}.`,
+        );
+      if (await isAllowed(own.origin, request, signal)) return own;
+      throw new SluiceError(
+        "permission_denied",
+        `bridge: the user lets no file come from or go to ${own.origin}`,
+      );
     },
   };
 }
 
 const mostNamed = 64;
-const loopbackOrigin = /http:\/\/(?:127\.0\.0\.1|localhost|\[::1\]):\d{1,5}(?!\d)/g;
+
+/** Where a process on this machine lets bytes come from or go to; undefined for any other address. */
+export function loopbackOf(url: unknown): URL | undefined {
+  if (typeof url !== "string" || !URL.canParse(url)) return undefined;
+  const { origin, hostname } = new URL(url);
+  return loopbackHosts.has(hostname) ? new URL(origin) : undefined;
+}
+
+const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
+
+/** Strings of a result that are nothing but an address, where its server wrote them itself. */
+function* addressesIn({ content, structuredContent }: Members): Generator<unknown> {
+  for (const block of Array.isArray(content) ? (content as unknown[]).map(membersOf) : [])
+    if (block["type"] === "resource_link") yield block["uri"];
+  const open: unknown[] = [structuredContent];
+  while (open.length > 0) {
+    const value = open.pop();
+    if (typeof value === "string") yield value;
+    else if (typeof value === "object" && value !== null)
+      for (const member of Object.values(value)) open.push(member);
+  }
+}

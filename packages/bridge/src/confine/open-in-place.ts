@@ -16,7 +16,7 @@ export async function openInPlace(path: string): Promise<FileHandle> {
   // a pipe must not make the open wait
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const handle = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === "ELOOP" || error.code === "EMLINK" ? linked() : error;
+    throw error.code === "ELOOP" || error.code === "EMLINK" ? linkedFault() : error;
   });
   try {
     await ensureInPlace(handle, path);
@@ -34,15 +34,16 @@ export async function ensureInPlace(handle: FileHandle, path: string): Promise<v
     process.platform === "linux"
       ? await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined)
       : undefined;
-  if ((place ?? (await realpath(path))) !== path) throw linked();
+  if ((place ?? (await realpath(path))) !== path) throw linkedFault();
   const [opened, named] = await Promise.all([
     handle.stat({ bigint: true }),
     lstat(path, { bigint: true }),
   ]);
-  if (opened.dev !== named.dev || opened.ino !== named.ino) throw linked();
+  if (opened.dev !== named.dev || opened.ino !== named.ino) throw linkedFault();
 }
 
-function linked(): SluiceError {
+/** A path that leads through a link. */
+export function linkedFault(): SluiceError {
   return new SluiceError(
     "untrusted",
     "bridge: a part of that path is a link; pass the file itself",

@@ -1,9 +1,10 @@
-import { realpath } from "node:fs/promises";
+import { realpath, type FileHandle } from "node:fs/promises";
 import { isAbsolute, join, relative, sep } from "node:path";
 import { SluiceError } from "@sluice/core";
+import { holdFolder } from "@sluice/storage-fs";
 import { diskFault } from "./disk-fault.ts";
-import { openInPlace, type FileIdentity } from "./open-in-place.ts";
-import { namesOf } from "./plain-path.ts";
+import { linkedFault, openInPlace, type FileIdentity } from "./open-in-place.ts";
+import { namesOfOwn } from "./plain-path.ts";
 
 /** A file that may be sent. */
 export interface SendableFile {
@@ -40,8 +41,8 @@ export async function openSendFolders(folders: readonly string[]): Promise<SendF
     roots,
     async find(path) {
       const places = isAbsolute(path)
-        ? await belowRoots(path, folders, roots)
-        : roots.map((root) => join(root, ...namesOf(path)));
+        ? belowRoots(path, folders, roots)
+        : roots.map((root) => ({ root, names: namesOfOwn(path) }));
       for (const place of places) {
         const found = await sendable(place);
         if (found) return found;
@@ -55,26 +56,33 @@ export async function openSendFolders(folders: readonly string[]): Promise<SendF
   };
 }
 
+/** A path below one of the folders. */
+interface SendPlace {
+  readonly root: string;
+  readonly names: readonly string[];
+}
+
 /** An absolute path, as it lies below folders as they were named or as they are. */
-async function belowRoots(
+function belowRoots(
   path: string,
   folders: readonly string[],
   roots: readonly string[],
-): Promise<string[]> {
-  const places: string[] = [];
+): SendPlace[] {
+  const places: SendPlace[] = [];
   for (const [at, root] of roots.entries()) {
     const inside = [root, folders[at] as string]
       .map((folder) => relative(folder, path))
       .find(
         (rest) => rest !== "" && rest !== ".." && !rest.startsWith(`..${sep}`) && !isAbsolute(rest),
       );
-    if (inside !== undefined) places.push(join(root, ...namesOf(inside.split(sep).join("/"))));
+    if (inside !== undefined) places.push({ root, names: namesOfOwn(inside.split(sep).join("/")) });
   }
   return places;
 }
 
-async function sendable(path: string): Promise<SendableFile | undefined> {
-  const handle = await openInPlace(path).catch((error: NodeJS.ErrnoException) => {
+async function sendable({ root, names }: SendPlace): Promise<SendableFile | undefined> {
+  const path = join(root, ...names);
+  const handle = await openStepwise(root, names).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT" || error.code === "ENOTDIR") return undefined;
     throw diskFault(error);
   });
@@ -83,10 +91,26 @@ async function sendable(path: string): Promise<SendableFile | undefined> {
     const info = await handle.stat({ bigint: true });
     if (!info.isFile())
       throw new SluiceError("invalid_argument", "bridge: that is no file; pass the path of one");
-    const name = path.slice(path.lastIndexOf(sep) + 1);
-    return { path, name, size: Number(info.size), identity: { dev: info.dev, ino: info.ino } };
+    return {
+      path,
+      name: names.at(-1) as string,
+      size: Number(info.size),
+      identity: { dev: info.dev, ino: info.ino },
+    };
   } finally {
     await handle.close();
+  }
+}
+
+/** Each folder is opened before what is in it is asked for: nobody learns what lies behind a link. */
+async function openStepwise(root: string, names: readonly string[]): Promise<FileHandle> {
+  const folder = await holdFolder(root, names.slice(0, -1), { make: false }).catch((error) => {
+    throw SluiceError.is(error) && error.code === "permission_denied" ? linkedFault() : error;
+  });
+  try {
+    return await openInPlace(join(root, ...names));
+  } finally {
+    await folder.close();
   }
 }
 

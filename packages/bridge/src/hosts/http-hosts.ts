@@ -112,7 +112,7 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
           -32_000,
           `A request has at most ${maxRequestBodySize} bytes here`,
         );
-      const { value, fault } = readJson(read.text);
+      const { value, fault } = readJson(read.text, mostContainers);
       if (fault) return refuseRequest(400, fault.code, fault.message);
       return serve(request, value, authInfo);
     },
@@ -124,6 +124,8 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
   };
 }
 
+/** Of one request: all hosts wait while it is parsed. */
+const mostContainers = 100_000;
 const methods: ReadonlySet<string> = new Set(["GET", "POST", "DELETE"]);
 
 /** A token that nothing verified keeps callers apart, too: it opens no session that it did not open before. */

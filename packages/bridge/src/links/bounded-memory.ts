@@ -13,8 +13,13 @@ import { createMemoryBlocks, type MemoryBlocks, type MemoryRoom } from "./memory
 /** What the operator can do where it is full. */
 export const memoryAdvice = "raise --max-held, or name a storage with --results-to";
 
+/** A storage that knows what it takes. */
+export interface BoundedMemory extends WritableStorage {
+  usedBytes(): number;
+}
+
 /** Objects in memory, of at most so many bytes together: also what is being written, and what is still being read. */
-export function createBoundedMemory(maxBytes: number): WritableStorage {
+export function createBoundedMemory(maxBytes: number): BoundedMemory {
   const backend = createMemoryBackend();
   const kept = new Map<string, Kept>();
   let usedBytes = 0;
@@ -36,6 +41,7 @@ export function createBoundedMemory(maxBytes: number): WritableStorage {
 
   return {
     name: "memory",
+    usedBytes: () => usedBytes,
     describe: (key, options) => backend.describe(key, options),
     list: (options) => backend.list(options),
     async open(key, options) {

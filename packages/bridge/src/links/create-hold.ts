@@ -4,7 +4,7 @@ import { createUriMapper } from "@sluice/storage";
 import type { SpoolPart } from "../spool/spool-target.ts";
 import { fullFault, ownFault } from "./hold-fault.ts";
 import { createHeldPart } from "./held-part.ts";
-import { createHeldView, heldFolder } from "./held-view.ts";
+import { createHeldView, heldFolder, type HeldReaders } from "./held-view.ts";
 import { heldBase, type ResultHold } from "./result-hold.ts";
 import type { WritableStorage } from "./writable-storage.ts";
 
@@ -14,6 +14,8 @@ export interface HoldParts {
   readonly storage: WritableStorage;
   /** Most bytes of all results together, of every process. */
   readonly maxBytes: number;
+  /** What they take. Default: their bytes. */
+  readonly usedBytes?: () => number;
   /** What the operator can do where there is no room. */
   readonly advice: string;
   /** How long a result is kept after it came whole, in milliseconds. */
@@ -29,10 +31,20 @@ export interface HoldParts {
 /** A result of this process. */
 interface HeldEntry {
   readonly part: SpoolPart;
+  readonly share: ShareState;
+  readonly begunAt: number;
+  isOpened: boolean;
+  readers: number;
   /** When it came whole, in unix milliseconds; undefined while it comes. */
   wholeAt?: number;
   /** Until when it is kept, or may come. */
   until: number;
+}
+
+/** What a session has. */
+interface ShareState {
+  bytes: number;
+  isEnded: boolean;
 }
 
 /** How long a result may take to come. */
@@ -42,6 +54,7 @@ const longestLinkMs = 15 * 60_000;
 /** A link is made in this time after a result is whole, or never. */
 const unlinkedMs = 60_000;
 const sweepMs = 60_000;
+const mostBlockBytes = 2 ** 20;
 /** Of one process, at the same time. */
 const mostWriters = 32;
 const idPattern = /^(\d{13,16})-[0-9a-f]{32}$/;
@@ -49,6 +62,7 @@ const idPattern = /^(\d{13,16})-[0-9a-f]{32}$/;
 /** Makes a hold over a storage. The name of an object says when every process may remove it. */
 export function createHold(parts: HoldParts): ResultHold {
   const { storage, maxBytes, advice, maxAgeMs, isShared, faultOf, onError } = parts;
+  const { usedBytes = () => ownBytes + othersBytes } = parts;
   // written so that NaN fails it
   if (!(maxBytes > 0) || !(maxAgeMs > 0))
     throw new RangeError("a hold of results: maxBytes and maxAgeMs are numbers above 0");
@@ -62,9 +76,28 @@ export function createHold(parts: HoldParts): ResultHold {
   let looking: Promise<void> | undefined;
   const closing = new AbortController();
 
-  function reserve(bytes: number): void {
+  async function reserve(entry: HeldEntry, bytes: number): Promise<void> {
+    // memory is taken in blocks, which may be as large as what is there already
+    const wanted = Math.max(bytes, Math.min(entry.part.bytes, mostBlockBytes));
+    if (usedBytes() + wanted > maxBytes) await makeRoom(entry.share, wanted);
     if (ownBytes + othersBytes + bytes > maxBytes) throw fullFault(maxBytes, advice);
     ownBytes += bytes;
+    entry.share.bytes += bytes;
+  }
+
+  /** Removes results until so many bytes have room, or none is left that goes for this session. */
+  async function makeRoom(share: ShareState, bytes: number): Promise<void> {
+    while (usedBytes() + bytes > maxBytes) {
+      const goers = [...own.values()].filter(
+        (entry) =>
+          entry.wholeAt !== undefined &&
+          entry.readers === 0 &&
+          (entry.share.isEnded || entry.share.bytes > share.bytes + bytes),
+      );
+      const [first] = goers.toSorted(byWorth);
+      if (!first) return;
+      await first.part.discard();
+    }
   }
 
   /** Writers of a service have buffers: 16 MiB in S3. Memory counts for itself. */
@@ -133,37 +166,56 @@ export function createHold(parts: HoldParts): ResultHold {
   timer.unref();
   const firstLook = lookIfDue();
 
+  const readers: HeldReaders = {
+    open(id) {
+      const entry = own.get(id);
+      if (entry) entry.isOpened = true;
+    },
+    read(id) {
+      const entry = own.get(id);
+      if (!entry) return () => {};
+      entry.readers += 1;
+      return () => void (entry.readers -= 1);
+    },
+  };
+
+  async function create(share: ShareState): Promise<SpoolPart> {
+    if (closing.signal.aborted) throw ownFault("unavailable", "the bridge ends");
+    await Promise.all([firstLook, sweep()]);
+    const begunAt = Date.now();
+    const stamp = Math.ceil(begunAt + Math.max(maxAgeMs, longestLinkMs) + longestComingMs);
+    const id = `${stamp}-${randomBytes(16).toString("hex")}`;
+    const part = createHeldPart(`${heldFolder}${id}`, {
+      storage,
+      reserve: (bytes) => reserve(entry, bytes),
+      beginWriting,
+      removeObject,
+      faultOf,
+      publish(name) {
+        const now = Date.now();
+        if (now > begunAt + longestComingMs) throw ownFault("timeout", "it took too long to come");
+        entry.wholeAt = now;
+        entry.until = now + unlinkedMs;
+        return mapper.toUri(`${id}/${name}`);
+      },
+      ended(bytes) {
+        own.delete(id);
+        ownBytes -= bytes;
+        share.bytes -= bytes;
+      },
+    });
+    const until = begunAt + longestComingMs;
+    const entry: HeldEntry = { part, share, begunAt, isOpened: false, readers: 0, until };
+    own.set(id, entry);
+    return part;
+  }
+
   return {
-    storage: createHeldView(storage),
+    storage: createHeldView(storage, readers),
     baseUri: mapper.baseUri,
-    async create() {
-      if (closing.signal.aborted) throw ownFault("unavailable", "the bridge ends");
-      await Promise.all([firstLook, sweep()]);
-      const begunAt = Date.now();
-      const stamp = Math.ceil(begunAt + Math.max(maxAgeMs, longestLinkMs) + longestComingMs);
-      const id = `${stamp}-${randomBytes(16).toString("hex")}`;
-      const part = createHeldPart(`${heldFolder}${id}`, {
-        storage,
-        reserve,
-        beginWriting,
-        removeObject,
-        faultOf,
-        publish(name) {
-          const now = Date.now();
-          if (now > begunAt + longestComingMs)
-            throw ownFault("timeout", "it took too long to come");
-          entry.wholeAt = now;
-          entry.until = now + unlinkedMs;
-          return mapper.toUri(`${id}/${name}`);
-        },
-        ended(bytes) {
-          own.delete(id);
-          ownBytes -= bytes;
-        },
-      });
-      const entry: HeldEntry = { part, until: begunAt + longestComingMs };
-      own.set(id, entry);
-      return part;
+    openShare() {
+      const share: ShareState = { bytes: 0, isEnded: false };
+      return { create: () => create(share), end: () => void (share.isEnded = true) };
     },
     keep(uri, until) {
       const entry = entryOf(uri);
@@ -177,4 +229,14 @@ export function createHold(parts: HoldParts): ResultHold {
       await looking;
     },
   };
+}
+
+/** Sorts what goes first to the front: results of ended sessions, what nobody opened, what larger sessions have, and old ones. */
+function byWorth(a: HeldEntry, b: HeldEntry): number {
+  return (
+    Number(b.share.isEnded) - Number(a.share.isEnded) ||
+    Number(a.isOpened) - Number(b.isOpened) ||
+    (a.share.isEnded ? 0 : b.share.bytes - a.share.bytes) ||
+    a.begunAt - b.begunAt
+  );
 }

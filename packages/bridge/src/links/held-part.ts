@@ -7,8 +7,8 @@ import type { WritableStorage } from "./writable-storage.ts";
 /** What a hold does for its parts. */
 export interface PartHolder {
   readonly storage: WritableStorage;
-  /** Counts bytes before they are written; throws `no_space`. */
-  reserve(bytes: number): void;
+  /** Counts bytes before they are written; rejects with `no_space`. */
+  reserve(bytes: number): Promise<void>;
   /** Counts an open writer, until the function that it gives is called; throws `throttled`. */
   beginWriting(): () => void;
   removeObject(key: string): Promise<void>;
@@ -88,7 +88,7 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
     },
     write: (chunk) =>
       ofStorage(async () => {
-        holder.reserve(chunk.length);
+        await holder.reserve(chunk.length);
         bytes += chunk.length;
         hash.update(chunk);
         for (let at = 0; at < chunk.length;) {

@@ -1,14 +1,22 @@
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { withBody } from "@sluice/storage/plugin";
+import { createBody, withBody } from "@sluice/storage/plugin";
 
 /** Folder of a storage in which all results lie. */
 export const heldFolder = "held/";
+
+/** Who reads held results. */
+export interface HeldReaders {
+  /** Somebody opens the result of this id. */
+  open(id: string): void;
+  /** Its body is read, until the function that this gives is called. */
+  read(id: string): () => void;
+}
 
 /**
  * Held results of a storage, to be read. A key is the id of a result and, behind it, the file name that readers get:
  * the name is known when the bytes are written already, so the object itself has none.
  */
-export function createHeldView(storage: StorageBackend): StorageBackend {
+export function createHeldView(storage: StorageBackend, readers: HeldReaders): StorageBackend {
   return {
     name: storage.name,
     async describe(key, options) {
@@ -17,7 +25,20 @@ export function createHeldView(storage: StorageBackend): StorageBackend {
     async open(key, options) {
       const opened = await storage.open(storedKey(key), options);
       const { range, file, bytes } = opened;
-      return withBody({ info: named(key, opened.info), range, file, bytes }, () => opened.body);
+      const id = idOf(storedKey(key));
+      readers.open(id);
+      const terms = { info: named(key, opened.info), range, file, bytes };
+      return withBody(terms, () => {
+        const end = readers.read(id);
+        const reader = opened.body.getReader();
+        return createBody({
+          next: async () => (await reader.read()).value,
+          async release(reason) {
+            await reader.cancel(reason).catch(() => {});
+            end();
+          },
+        });
+      });
     },
     async list(options = {}) {
       const prefix = `${heldFolder}${options.prefix ?? ""}`;

@@ -16,8 +16,10 @@ export interface MemoryHoldOptions {
  */
 export function createMemoryHold(options: MemoryHoldOptions = {}): ResultHold {
   const { maxBytes = 256 * 2 ** 20, maxAgeMs = 15 * 60_000 } = options;
+  const storage = createBoundedMemory(maxBytes);
   return createHold({
-    storage: createBoundedMemory(maxBytes),
+    storage,
+    usedBytes: () => storage.usedBytes(),
     maxBytes,
     advice: memoryAdvice,
     maxAgeMs,

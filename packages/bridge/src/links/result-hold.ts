@@ -1,8 +1,19 @@
 import type { StorageBackend } from "@sluice/storage";
 import type { SpoolTarget } from "../spool/spool-target.ts";
 
+/** What one session has of a hold. */
+export interface HoldShare extends SpoolTarget {
+  /** The session is over: its results stay until their time, or until another session needs the room. Idempotent. */
+  end(): void;
+}
+
 /** Keeps large results until their time: in memory, or in a storage. Several sessions share one. */
-export interface ResultHold extends SpoolTarget {
+export interface ResultHold {
+  /**
+   * Begins the share of a session. Where a result has no room, others go for it: first those of ended sessions, then those
+   * of sessions that have more, and of these the ones first that nobody opened. What is being read stays.
+   */
+  openShare(): HoldShare;
   /** What is held, to be read: `createSluice({ storage: hold.storage, baseUri: hold.baseUri, links: {} })` serves it. */
   readonly storage: StorageBackend;
   /** Base of the URIs of held results. */

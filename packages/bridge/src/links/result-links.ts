@@ -57,7 +57,7 @@ export interface ResultLinks {
   readonly watch: (upstream: Upstream) => Upstream;
   /** The hooks to give to `runBridge`. */
   readonly hooks: RelayHooks;
-  /** Removes what is on its way. What has a link stays until its time. */
+  /** Removes what is on its way. What has a link stays until its time, or until other sessions need the room. */
   close(): Promise<void>;
 }
 
@@ -74,7 +74,8 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
     releaseAnswer(spooled, ({ place }) => hold.drop(place), id),
   );
   const ended = new AbortController();
-  const under = trackParts(hold);
+  const share = hold.openShare();
+  const under = trackParts(share);
   const limits: SpoolLimits = {
     target: under.target,
     spooled,
@@ -156,6 +157,7 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
       ended.abort(ownFault("unavailable", "the session ends"));
       await under.discard();
       await Promise.all([...spooled.values()].map(({ place }) => hold.drop(place)));
+      share.end();
     },
   };
 }
@@ -171,8 +173,8 @@ function idsIn(body: unknown): readonly unknown[] {
   return [parsed].flat().flatMap((message) => (isCall(message) ? [message.id] : []));
 }
 
-/** The hold, with those parts in sight that have no name yet. */
-function trackParts(hold: ResultHold): {
+/** The share, with those parts in sight that have no name yet. */
+function trackParts(share: SpoolTarget): {
   readonly target: SpoolTarget;
   discard(): Promise<void>;
 } {
@@ -180,7 +182,7 @@ function trackParts(hold: ResultHold): {
   return {
     target: {
       async create() {
-        const part = await hold.create();
+        const part = await share.create();
         parts.add(part);
         return {
           get bytes() {

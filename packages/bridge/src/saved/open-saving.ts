@@ -1,4 +1,4 @@
-import { openSpoolFolder, type SpoolFolder } from "../spool/files/spool-folder.ts";
+import { openSharedSpool, type SpoolFolder } from "../spool/files/spool-folder.ts";
 import { createMemoryRecords } from "./memory-records.ts";
 import { openSaveRecords } from "./save-records.ts";
 import { createSavedFiles, type SavedFiles } from "./saved-files.ts";
@@ -32,18 +32,9 @@ export async function openSaving(
     records,
     maxBytes: maxTotalBytes,
     maxAgeMs: maxSavedAgeMs,
-    otherBytes: async () => {
-      const results = (await spoolFolder?.list()) ?? [];
-      return results.reduce((sum, { bytes }) => sum + bytes, 0);
-    },
+    otherBytes: async () => (await spoolFolder?.bytes()) ?? 0,
   });
   await saved.clean();
-  if (spool)
-    spoolFolder = await openSpoolFolder({
-      folder: root,
-      maxBytes: maxTotalBytes,
-      maxAgeMs,
-      otherBytes: () => saved.bytes(),
-    });
+  if (spool) spoolFolder = await openSharedSpool(root, maxAgeMs, saved.room);
   return { saved, spoolFolder };
 }

@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rename, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { isOrphanedPart, randomPartName } from "@sluice/client";
+import { randomPartName, writerOfPart } from "@sluice/client";
 import * as z from "zod/mini";
 import { diskFault } from "../confine/disk-fault.ts";
+import type { ReservationRecords } from "./room.ts";
 
 const recordSchema = z.object({
   key: z.string(),
@@ -37,17 +38,13 @@ export interface NamedRecord {
 }
 
 /**
- * Records of the saves to one folder, by all bridges of a user: one small file each, so that processes need no lock. Saves
+ * Records of the saves to one folder, by all bridges of a user: one small file each, so that processes need no lock. Files
  * under way have one that says how many bytes they may take.
  */
-export interface SaveRecords {
+export interface SaveRecords extends ReservationRecords {
   list(): Promise<NamedRecord[]>;
   add(record: SaveRecord): Promise<void>;
   remove(name: string): Promise<void>;
-  /** Bytes of saves under way. */
-  reservedBytes(): Promise<number>;
-  /** Counts bytes until the reservation is given back, or this process ends. */
-  reserve(bytes: number): Promise<() => Promise<void>>;
 }
 
 /** Keeps the records of the folder `root` below `stateFolder`, which is made where it is missing. */
@@ -96,15 +93,16 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
       let bytes = 0;
       for (const each of await readdir(folder)) {
         if (!reservationName.test(each)) continue;
-        if (isOrphanedPart(each)) await drop(each);
+        if (writerOfPart(each) === "ended") await drop(each);
         else bytes += Number(await readFile(join(folder, each), "utf8").catch(() => "0")) || 0;
       }
       return bytes;
     },
     async reserve(bytes) {
       const reservation = randomPartName();
-      await write(reservation, String(bytes));
-      return () => drop(reservation);
+      const resize = (wanted: number): Promise<void> => write(reservation, String(wanted));
+      await resize(bytes);
+      return { resize, release: () => drop(reservation) };
     },
   };
 }

@@ -4,6 +4,7 @@ import { lstat, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { holdFolder } from "@sluice/storage-fs";
+import { createRoom, type Room } from "./room.ts";
 import type { NamedRecord, SaveRecord, SaveRecords } from "./save-records.ts";
 
 /** A saved file that is there. */
@@ -23,7 +24,7 @@ export interface SavedFilesOptions {
   readonly maxBytes: number;
   /** Unchanged files are removed after it, in milliseconds. Undefined: none is ever removed. */
   readonly maxAgeMs: number | undefined;
-  /** Bytes of other files that count. */
+  /** Bytes of other whole files that count. */
   readonly otherBytes: () => Promise<number>;
 }
 
@@ -31,12 +32,8 @@ export interface SavedFilesOptions {
 export interface SavedFiles {
   /** Files that are there, the newest first. */
   list(): Promise<KeptSave[]>;
-  /** Bytes of unchanged ones and of saves under way. */
-  bytes(): Promise<number>;
-  /** Bytes that may still be saved. */
-  room(): Promise<number>;
-  /** Counts bytes of a save until it is over. Rejects with `no_space`, and says what may be deleted. */
-  reserve(bytes: number): Promise<() => Promise<void>>;
+  /** Room for a file that is written there. Rejects with `no_space`, and says what may be deleted. */
+  readonly room: Room;
   /** Remembers a file that was saved. */
   note(record: SaveRecord): Promise<void>;
   /** Removes unchanged files that are too old, where there is an age. */
@@ -61,40 +58,17 @@ export function createSavedFiles(options: SavedFilesOptions): SavedFiles {
     return kept.toSorted((a, b) => (a.name < b.name ? 1 : -1));
   }
 
-  async function bytes(): Promise<number> {
-    // first: what a save has reserved becomes a record before it is given up, and none is missed in between
-    const reserved = await records.reservedBytes();
-    const unchanged = (await list()).filter(({ isChanged }) => !isChanged);
-    return unchanged.reduce((sum, { record }) => sum + record.size, reserved);
-  }
-
-  async function room(): Promise<number> {
-    return maxBytes - (await bytes()) - (await otherBytes());
-  }
-
-  async function reserve(wanted: number): Promise<() => Promise<void>> {
-    // counted first: saves of two bridges that begin together must not share the room
-    const release = await records.reserve(wanted);
-    try {
-      const free = await room();
-      if (free < 0) throw fullFault(wanted, free + wanted, maxBytes, await list());
-      return release;
-    } catch (error) {
-      await release();
-      throw error;
-    }
-  }
-
-  let last: Promise<unknown> = Promise.resolve();
   return {
     list,
-    bytes,
-    room,
-    reserve(wanted) {
-      const reserving = last.then(() => reserve(wanted));
-      last = reserving.catch(() => {});
-      return reserving;
-    },
+    room: createRoom({
+      maxBytes,
+      records,
+      async wholeBytes() {
+        const unchanged = (await list()).filter(({ isChanged }) => !isChanged);
+        return unchanged.reduce((sum, { record }) => sum + record.size, await otherBytes());
+      },
+      fault: async (wanted, free) => fullFault(wanted, free, maxBytes, await list()),
+    }),
     note: (record) => records.add(record),
     async clean() {
       if (maxAgeMs === undefined) return;
@@ -152,6 +126,6 @@ function fullFault(
   const example = largest ? `, such as ${largest.path} (${largest.record.size} bytes)` : "";
   return new SluiceError(
     "no_space",
-    `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${Math.max(0, free)} are free, and this one needs ${wanted}. Ask the user to delete or move some of list_saved${example}, or to raise --max-total`,
+    `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${free} are free, and this one needs ${wanted}. Ask the user to delete or move some of list_saved${example}, or to raise --max-total`,
   );
 }

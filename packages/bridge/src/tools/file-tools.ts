@@ -102,13 +102,14 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     if (relay) return relay;
     throw new SluiceError("unavailable", "bridge: the host has not begun yet");
   };
+  const questions = createHostQuestions(calls);
   const context: ToolContext = {
     calls,
     server,
     trustedOrigins,
-    questions: createHostQuestions(calls),
+    questions,
     agreedBytes: options.agreedBytes,
-    loopback: createNamedLoopback(trustedOrigins),
+    loopback: createNamedLoopback({ serverName: server.name, trustedOrigins, questions }),
     streams: () => streams,
   };
   const answers = sendFolders && createFileAnswers(context);
@@ -120,8 +121,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
   if (sendFolders) tools.set("send_file", sendFolders.roots);
   const own = createOwnTools(calls, tools);
-  const remove = async ({ place, bytes }: SpooledString): Promise<void> =>
-    spoolFolder?.remove({ path: place, bytes });
+  const remove = async ({ place }: SpooledString): Promise<void> => spoolFolder?.remove(place);
   const awaited = createAwaitedCalls((id) => releaseAnswer(spooled, remove, id));
   const limits: SpoolLimits | undefined = spoolFolder && {
     target: spoolFolder,

@@ -1,5 +1,6 @@
 import { lstat } from "node:fs/promises";
 import type { SaveFolder, SavePlace } from "../confine/save-folder.ts";
+import type { Reservation } from "../saved/room.ts";
 import type { SavedFiles } from "../saved/saved-files.ts";
 import type { SpoolFolder } from "../spool/files/spool-folder.ts";
 import type { SpooledStrings } from "../spool/spooled-string.ts";
@@ -48,26 +49,34 @@ export function agree(message: string, { call, context }: Save): Promise<boolean
   return context.questions.agree(call.request, message, { signal: call.signal, advice: yesAdvice });
 }
 
-/** Writes a file of `size` bytes, where that is known: in its place, within the room that there is, and remembered. */
+/** Does a save within room for `bytes` that it may enlarge. */
+export async function withRoom(
+  { settings }: Save,
+  bytes: number,
+  work: (reservation: Reservation) => Promise<SavedResource>,
+): Promise<SavedResource> {
+  const reservation = await settings.saved.room.reserve(bytes);
+  try {
+    return await work(reservation);
+  } finally {
+    await reservation.release();
+  }
+}
+
+/** Writes a file in its place and remembers it. Its bytes are reserved before. */
 export async function writeSaved(
   { uri, path, settings }: Save,
-  { name, size }: { readonly name: string; readonly size: number | undefined },
+  name: string,
   write: (place: SavePlace) => Promise<Omit<SavedResource, "path">>,
 ): Promise<SavedResource> {
   const { folder, saved } = settings;
-  const release = await saved.reserve(size ?? 0);
-  try {
-    const { key, modifiedMs, facts } = await folder.save(path, name, async (place) => {
-      const written = { ...(await write(place)), path: place.path };
-      const { mtimeMs } = await lstat(place.held);
-      return { key: place.key, modifiedMs: mtimeMs, facts: written };
-    });
-    const { size: bytes, sha256 } = facts;
-    const record = { key, size: bytes, sha256, uri, savedMs: Date.now(), modifiedMs };
-    // without a record it is a file like any other of the user
-    await saved.note(record).catch(() => {});
-    return facts;
-  } finally {
-    await release();
-  }
+  const { key, modifiedMs, facts } = await folder.save(path, name, async (place) => {
+    const written = { ...(await write(place)), path: place.path };
+    const { mtimeMs } = await lstat(place.held);
+    return { key: place.key, modifiedMs: mtimeMs, facts: written };
+  });
+  const { size, sha256 } = facts;
+  // without a record it is a file like any other of the user
+  await saved.note({ key, size, sha256, uri, savedMs: Date.now(), modifiedMs }).catch(() => {});
+  return facts;
 }

@@ -8,6 +8,7 @@ import {
   isSameResource,
   SluiceError,
 } from "@sluice/core";
+import type { Reservation } from "../saved/room.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
 import { findPlaces } from "../spool/found-places.ts";
 import type { SpooledString } from "../spool/spooled-string.ts";
@@ -19,6 +20,7 @@ import {
   type Save,
   type SavedResource,
   type SaveSettings,
+  withRoom,
 } from "./save-call.ts";
 import { callServer } from "./server-client.ts";
 import type { ToolContext } from "./tool-context.ts";
@@ -42,10 +44,13 @@ export async function saveContent(save: Save): Promise<SavedResource> {
   );
   const files = await claimFiles(result, settings);
   try {
-    return await saveRead(result, files, save);
+    // what the spool wrote counts on, while the user is asked, too
+    const claimedBytes = [...files.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+    return await withRoom(save, claimedBytes, (reservation) =>
+      saveRead(result, files, save, reservation),
+    );
   } finally {
-    for (const { place, bytes } of files.values())
-      await settings.spoolFolder?.remove({ path: place, bytes });
+    for (const { place } of files.values()) await settings.spoolFolder?.remove(place);
   }
 }
 
@@ -66,6 +71,7 @@ async function saveRead(
   result: Members,
   files: ReadonlyMap<string, SpooledString>,
   save: Save,
+  reservation: Reservation,
 ): Promise<SavedResource> {
   const { uri, call, context, settings } = save;
   const content = onlyContent(result, uri);
@@ -86,7 +92,8 @@ async function saveRead(
   )
     throw new SluiceError("permission_denied", "bridge: the user declined; nothing was saved");
   const name = fileNameFromUri(uri) ?? "";
-  return writeSaved(save, { name, size }, async (place) => {
+  await reservation.grow(size);
+  return writeSaved(save, name, async (place) => {
     call.signal.throwIfAborted();
     await writeTo(place.held, name);
     return { size, sha256, verified, resumedBytes: 0 };

@@ -13,6 +13,7 @@ import {
   agreedBytes,
   type Save,
   type SavedResource,
+  withRoom,
   writeSaved,
   type SaveSettings,
 } from "./save-call.ts";
@@ -46,11 +47,7 @@ export async function saveForHost(
     if (stream) return saveStream(stream, save, terms);
   }
   if (isLink) {
-    const endpoint = context.server.url ?? context.loopback.endpointFor(uri);
-    const stream = await streamLink(uri, {
-      ...optionsOf(save, terms),
-      ...definedMembers({ endpoint }),
-    }).catch((error: unknown) => {
+    const stream = await openLink(save, terms).catch((error: unknown) => {
       if (!SluiceError.is(error) || error.code !== "untrusted") throw error;
       refusal = error;
     });
@@ -61,16 +58,19 @@ export async function saveForHost(
   });
 }
 
+async function openLink(save: Save, terms: StreamTerms): Promise<SavableStream> {
+  const { uri, call, context } = save;
+  const endpoint = context.server.url ?? (await context.loopback.endpointFor(uri, call));
+  return streamLink(uri, { ...optionsOf(save, terms), ...definedMembers({ endpoint }) });
+}
+
 /** What is known of a stream once it is to be written. */
 interface StreamTerms {
   place?: SavePlace;
-  /** Bytes that may still be saved, for one whose size is not known. */
-  room?: number;
 }
 
 function optionsOf(save: Save, terms: StreamTerms): StreamOptions {
   const { call, context, settings } = save;
-  const tooMuch = new AbortController();
   const consent: Consent = (scale) => {
     // one of unknown size may have as much as was agreed to before
     if (scale.unknownSizes > 0 || scale.bytes <= agreedBytes(context)) return true;
@@ -78,22 +78,11 @@ function optionsOf(save: Save, terms: StreamTerms): StreamOptions {
     return agree(`Save ${formatScale({ ...scale, ...definedMembers({ to }) })}?`, save);
   };
   return {
-    signal: AbortSignal.any([call.signal, tooMuch.signal]),
+    signal: call.signal,
     maxStreamSize: settings.maxBytes,
     trustedOrigins: context.trustedOrigins,
     consent,
-    onProgress({ receivedBytes, totalBytes }) {
-      call.progress(receivedBytes, totalBytes);
-      if (totalBytes === undefined && receivedBytes > agreedBytes(context))
-        tooMuch.abort(unboundedFault(agreedBytes(context)));
-      if (totalBytes === undefined && receivedBytes > (terms.room ?? Infinity))
-        tooMuch.abort(
-          new SluiceError(
-            "no_space",
-            "bridge: the files from servers in this folder have no room for more; ask the user to delete some, or to raise --max-total",
-          ),
-        );
-    },
+    onProgress: ({ receivedBytes, totalBytes }) => call.progress(receivedBytes, totalBytes),
   };
 }
 
@@ -102,16 +91,29 @@ async function saveStream(
   save: Save,
   terms: StreamTerms,
 ): Promise<SavedResource> {
+  const { name, size } = stream;
+  const agreed = agreedBytes(save.context);
+  let refusal: unknown;
   try {
-    const { name, size } = stream;
-    terms.room = await save.settings.saved.room();
-    return await writeSaved(save, { name, size }, (place) => {
-      terms.place = place;
-      return stream.saveTo(place.held, { resume: true });
-    });
+    return await withRoom(save, size ?? 0, (reservation) =>
+      writeSaved(save, name, (place) => {
+        terms.place = place;
+        const reserve = async (bytes: number): Promise<void> => {
+          try {
+            if (size === undefined && bytes > agreed) throw unboundedFault(agreed);
+            await reservation.growAhead(bytes);
+          } catch (error) {
+            refusal = error;
+            throw error;
+          }
+        };
+        return stream.saveTo(place.held, { resume: true, reserve });
+      }),
+    );
   } catch (error) {
     await stream.body.cancel(error).catch(() => {});
-    throw error;
+    // the client has words of its own for a full disk
+    throw refusal ?? error;
   }
 }
 

@@ -215,8 +215,9 @@ const mostRounds = 5;
 
 /** Sends the file to an address, as to one that `files/authorizeUpload` names. */
 async function sendTo(address: UploadAddress, send: Send): Promise<void> {
-  const { call, settings, file } = send;
+  const { call, context, settings, file } = send;
   const { url, method, headers, fields } = address;
+  if (context.server.kind === "process") await context.loopback.endpointFor(url, call);
   if (address.maxBytes !== undefined && file.size > address.maxBytes)
     throw new SluiceError("too_large", `bridge: the server takes ${address.maxBytes} bytes`);
   const upload = {
@@ -267,9 +268,15 @@ async function ensureAgreed({ call, context, file, taker }: Send, unasked: numbe
   throw new SluiceError("permission_denied", "bridge: the user declined; nothing was sent");
 }
 
-function callTool({ call, context, taker }: Send, args: Members, more: Members): Promise<Members> {
+async function callTool(
+  { call, context, taker }: Send,
+  args: Members,
+  more: Members,
+): Promise<Members> {
   const params = { name: taker.tool, arguments: args, ...more };
-  return callServer(context.calls(), "tools/call", params, call.signal);
+  const result = await callServer(context.calls(), "tools/call", params, call.signal);
+  context.loopback.learn(result);
+  return result;
 }
 
 function progressOf({ call }: Send): (count: { sentBytes: number; totalBytes: number }) => void {

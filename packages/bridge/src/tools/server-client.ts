@@ -1,4 +1,5 @@
 import { withDownloads, SluiceError, type RequestingClient } from "@sluice/client";
+import { loopbackOf } from "../confine/named-loopback.ts";
 import type { BridgeCalls } from "../relay/hooks.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
 
@@ -29,7 +30,7 @@ export async function callServer(
 
 /**
  * The server behind as the functions of `@sluice/client` call it. Over HTTP the `fetch` of the connection carries bytes.
- * A process has no address of its own: what it names on this machine counts as its own, as it runs here as this user.
+ * A process has no address of its own: the one on this machine that its answer to this very request has counts as its own.
  */
 export function createServerClient(calls: BridgeCalls, kind: "http" | "process"): RequestingClient {
   return {
@@ -51,15 +52,6 @@ export function createServerClient(calls: BridgeCalls, kind: "http" | "process")
 
 /** The address of a server that has none: a reserved name (RFC 2606 §2). */
 export const placeholder: URL = new URL("https://process.invalid/");
-
-/** Where a process on this machine lets bytes come from or go to; undefined for any other address. */
-export function loopbackOf(url: unknown): URL | undefined {
-  if (typeof url !== "string" || !URL.canParse(url)) return undefined;
-  const { origin, hostname } = new URL(url);
-  return loopbackHosts.has(hostname) ? new URL(origin) : undefined;
-}
-
-const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
 async function sendFrom(
   origin: URL,

@@ -20,7 +20,7 @@ export interface ToolContext {
   readonly trustedOrigins: readonly string[];
   /** Bytes up to which the user is not asked; undefined when the user did not say. */
   readonly agreedBytes: number | undefined;
-  /** What a process named on this machine. */
+  /** Origins on this machine that a process named. */
   readonly loopback: NamedLoopback;
   /** True when the server declares `resources/stream`. */
   readonly streams: () => boolean;

@@ -14,19 +14,11 @@ export interface UploadAddress {
 }
 
 /**
- * Finds `upload_url` (or `uploadUrl`, `presigned_url`, `put_url`) with `method`, `headers` and `fields` in the structured
- * content of a result, or in a text of it that is JSON.
+ * Finds `upload_url` (or `uploadUrl`, `presigned_url`, `put_url`) with `method`, `headers` and `fields` in structured content.
+ * A text of the result may be of anyone.
  */
-export function uploadAddressIn(result: Members): UploadAddress | undefined {
-  const { structuredContent, content } = result;
-  const texts = Array.isArray(content)
-    ? (content as unknown[]).map((block) => membersOf(block)["text"])
-    : [];
-  for (const candidate of [structuredContent, ...texts.map(parsed)]) {
-    const found = addressIn(membersOf(candidate), 0);
-    if (found) return found;
-  }
-  return undefined;
+export function uploadAddressIn({ structuredContent }: Members): UploadAddress | undefined {
+  return addressIn(membersOf(structuredContent), 0);
 }
 
 function addressIn(members: Members, level: number): UploadAddress | undefined {
@@ -70,15 +62,3 @@ function textsOf(value: unknown): Record<string, string> | undefined {
   );
   return texts.length === 0 ? undefined : Object.fromEntries(texts);
 }
-
-function parsed(text: unknown): unknown {
-  if (typeof text !== "string" || !text.trimStart().startsWith("{") || text.length > longestText)
-    return undefined;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
-const longestText = 65_536;

@@ -1,5 +1,9 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { isEventStream, SluiceError, type FetchLike } from "@sluice/core";
 import type { Flow } from "./upstream.ts";
+
+/** The message that a `fetch` is for, and whether a stream of events answers it. */
+export const sentMessage: AsyncLocalStorage<{ hasStream: boolean }> = new AsyncLocalStorage();
 
 /**
  * A `fetch` whose answers hold no message larger than `maxBytes`: neither a body of JSON nor one event of a stream.
@@ -8,6 +12,8 @@ import type { Flow } from "./upstream.ts";
 export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): FetchLike {
   return async (url, init) => {
     const response = await fetch(url, init);
+    const sent = sentMessage.getStore();
+    if (sent && isEventStream(response.headers)) sent.hasStream = true;
     if (!response.body || isSmall(response.headers, maxBytes)) return response;
     const check = isEventStream(response.headers) ? eventCheck(maxBytes) : bodyCheck(maxBytes);
     const bounded = response.body.pipeThrough(

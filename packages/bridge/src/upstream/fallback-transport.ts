@@ -7,6 +7,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import { isCall } from "../relay/messages.ts";
+import { sentMessage } from "./bounded-fetch.ts";
 import { sendFaultOf } from "./send-fault.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
@@ -51,8 +52,11 @@ export class FallbackTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
+    const sent = { hasStream: false };
     try {
-      await this.#current.send(message, options);
+      await sentMessage.run(sent, () => this.#current.send(message, options));
+      // 202, an empty batch, or answers to other calls: a stream says by itself when it is over
+      if (isCall(message) && !this.#isOlder && !sent.hasStream) options.onRequestStreamEnd?.();
     } catch (error) {
       const isFirst = isCall(message) && message.method === "initialize";
       if (this.#isOlder || !isFirst || !isRefusal(error)) throw error;

@@ -1,6 +1,6 @@
 import type { Writable } from "node:stream";
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
-import { readRpc, SluiceError } from "@sluice/core";
+import { isResponse, readJson, readRpc, SluiceError } from "@sluice/core";
 import type { LongLine } from "./lines.ts";
 
 /** Largest amount of bytes that wait for a reader of our output. */
@@ -17,6 +17,21 @@ export function readLine(line: string | LongLine, maxBytes: number): ParsedLine 
   const { message, fault } = readRpc(line.endsWith("\r") ? line.slice(0, -1) : line);
   return fault ? { fault: fault.message } : { message: message as JSONRPCMessage };
 }
+
+/** Errors for the calls that a line of a server answers, where the line is a batch, or too deep to be read. */
+export function refusedAnswers(line: string | LongLine, fault: string): readonly JSONRPCMessage[] {
+  if (typeof line !== "string") return [];
+  const { value } = readJson(line);
+  const ids = Array.isArray(value)
+    ? (value as unknown[]).filter(isResponse).map(({ id }) => id)
+    : [idAtStart(line.slice(0, endBytes)) ?? idAtEnd(line.slice(-endBytes))];
+  const message = `The server's answer cannot be read: ${fault}. Tell its author.`;
+  return ids
+    .filter((id) => id !== undefined)
+    .map((id) => ({ jsonrpc: "2.0", id, error: { code: -32_000, message } }));
+}
+
+const endBytes = 300;
 
 /** An answer that is too long becomes an error for its call, where the id stands at one of its ends. */
 function readLongLine(line: LongLine, maxBytes: number): ParsedLine {

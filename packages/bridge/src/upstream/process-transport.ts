@@ -4,7 +4,7 @@ import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
-import { readLine, writeLine } from "./line-transport.ts";
+import { readLine, refusedAnswers, writeLine } from "./line-transport.ts";
 import { linesOf } from "./lines.ts";
 import type { Flow } from "./upstream.ts";
 
@@ -80,7 +80,10 @@ export class ProcessTransport implements Transport {
         await this.#flow.ready();
         const { message, fault } = readLine(line, maxMessageBytes);
         if (message) this.onmessage?.(message);
-        else this.onerror?.(new SluiceError("protocol", `bridge: ${fault}`));
+        else {
+          for (const answer of refusedAnswers(line, fault)) this.onmessage?.(answer);
+          this.onerror?.(new SluiceError("protocol", `bridge: ${fault}`));
+        }
       }
     } catch (error) {
       if (!this.#isClosed) this.onerror?.(error as Error);

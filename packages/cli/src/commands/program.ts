@@ -66,6 +66,7 @@ export function createProgram(signal: AbortSignal): Command {
       "--save-to <folder>",
       "let models save files into this folder, with the tool save_to; made where it is missing",
     )
+    .option("--max-total <size>", "most bytes of all files saved there; default: 100G", sizeInBytes)
     .option(
       "--uploads <folder>",
       "let clients put files into this folder; made where it is missing",

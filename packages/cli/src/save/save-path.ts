@@ -18,14 +18,19 @@ export class PathError extends Error {
   override readonly name = "PathError";
 }
 
+/** Throws a fault of the target folder: it says nothing of the resource. */
 export function rethrowOfTarget(error: unknown): never {
-  throw targetError(error);
+  const sentence = SluiceError.is(error) ? targetSentences[error.code] : undefined;
+  throw sentence === undefined ? error : new PathError(sentence, { cause: error });
 }
 
-/** A fault of the target folder: it says nothing of the resource. */
-export function targetError(error: unknown): unknown {
-  const sentence = SluiceError.is(error) ? targetSentences[error.code] : undefined;
-  return sentence === undefined ? error : new PathError(sentence, { cause: error });
+/** Throws a fault of the room that all saved files have together. */
+export function rethrowOfRoom(error: unknown): never {
+  if (!SluiceError.is(error) || error.code !== "no_space") return rethrowOfTarget(error);
+  throw new PathError(
+    "there is no room for more saved files: ask the user to delete some, or to raise --max-total",
+    { cause: error },
+  );
 }
 
 const taken = "a file of that name is there already: pass another path";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { realpath } from "node:fs/promises";
+import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, discardSource, SluiceError, type SluiceErrorCode } from "@sluice/core";
@@ -9,11 +9,19 @@ import type { OpenedObject } from "@sluice/storage";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { z } from "zod";
 import { formatBytes } from "../terminal/quantity.ts";
-import { PathError, rethrowOfTarget, targetError, targetOf } from "./save-path.ts";
+import { PathError, rethrowOfRoom, rethrowOfTarget, targetOf } from "./save-path.ts";
 import { createProgressNotes } from "./progress-notes.ts";
 
 /** Adds the tool `save_to` to a server. */
 export type AttachSaveTool = (mcp: McpServer) => void;
+
+/** Bounds of what is saved. */
+export interface SaveBounds {
+  /** Most bytes of saved files together, those of bridges too. Default: 100 GiB. */
+  readonly maxTotalBytes?: number | undefined;
+  /** Counts with the user's bridges and other servers, and is remembered for later ones. Default: by itself. */
+  readonly isShared?: boolean;
+}
 
 /**
  * Makes the tool with which a model saves resources into `folder` of this machine. Nothing that is there is replaced, and
@@ -22,11 +30,17 @@ export type AttachSaveTool = (mcp: McpServer) => void;
 export async function createSaveTool(
   { host }: Pick<Sluice, "host">,
   folder: string,
+  bounds: SaveBounds = {},
 ): Promise<AttachSaveTool> {
   // what a killed process left of a file that it was saving
   await removeAbandonedWrites({ root: folder }).catch(() => 0);
   const root = await realpath(folder);
   const target = createFsBackend({ root, writable: true });
+  // most servers save nothing, and start without it
+  const { bridgeStateFolder, openSaving } = await import("@sluice/bridge");
+  const { maxTotalBytes, isShared } = bounds;
+  const stateFolder = isShared ? bridgeStateFolder() : undefined;
+  const { saved } = await openSaving(root, Infinity, { maxTotalBytes, stateFolder, spool: false });
 
   async function save({ mcp, ctx, uri, path }: SaveCall): Promise<SavedFile> {
     const { signal } = ctx.mcpReq;
@@ -38,31 +52,53 @@ export async function createSaveTool(
       const to = targetOf(path, key);
       await entry.admit();
       const opened = await storage.open(key, { signal });
-      const written = await write(opened, to, ctx);
-      return { path: join(root, ...to.split("/")), ...written };
+      const place = join(root, ...to.split("/"));
+      const written = await write(opened, to, ctx, async (facts) => {
+        const { mtimeMs: modifiedMs } = await lstat(place);
+        await saved.note({ key: to, uri, savedMs: Date.now(), modifiedMs, ...facts });
+      });
+      return { path: place, ...written };
     });
   }
 
-  /** Moves the bytes; the writer refuses another count than the size that storage told. */
-  async function write(opened: OpenedObject, to: string, { mcpReq }: ServerContext) {
+  /**
+   * Moves the bytes into room that is reserved before; the writer refuses another count than the size that storage told.
+   * `remember` has them count afterwards.
+   */
+  async function write(
+    opened: OpenedObject,
+    to: string,
+    { mcpReq }: ServerContext,
+    remember: (facts: Omit<SavedFile, "path">) => Promise<void>,
+  ) {
     const { size } = opened.info;
     const { signal } = mcpReq;
     const noteProgress = createProgressNotes(mcpReq, size);
     const terms = { ifAbsent: true, signal, ...definedMembers({ size }) };
-    await using writer = await target.write!(to, terms).catch(async (error: unknown) => {
+    const giveUp = (rethrow: (error: unknown) => never) => async (error: unknown) => {
       await discardSource(opened, error);
-      throw targetError(error);
-    });
-    const hash = createHash("sha256");
-    let bytes = 0;
-    for await (const chunk of opened.body) {
-      hash.update(chunk);
-      bytes += chunk.byteLength;
-      await writer.write(chunk).catch(rethrowOfTarget);
-      noteProgress(bytes);
+      return rethrow(error);
+    };
+    const reservation = await saved.room.reserve(size).catch(giveUp(rethrowOfRoom));
+    try {
+      await using writer = await target.write!(to, terms).catch(giveUp(rethrowOfTarget));
+      const hash = createHash("sha256");
+      let bytes = 0;
+      for await (const chunk of opened.body) {
+        hash.update(chunk);
+        bytes += chunk.byteLength;
+        await reservation.growAhead(bytes).catch(rethrowOfRoom);
+        await writer.write(chunk).catch(rethrowOfTarget);
+        noteProgress(bytes);
+      }
+      await writer.commit().catch(rethrowOfTarget);
+      const facts = { size: bytes, sha256: hash.digest("hex") };
+      // without a record it is a file like any other of the user
+      await remember(facts).catch(() => {});
+      return facts;
+    } finally {
+      await reservation.release();
     }
-    await writer.commit().catch(rethrowOfTarget);
-    return { size: bytes, sha256: hash.digest("hex") };
   }
 
   return (mcp) =>

@@ -30,6 +30,8 @@ export interface ServeOptions {
   readonly maxUpload?: number;
   /** Folder that a tool may save resources into. */
   readonly saveTo?: string;
+  /** Most bytes of all files saved there, in bytes. Default: 100 GiB. */
+  readonly maxTotal?: number;
   /** Speak MCP over stdin and stdout; HTTP beside it serves links, upload pages and slots alone. */
   readonly stdio?: boolean;
   /** Print what to write into the settings of MCP hosts, and serve nothing. */
@@ -93,12 +95,19 @@ function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): 
 }
 
 /** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */
-function ensureUsed({ uploads, maxUpload, printConfig, stdio, port }: ServeOptions): void {
+function ensureUsed(options: ServeOptions): void {
+  const { uploads, maxUpload, saveTo, maxTotal, printConfig, stdio, port } = options;
   if (printConfig && !stdio && port === 0)
     throw fault(
       "invalid_argument",
       "settings need an address that stays, and port 0 is another one each time",
       "pass --port with a number, or --stdio",
+    );
+  if (maxTotal !== undefined && saveTo === undefined)
+    throw fault(
+      "invalid_argument",
+      "--max-total has no effect without --save-to",
+      "pass --save-to with the folder that models may save files into",
     );
   if (maxUpload === undefined || uploads !== undefined) return;
   throw fault(

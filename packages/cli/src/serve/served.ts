@@ -43,6 +43,7 @@ export async function createServed(
     uploads: inbox,
     maxUpload = defaultMaxUpload,
     saveTo,
+    maxTotal,
   } = options;
   const holder: Principal = { issuer: "sluice serve", subject: "token", clientId: "" };
   const isGuarded = token !== undefined && !options.stdio;
@@ -65,7 +66,9 @@ export async function createServed(
   });
   const uploads =
     inbox === undefined ? undefined : await createServedUploads(sluice, inbox, maxUpload);
-  const attachSaveTool = saveTo === undefined ? undefined : await createSaveTool(sluice, saveTo);
+  const bounds = { maxTotalBytes: maxTotal, isShared: true };
+  const attachSaveTool =
+    saveTo === undefined ? undefined : await createSaveTool(sluice, saveTo, bounds);
   return {
     sluice,
     uploads,

@@ -15,6 +15,7 @@ export interface Filling {
   readonly part: PartFile;
   readonly keeper: ResumeKeeper | undefined;
   readonly onProgress: ((progress: TransferCount) => void) | undefined;
+  readonly reserve: ((bytes: number) => Promise<void>) | undefined;
 }
 
 /**
@@ -22,7 +23,7 @@ export interface Filling {
  * again when it changes meanwhile. Gives the answer that the bytes belong to in the end.
  */
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
-  const { part, keeper, onProgress } = filling;
+  const { part, keeper, onProgress, reserve } = filling;
   const { download } = opened;
   const buffer = part.writeBuffer(writeBytesOf(oneConnection));
   const latest = (): CheckedAnswer => download.latest() as CheckedAnswer;
@@ -31,7 +32,8 @@ export async function fetchWhole(filling: Filling, opened: OpenedResource): Prom
     write(chunk, at, release) {
       onProgress?.(countOf(at + chunk.length, latest().size));
       keeper?.note();
-      return buffer.write(chunk, at, release);
+      const written = (): Promise<void> | void => buffer.write(chunk, at, release);
+      return reserve ? reserve(at + chunk.length).then(written) : written();
     },
     async restart() {
       await buffer.flush();
@@ -57,6 +59,7 @@ export async function fetchShares(
   connections: number,
 ): Promise<void> {
   const { part } = filling;
+  await filling.reserve?.(version.size);
   const kept = part.gapless();
   const missing = version.size - kept;
   const rounds = roundsOf(missing / connections, opened.download.latest()?.latencyMs);

@@ -10,10 +10,12 @@ export function randomPartName(ending: "part" | "kept" = "part"): string {
   return `.${hostTag()}${id}${randomBytes(10).toString("hex")}.${ending}`;
 }
 
-/** True for the name of a part whose process ran on this machine and is over. */
-export function isOrphanedPart(name: string): boolean {
-  const match = /^\.([0-9a-f]{4})([0-9a-f]{8})[0-9a-f]{20}\.part$/.exec(name);
-  return match?.[1] === hostTag() && !isRunning(Number.parseInt(match[2] as string, 16));
+/** Where the process is that writes a part of this name. Undefined for any other name. */
+export function writerOfPart(name: string): "running" | "ended" | "elsewhere" | undefined {
+  const [, tagOfHost, pid] = /^\.([0-9a-f]{4})([0-9a-f]{8})[0-9a-f]{20}\.part$/.exec(name) ?? [];
+  if (pid === undefined) return undefined;
+  if (tagOfHost !== hostTag()) return "elsewhere";
+  return isRunning(Number.parseInt(pid, 16)) ? "running" : "ended";
 }
 
 /** False when no process of this machine has the id. */

@@ -4,7 +4,7 @@ import { open, opendir, rename, stat, unlink, writeFile } from "node:fs/promises
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { isCount, isNumber, isOptional, isShaped, isText } from "../calls/shape.ts";
-import { isOrphanedPart, isRunning } from "./part-name.ts";
+import { isRunning, writerOfPart } from "./part-name.ts";
 
 /** One version of one resource. */
 export interface KeptVersion {
@@ -122,7 +122,8 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
     const path = join(directory, name);
     const info = await stat(path).catch(() => undefined);
     const ageMs = info && isMine(info) ? now - info.mtimeMs : 0;
-    const isOver = ageMs > (kind[1] ? 1 : 7) * dayMs || (isOrphanedPart(name) && ageMs > 0);
+    const isOver =
+      ageMs > (kind[1] ? 1 : 7) * dayMs || (writerOfPart(name) === "ended" && ageMs > 0);
     if (isOver) await unlink(path).catch(() => {});
   }
 }

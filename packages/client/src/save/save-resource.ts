@@ -31,6 +31,10 @@ export interface SaveOptions {
   readonly resume?: boolean;
   /** Called with the running count at most once a chunk. It must not throw. */
   readonly onProgress?: (progress: TransferCount) => void;
+  /**
+   * Called with the length that the file gets, before bytes are written: they wait for it, and a rejection ends the save.
+   */
+  readonly reserve?: (bytes: number) => Promise<void>;
 }
 
 /** A file that was saved. */
@@ -100,7 +104,8 @@ async function fill(
     versionOf(facts.uri, current.opened.download.latest());
   const keeper =
     recordPath === undefined ? undefined : createResumeKeeper(part, recordPath, latest);
-  const filling: Filling = { part, keeper, onProgress: options.onProgress ?? settings.onProgress };
+  const { onProgress = settings.onProgress, reserve } = options;
+  const filling: Filling = { part, keeper, onProgress, reserve };
   const aborted = (): boolean => settings.signal.aborted;
   try {
     if (facts.size !== undefined) {

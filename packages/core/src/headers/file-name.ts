@@ -14,7 +14,7 @@ export function trueFileName(name: string): string {
  * One path component that is safe on any system, out of names that another party chose: the first of `names` that leaves
  * anything, else `download`. The result has no separator, no control, direction or unseen character but the joiners,
  * selectors and tags of scripts and emoji, no character that Windows forbids, no leading or trailing dot or space,
- * is no device name, and has at most 255 UTF-8 bytes with its extension kept. It is safe on disk, not trustworthy:
+ * no leading `-` or `~`, is no device name, and has at most 255 UTF-8 bytes with its extension kept. It is safe on disk, not trustworthy:
  * show it as the sender's word.
  */
 export function sanitizeFileName(...names: readonly (string | undefined)[]): string {
@@ -28,7 +28,7 @@ export function sanitizeFileName(...names: readonly (string | undefined)[]): str
 /**
  * The name under which this system may save a file that another party named: the first of `names` that leaves anything,
  * else `download`. On Windows, as {@link sanitizeFileName}; elsewhere as {@link trueFileName}, without leading
- * dots and spaces, so that no hidden file is made.
+ * dots and spaces, so that no hidden file is made, and with `_` for a leading `-` or `~`.
  */
 export function localFileName(...names: readonly (string | undefined)[]): string {
   const { process } = globalThis as { process?: { readonly platform?: string } };
@@ -36,7 +36,8 @@ export function localFileName(...names: readonly (string | undefined)[]): string
   for (const name of names) {
     const visible = lastComponent(name ?? "")
       .replace(unwritable, "")
-      .replace(/^[. ]+/, "");
+      .replace(/^[. ]+/, "")
+      .replace(shellSign, "_");
     if (!isBlank(visible)) return shorten(visible);
   }
   return "download";
@@ -81,6 +82,8 @@ const unwritable =
 const unseen =
   /(?!\u200c|\u200d|\p{Variation_Selector}|[\u{e0020}-\u{e007f}])[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
 const blank = /^[. \p{Default_Ignorable_Code_Point}\ufff9-\ufffb]*$/u;
+// a program reads such a name as an option, a shell as a home folder
+const shellSign = /^[-~]/;
 const device = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i;
 
 function isBlank(name: string): boolean {
@@ -98,7 +101,7 @@ function sanitize(name: string): string {
     .replace(unseen, "")
     .normalize("NFC")
     .replace(/[<>:"|?*]/g, "_");
-  const trimmed = trim(visible);
+  const trimmed = trim(visible).replace(shellSign, "_");
   return trim(shorten(device.test(trimmed) ? `_${trimmed}` : trimmed));
 }
 

@@ -1,4 +1,4 @@
-import { isTooDeep } from "./parse-json.ts";
+import { shapeFault } from "./parse-json.ts";
 
 /** Id of a JSON-RPC request. */
 export type RpcId = string | number;
@@ -63,10 +63,12 @@ export type ReadRpc =
 
 /**
  * Reads JSON of another party. The text is checked for its depth before it is parsed; its length is for the
- * transport to bound. A fault never quotes the text.
+ * transport to bound, and `maxContainers` bounds its arrays and objects. A fault never quotes the text.
  */
-export function readJson(text: string): ReadJson {
-  if (isTooDeep(text)) return { fault: tooDeep };
+export function readJson(text: string, maxContainers: number = Infinity): ReadJson {
+  const shape = shapeFault(text, maxContainers);
+  if (shape === "deep") return { fault: tooDeep };
+  if (shape === "many") return { fault: tooMany(maxContainers) };
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -151,6 +153,10 @@ const tooDeep: MessageFault = {
   code: -32_700,
   message: "Parse error: nested deeper than 128 levels",
 };
+const tooMany = (maxContainers: number): MessageFault => ({
+  code: -32_700,
+  message: `Parse error: more than ${maxContainers} arrays and objects`,
+});
 const notJsonRpc: MessageFault = {
   code: -32_600,
   message: "Invalid Request: one JSON-RPC 2.0 message, no batches",

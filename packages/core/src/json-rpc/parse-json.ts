@@ -12,16 +12,24 @@ export function parseJson(text: string): unknown {
 
 /** True for nesting deeper than 128 levels. Looks at each character once; text that is no JSON gives any answer. */
 export function isTooDeep(text: string): boolean {
+  return shapeFault(text, Infinity) === "deep";
+}
+
+/** The same, and true for more than so many arrays and objects: a parser takes long for each, however small it is. */
+export function shapeFault(text: string, maxContainers: number): "deep" | "many" | undefined {
   let level = 0;
+  let containers = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === quote) at = endOfString(text, at + 1);
     else if (code === openBracket || code === openBrace) {
       level += 1;
-      if (level > maxLevels) return true;
+      containers += 1;
+      if (level > maxLevels) return "deep";
+      if (containers > maxContainers) return "many";
     } else if (code === closeBracket || code === closeBrace) level -= 1;
   }
-  return false;
+  return undefined;
 }
 
 /** Where the string whose content begins at `from` has its closing quote. */

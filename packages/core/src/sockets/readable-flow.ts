@@ -50,6 +50,7 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
           reject(error);
         }
         let isWhole = false;
+        let lastWrite: Promise<void> | void;
         const broken = (cause?: unknown): void => {
           if (!isWhole) fail(errorOf(cause));
         };
@@ -58,8 +59,13 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
         if (isOver || signal?.aborted) return broken(readable.errored);
         readable.on("error", broken);
         readable.on("close", broken);
-        // a body that only its connection ends looks whole when it is aborted
-        readable.on("end", () => (signal?.aborted ? broken() : resolve()));
+        readable.on("end", () => {
+          // a body that only its connection ends looks whole when it is aborted
+          if (signal?.aborted) return broken();
+          isWhole = true;
+          // the end comes although the last write is waited for, which may still fail
+          Promise.resolve(lastWrite).then(resolve, reject);
+        });
         // the source is done, the last chunk perhaps not: it may still fail
         const finish = (wait: Promise<void> | void): void => {
           isWhole = true;
@@ -71,7 +77,8 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
           message &&
           lending &&
           divertible({ readable, message, divertBytes }, write, lending, fail, finish);
-        pumpParsed(readable, write, fail, divert && { divert, message });
+        const noting: WriteChunk = (chunk) => (lastWrite = write(chunk));
+        pumpParsed(readable, noting, fail, divert && { divert, message });
       }),
     cancel() {
       readable.destroy();

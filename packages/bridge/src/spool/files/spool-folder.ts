@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import { link, lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
 import type { Stats } from "node:fs";
 import { join } from "node:path";
-import { isOrphanedPart } from "@sluice/client";
+import { writerOfPart } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
+import { createMemoryReservations, createRoom, type Room } from "../../saved/room.ts";
 import type { SpoolPart, SpoolTarget } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
 import { createPart } from "./spool-part.ts";
@@ -16,8 +17,6 @@ export interface SpoolFolderOptions {
   readonly maxBytes: number;
   /** Spooled files that are older are removed, by `clean` and before others are written. */
   readonly maxAgeMs: number;
-  /** Bytes of other files that count, too. Default: none. */
-  readonly otherBytes?: (() => Promise<number>) | undefined;
 }
 
 /** A file that this process or an earlier one has spooled. */
@@ -37,8 +36,10 @@ export interface SpoolFolder extends SpoolTarget {
   create(): Promise<SpoolPart>;
   /** Whole files, the oldest first. */
   list(): Promise<SpooledFile[]>;
-  /** Removes a whole file, whose bytes count no more. */
-  remove(file: Pick<SpooledFile, "path" | "bytes">): Promise<void>;
+  /** Bytes of whole files, and of those that processes of other machines write or left, which reserve nothing here. */
+  bytes(): Promise<number>;
+  /** Removes a whole file. */
+  remove(path: string): Promise<void>;
   /** Removes files that are too old, and what processes left that ended while they wrote. */
   clean(): Promise<void>;
   /** Removes files that are being written. Whole ones stay. */
@@ -47,19 +48,33 @@ export interface SpoolFolder extends SpoolTarget {
 
 /** Opens the folder and cleans it. Rejects with `not_found`, `permission_denied`, or `untrusted` where a link is in its place. */
 export async function openSpoolFolder(options: SpoolFolderOptions): Promise<SpoolFolder> {
-  const { maxBytes, maxAgeMs } = options;
-  const path = await ownFolder(options.folder);
+  const { folder, maxBytes, maxAgeMs } = options;
+  const room = createRoom({
+    maxBytes,
+    records: createMemoryReservations(),
+    wholeBytes: () => opened.bytes(),
+    fault: () => fullFault(opened.path, maxBytes),
+  });
+  const opened = await openSharedSpool(folder, maxAgeMs, room);
+  return opened;
+}
+
+/** The same where other files have a part of the room. */
+export async function openSharedSpool(
+  folder: string,
+  maxAgeMs: number,
+  room: Room,
+): Promise<SpoolFolder> {
+  const path = await ownFolder(folder);
   const identity = await identityOf(path);
   const parts = new Set<SpoolPart>();
-  /** Bytes of all files, and of what is being written. */
-  let usedBytes = 0;
   let cleanedAt = -Infinity;
   let isClosed = false;
 
-  async function filesNow(): Promise<SpooledFile[]> {
+  async function filesNow(isCounted: (name: string) => boolean): Promise<SpooledFile[]> {
     const files: SpooledFile[] = [];
     for (const name of await readdir(path).catch(() => [])) {
-      if (!wholeName.test(name)) continue;
+      if (!isCounted(name)) continue;
       const info = await lstat(join(path, name)).catch(() => undefined);
       if (!info || !isMine(info)) continue;
       files.push({ name, path: join(path, name), bytes: info.size, modifiedMs: info.mtimeMs });
@@ -69,21 +84,9 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
 
   async function clean(): Promise<void> {
     cleanedAt = performance.now();
-    let kept = (await cleanParts(path)) + ((await options.otherBytes?.()) ?? 0);
-    for (const file of await filesNow()) {
-      if (Date.now() - file.modifiedMs <= maxAgeMs) kept += file.bytes;
-      else await unlink(file.path).catch(() => {});
-    }
-    usedBytes = kept;
-  }
-
-  function reserve(bytes: number): void {
-    if (usedBytes + bytes > maxBytes)
-      throw new SluiceError(
-        "no_space",
-        `bridge: spool: the files in ${JSON.stringify(path)} may have ${maxBytes} bytes together; delete some or raise that limit`,
-      );
-    usedBytes += bytes;
+    await cleanParts(path);
+    for (const file of await filesNow(isWhole))
+      if (Date.now() - file.modifiedMs > maxAgeMs) await unlink(file.path).catch(() => {});
   }
 
   async function ensureInPlace(): Promise<void> {
@@ -101,20 +104,21 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
     async create() {
       await ensureInPlace();
       if (performance.now() - cleanedAt > cleanEveryMs) await clean();
+      const reservation = await room.reserve();
       const part = await createPart(path, {
-        reserve,
-        release: (bytes) => (usedBytes -= bytes),
+        reservation,
         ended: () => parts.delete(part),
         publish: (from, name) => publish(path, from, name),
       });
       parts.add(part);
       return part;
     },
-    list: filesNow,
-    async remove(file) {
-      usedBytes -= file.bytes;
-      await unlink(file.path).catch(() => {});
+    list: () => filesNow(isWhole),
+    async bytes() {
+      const files = await filesNow((name) => isWhole(name) || writerOfPart(name) === "elsewhere");
+      return files.reduce((sum, { bytes }) => sum + bytes, 0);
     },
+    remove: (file) => unlink(file).catch(() => {}),
     clean,
     async close() {
       isClosed = true;
@@ -125,6 +129,7 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
 
 /** `name-8 digits.extension`: only such files are listed, counted and removed. */
 const wholeName = /-[0-9a-f]{8}\.[^./\\]{1,32}$/;
+const isWhole = (name: string): boolean => wholeName.test(name);
 const partName = /^\.[0-9a-f]{32}\.part$/;
 const cleanEveryMs = 60_000;
 /** A file that is written gets bytes all the time; after this it has no writer, on whatever machine. */
@@ -157,18 +162,22 @@ function isMine(info: Stats): boolean {
   return info.isFile() && info.uid === (process.getuid?.() ?? info.uid);
 }
 
-/** Removes files that no process writes any more; the bytes of the others, of any process. */
-async function cleanParts(path: string): Promise<number> {
-  let kept = 0;
+/** Removes files that no process writes any more. */
+async function cleanParts(path: string): Promise<void> {
   for (const name of await readdir(path).catch(() => [])) {
     if (!partName.test(name)) continue;
     const info = await lstat(join(path, name)).catch(() => undefined);
     if (!info || !isMine(info)) continue;
-    const isAbandoned = isOrphanedPart(name) || Date.now() - info.mtimeMs > abandonedMs;
-    if (!isAbandoned) kept += info.size;
-    else await unlink(join(path, name)).catch(() => {});
+    const isAbandoned = writerOfPart(name) === "ended" || Date.now() - info.mtimeMs > abandonedMs;
+    if (isAbandoned) await unlink(join(path, name)).catch(() => {});
   }
-  return kept;
+}
+
+function fullFault(path: string, maxBytes: number): SluiceError {
+  return new SluiceError(
+    "no_space",
+    `bridge: spool: the files in ${JSON.stringify(path)} may have ${maxBytes} bytes together; delete some or raise that limit`,
+  );
 }
 
 /** Gives a file its name, with digits that make it the only one. */

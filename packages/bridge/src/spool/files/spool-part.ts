@@ -3,14 +3,14 @@ import { open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { randomPartName } from "@sluice/client";
 import { createSha256 } from "@sluice/core";
+import type { Reservation } from "../../saved/room.ts";
 import type { SpoolPart } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
 
 /** What the folder does for its parts. */
 export interface PartOwner {
-  /** Counts bytes before they are written; throws `no_space`. */
-  reserve(bytes: number): void;
-  release(bytes: number): void;
+  /** Has room for bytes before they are written. */
+  readonly reservation: Reservation;
   ended(): void;
   publish(from: string, name: string): Promise<string>;
 }
@@ -19,11 +19,15 @@ const readBytes = 65_536;
 
 /** Creates a file that did not exist; no link is followed. Only this user reads it. */
 export async function createPart(folder: string, owner: PartOwner): Promise<SpoolPart> {
+  const { reservation } = owner;
   let path = join(folder, randomPartName());
   const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants;
-  const handle = await open(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600).catch((error) => {
-    throw folderFault(error);
-  });
+  const handle = await open(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600).catch(
+    async (error) => {
+      await reservation.release();
+      throw folderFault(error);
+    },
+  );
   const hash = createSha256();
   let bytes = 0;
   let isDiscarded = false;
@@ -33,7 +37,7 @@ export async function createPart(folder: string, owner: PartOwner): Promise<Spoo
       return bytes;
     },
     async write(chunk) {
-      owner.reserve(chunk.length);
+      await reservation.growAhead(bytes + chunk.length);
       bytes += chunk.length;
       hash.update(chunk);
       let written = 0;
@@ -60,6 +64,7 @@ export async function createPart(folder: string, owner: PartOwner): Promise<Spoo
     },
     async publish(name) {
       path = await owner.publish(path, name);
+      await reservation.release();
       owner.ended();
       return path;
     },
@@ -67,9 +72,9 @@ export async function createPart(folder: string, owner: PartOwner): Promise<Spoo
       if (isDiscarded) return;
       isDiscarded = true;
       owner.ended();
-      owner.release(bytes);
       await handle.close();
       await unlink(path).catch(() => {});
+      await reservation.release();
     },
   };
 }

@@ -1,8 +1,9 @@
 import { createFileSender, type FallbackClient, type FileSender } from "@sluice/client/uploads";
 import type { FetchLike } from "@sluice/core";
+import { loopbackOf } from "../../confine/named-loopback.ts";
 import type { SendableFile } from "../../confine/send-folders.ts";
 import { membersOf, type Members } from "../../relay/messages.ts";
-import { loopbackOf, placeholder } from "../server-client.ts";
+import { placeholder } from "../server-client.ts";
 import type { ToolContext } from "../tool-context.ts";
 
 /** Answers a server that asks for files (SEP-1306) in place of a host that cannot. */
