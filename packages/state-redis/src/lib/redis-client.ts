@@ -123,6 +123,7 @@ export function createCommander(operation: string, options: RedisOptions): Comma
       });
     } catch (error) {
       if (SluiceError.is(error)) throw error;
+      if (isFull(error)) throw full(operation, error);
       throw new SluiceError("unavailable", `${operation}: Redis does not answer as it should`, {
         cause: error,
         retryAfterMs: 1_000,
@@ -212,6 +213,19 @@ function createInspection(
     running ??= inspect().finally(() => (running = undefined));
     return running;
   };
+}
+
+/** How Redis refuses a write at its `maxmemory`, in a script of an old one with more words around it. */
+function isFull(error: unknown): boolean {
+  return error instanceof Error && /\bOOM command not allowed\b/.test(error.message);
+}
+
+/** Longer than clients wait: it stays full until records end or somebody helps, and callers learn that at once. */
+function full(operation: string, cause: unknown): SluiceError {
+  return new SluiceError("unavailable", `${operation}: Redis is full; raise its maxmemory`, {
+    cause,
+    retryAfterMs: 120_000,
+  });
 }
 
 function mayEvict(operation: string, policy: unknown): SluiceError {
