@@ -2,22 +2,23 @@ import { createHash } from "node:crypto";
 import { realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, discardSource, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, discardSource, SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
-import { callerOf, revisionOf, tagOf, type AuditEntry } from "@sluice/server/transport";
+import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/transport";
 import type { OpenedObject } from "@sluice/storage";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { z } from "zod";
 import { formatBytes } from "../terminal/quantity.ts";
-import { PathError, rethrowOfTarget, targetError, targetOf } from "./save-path.ts";
+import { isTaken, PathError, rethrowOfTarget, targetError, targetOf } from "./save-path.ts";
 import { createProgressNotes } from "./progress-notes.ts";
+import { isSameFile } from "./same-file.ts";
 
 /** Adds the tool `save_to` to a server. */
 export type AttachSaveTool = (mcp: McpServer) => void;
 
 /**
  * Makes the tool with which a model saves resources into `folder` of this machine. Nothing that is there is replaced, and
- * nothing outside of it is written.
+ * nothing outside of it is written. A file that is there with the very same bytes counts as saved.
  */
 export async function createSaveTool(
   { host }: Pick<Sluice, "host">,
@@ -49,20 +50,29 @@ export async function createSaveTool(
     const { signal } = mcpReq;
     const noteProgress = createProgressNotes(mcpReq, size);
     const terms = { ifAbsent: true, signal, ...definedMembers({ size }) };
+    let refusal: unknown;
     await using writer = await target.write!(to, terms).catch(async (error: unknown) => {
+      refusal = targetError(error);
+      if (isTaken(error)) return undefined;
       await discardSource(opened, error);
-      throw targetError(error);
+      throw refusal;
     });
     const hash = createHash("sha256");
     let bytes = 0;
     for await (const chunk of opened.body) {
       hash.update(chunk);
       bytes += chunk.byteLength;
-      await writer.write(chunk).catch(rethrowOfTarget);
+      await writer?.write(chunk).catch(rethrowOfTarget);
       noteProgress(bytes);
     }
-    await writer.commit().catch(rethrowOfTarget);
-    return { size: bytes, sha256: hash.digest("hex") };
+    await writer?.commit().catch((error: unknown) => {
+      refusal = targetError(error);
+      if (!isTaken(error)) throw refusal;
+    });
+    const saved = { size: bytes, sha256: hash.digest("hex") };
+    // a host that repeats a call hears what the first one did
+    if (refusal && !(await isSameFile(target, to, saved, signal))) throw refusal;
+    return saved;
   }
 
   return (mcp) =>
@@ -71,7 +81,7 @@ export async function createSaveTool(
         return answerOf(await save({ mcp, ctx, uri, path }));
       } catch (error) {
         ctx.mcpReq.signal.throwIfAborted();
-        return refusal(`${uri}: ${sentenceOf(error)}`);
+        return refusal(`${uri}: ${sentenceOf(error, host.onError)}`);
       }
     });
 }
@@ -122,18 +132,12 @@ async function recorded(
 }
 
 /** What a model is told: nothing of storage. */
-function sentenceOf(error: unknown): string {
+function sentenceOf(error: unknown, onError: (error: unknown) => void): string {
   if (error instanceof PathError) return error.message;
-  return (SluiceError.is(error) && sentences[error.code]) || "cannot be saved now: try again later";
+  const { text, isOurs } = toolFault(error);
+  if (isOurs) onError(error);
+  return text;
 }
-
-const sentences: Partial<Record<SluiceErrorCode, string>> = {
-  not_found: "no such file",
-  invalid_argument: "not the URI of a file",
-  permission_denied: "not permitted",
-  unauthenticated: "not permitted",
-  unsupported: "not a file",
-};
 
 function answerOf({ path, size, sha256 }: SavedFile): CallToolResult {
   const text = `Saved to ${path}, ${formatBytes(size)}, sha-256 ${sha256}`;
