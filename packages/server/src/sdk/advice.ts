@@ -1,4 +1,4 @@
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { retryWords, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 const advice = new WeakMap<object, string>();
 
@@ -99,13 +99,6 @@ function messageFor(error: unknown, origin: string | undefined): string | undefi
   if (!SluiceError.is(error) || origin === undefined || error.origin !== origin) return undefined;
   const wait = error.retryAfterMs === undefined ? "" : `; ${retryWords(error)}`;
   return error.message.slice(`${origin}: `.length) + wait;
-}
-
-/** When to call again, in words for a model. */
-export function retryWords(error: unknown): string {
-  const { retryAfterMs } = SluiceError.is(error) ? error : {};
-  if (retryAfterMs === undefined) return "try again later";
-  return `try again in ${Math.max(1, Math.ceil(retryAfterMs / 1_000))} s`;
 }
 
 const busy: ReadonlySet<SluiceErrorCode> = new Set(["throttled", "unavailable", "timeout"]);

@@ -1,6 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { definedMembers, type SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { retryWords } from "@sluice/server/transport";
+import { definedMembers, retryWords, type SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { codeOf } from "../slots/upload-error.ts";
 
 /** A refusal with its machine-readable details (SEP-2631 §10), such as `{reason: "maxSizeExceeded", maxSize, actualSize}`. */
