@@ -30,14 +30,21 @@ export interface RedisServer extends AsyncDisposable {
 }
 
 /**
- * Starts `redis-server`. When it ends it keeps nothing, or with `durable` whatever it answered. Rejects
- * when it is not ready within 10 s.
+ * Starts `redis-server`. When it ends it keeps nothing, or with `durable` whatever it answered; `settings`
+ * come after those. Rejects when it is not ready within 10 s.
  */
-export async function startRedis({ durable = false } = {}): Promise<RedisServer> {
+export async function startRedis({
+  durable = false,
+  settings: further = [],
+}: {
+  readonly durable?: boolean;
+  readonly settings?: readonly string[];
+} = {}): Promise<RedisServer> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-redis-"));
   const path = join(folder, "redis.sock");
   const settings = ["--port", "0", "--unixsocket", path, "--dir", folder, "--save", ""];
   if (durable) settings.push("--appendonly", "yes", "--appendfsync", "always");
+  settings.push(...further);
   let child: ChildProcess | undefined;
 
   async function start(): Promise<void> {

@@ -86,10 +86,48 @@ test("hosts that hand files over learn of the argument, and no private address i
 test("a name that is taken gets a number, and the answer says so", async () => {
   const file = "data:text/plain;name=readme.md;base64,SGFsbG8=";
   await save({ file });
-  const { result } = await save({ file });
+  const other = "data:text/plain;name=readme.md;base64,V29ybGQ=";
+  const { result } = await save({ file: other });
   const text = "Saved as readme (1).md, 5 B; the name was taken";
   expect(result.content).toEqual([{ type: "text", text }]);
   expect(result.structuredContent).toMatchObject({ name: "readme (1).md", size: 5 });
+});
+
+test("a call that a host repeats, at once or later, gets the same answer and saves one file", async () => {
+  const first = (await save({})).result.structuredContent;
+  const sent = await fetch(`${first.upload_url}twice.txt`, { method: "PUT", body: "by a host" });
+  expect(sent.status).toBe(201);
+  const uploaded = async (): Promise<string> => {
+    const { result } = await ask("files/authorizeUpload", {
+      name: "handle.txt",
+      mimeType: "text/plain",
+      size: 5,
+    });
+    const { method, url } = result.upload;
+    const headers = { "content-type": "text/plain" };
+    await fetch(url, { method, headers, body: "Hallo" });
+    return result.file.uri;
+  };
+  const named = "data:text/plain;name=again.md;base64,SGFsbG8=";
+  for (const args of [
+    { upload_id: first.upload_id },
+    { file: await uploaded() },
+    { file: named },
+  ]) {
+    const before = await readdir(inbox);
+    const twins = await Promise.all([save(args), save(args)]);
+    const later = await save(args);
+    for (const { result } of [...twins, later]) {
+      expect(result.isError).toBeUndefined();
+      expect(result.content).toEqual(later.result.content);
+    }
+    expect((await readdir(inbox)).length).toBe(before.length + 1);
+    // what somebody removed is not said to be there
+    await rm(join(inbox, later.result.structuredContent.name));
+    const gone = await save(args);
+    if (args.file === named) expect(gone.result.isError).toBeUndefined();
+    else expect(JSON.stringify(gone)).toMatch(/isError|error/);
+  }
 });
 
 test("the name of a file in the call leads nowhere else", async () => {

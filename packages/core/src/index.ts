@@ -1,4 +1,9 @@
-export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./errors/error.ts";
+export {
+  retryWords,
+  SluiceError,
+  type SluiceErrorCode,
+  type SluiceErrorOptions,
+} from "./errors/error.ts";
 export {
   discardSource,
   type ByteRange,

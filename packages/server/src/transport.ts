@@ -37,4 +37,5 @@ export type { ClientShare } from "./limits/share.ts";
 export type { ContentHeads } from "./resources/content-head.ts";
 export { callerOf, revisionOf } from "./sdk/request-caller.ts";
 export type { RpcFault } from "./sdk/rpc-fault.ts";
+export { toolError, toolFault } from "./sdk/advice.ts";
 export { callInV2, serverInV2 } from "./sdk/sdk-v1.ts";

@@ -203,7 +203,7 @@ test("a store that is down makes no link and opens none", async () => {
   const token = await make();
   isDown = true;
   expect((await open(token)).status).toBeGreaterThanOrEqual(500);
-  await expect(make()).rejects.toThrow(/Cannot be read now/);
+  await expect(make()).rejects.toThrow(/Not possible at the moment/);
   isDown = false;
   expect((await open(token)).status).toBe(200);
 });

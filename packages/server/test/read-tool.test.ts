@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import { createMcpHandler, McpServer, requireScopes } from "@modelcontextprotocol/server";
 import type { SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
@@ -150,6 +151,15 @@ describe("the tool that reads parts", () => {
         throw new Error("no backend");
       },
     });
+    const busy = tool({
+      storage: () => {
+        throw new SluiceError("unavailable", "s3: open: the connection broke", {
+          retryAfterMs: 2_500,
+        });
+      },
+    });
+    const waiting = (await busy.call({ uri })).content[0].text;
+    expect(waiting).toBe(`${uri}: Not possible at the moment: try again in 3 s`);
     const answer = await broken.call({ uri });
     expect(answer.content[0].text).toMatch(/try again later/);
     expect(JSON.stringify(answer)).not.toContain("no backend");

@@ -1,4 +1,4 @@
-export type { RedisClient, RedisOptions } from "./lib/redis-client.ts";
+export { checkRedis, type RedisClient, type RedisOptions } from "./lib/redis-client.ts";
 export { createRedisEventStore } from "./lib/redis-event-store.ts";
 export { createRedisStateStore, type RedisStateStoreOptions } from "./lib/redis-state-store.ts";
 export { createRedisUploadStore } from "./lib/redis-upload-store.ts";

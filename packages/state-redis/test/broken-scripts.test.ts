@@ -12,6 +12,11 @@ import { useRedis } from "./redis-bed.ts";
 /** A flaw to put into a script, and the rule that must notice it. */
 const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["claim-once", "leaseEndsAt = 0 end", "leaseEndsAt = leaseEndsAt end"],
+  [
+    "claim-kept",
+    "redis.call('PEXPIRE', KEYS[1], whole(forgetAt - now))",
+    "redis.call('DEL', KEYS[1])",
+  ],
   ["claim-expired", "if now >= overAt then return 'expired' end", ""],
   ["claim-window", "if use == 'window' then return 'granted' end", ""],
   [
@@ -82,7 +87,7 @@ const flaws: readonly (readonly [rule: string, from: string, to: string])[] = [
   ["writer-newest", "if writer == newest then return", "if writer > 0 then return"],
   ["writer-released", "if newest == writer then redis.call('HINCRBY', key, 'newest', 1) end", ""],
   ["writer-forgotten", "if writer > newest then", "if false then"],
-  ["writer-forgotten", "redis.call('HSET', key, 'newest', text(writer))\nend", "end"],
+  ["writer-forgotten", "redis.call('HSET', key, 'newest', whole(writer))\nend", "end"],
 ];
 
 describe.runIf(hasRedis)("a script with a flaw is caught by its rule", () => {

@@ -73,6 +73,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
       durable: true,
       timeoutMs: 100,
     });
+    await state.claim(onceGrant("before"), now);
     bed.server.freeze();
     const during = await Promise.allSettled(
       Array.from({ length: 20 }, () => state.claim(onceGrant("a"), now)),
@@ -133,8 +134,17 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
 
   test("a record that cannot be read is an outage, never a record that is not there", async () => {
     for (const answer of ["", "nonsense", "5", 5, Buffer.from(`${now + 1} ${now} AQ==`)]) {
-      const state = createRedisStateStore({ redis: { call: async () => answer } });
-      await expect(state.get("ended s", now)).rejects.toMatchObject({ code: "unavailable" });
+      const isInspection = (lua = ""): boolean => lua.includes("maxmemory_policy");
+      const redis: RedisClient = {
+        async call(command, lua) {
+          if (command === "EVALSHA") throw new Error("NOSCRIPT");
+          return isInspection(lua) ? [String(Date.now()), "noeviction"] : answer;
+        },
+      };
+      const state = createRedisStateStore({ redis });
+      const outage = { code: "unavailable", message: expect.stringContaining("an answer that is") };
+      await expect(state.get("ended s", now)).rejects.toMatchObject(outage);
+      await expect(state.isSessionOver("s", now)).rejects.toMatchObject(outage);
     }
   });
 

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { clockSkewMs, SluiceError } from "@sluice/core";
 import {
   claimGrant,
   createMemoryStateStore,
@@ -21,6 +21,33 @@ export const brokenStateStores: Readonly<Record<string, MakeBroken>> = {
   })),
   "claim-once": checkThenSet(),
   "claim-until-end": forgetting((terms, now) => now >= terms.expiresAt),
+  // how long a claim is kept is counted from the clock of the caller, in a store that has one of its own
+  "claim-skewed": changed((store) => {
+    let clock: number | undefined;
+    const forgetAt = new Map<string, number>();
+    return {
+      async claim(terms, now, body) {
+        clock ??= now;
+        if (terms.use !== "once") return store.claim(terms, now, body);
+        const isKept = now < (forgetAt.get(terms.id) ?? -Infinity);
+        forgetAt.set(terms.id, clock + terms.expiresAt + 2 * clockSkewMs - now);
+        return isKept ? { outcome: "spent" } : store.claim({ ...terms, use: "window" }, now, body);
+      },
+    };
+  }),
+  // evicts the least recent
+  "claim-kept": changed((store) => {
+    const spent = new Set<string>();
+    return {
+      async claim(terms, now, body) {
+        if (terms.use !== "once") return store.claim(terms, now, body);
+        const isSpent = spent.has(terms.id);
+        spent.add(terms.id);
+        if (spent.size > 500) spent.delete(spent.values().next().value!);
+        return isSpent ? { outcome: "spent" } : store.claim({ ...terms, use: "window" }, now, body);
+      },
+    };
+  }),
   "claim-expired": claiming((terms) => ({ ...terms, expiresAt: Infinity })),
   "claim-look": claiming((terms) =>
     terms.use === "window" ? { ...terms, id: `of ${terms.id}` } : terms,

@@ -9,7 +9,7 @@ import {
   type InputRequiredResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { SluiceError, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
 import type { RevisionKind } from "@sluice/core/wire";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
@@ -18,6 +18,7 @@ import { z } from "zod";
 import { createPendingUploads } from "../src/ask/pending-uploads.ts";
 import { createRequestFiles } from "../src/ask/request-files.ts";
 import type { ClaimedFile, RequestFiles, Slots, UploadedFile } from "../src/index.ts";
+import { uploadError } from "../src/slots/upload-error.ts";
 import { createUploadPages, type UploadPages } from "../src/page/upload-pages.ts";
 
 /** Both eras, for `test.each`. */
@@ -161,7 +162,7 @@ export function createFakeSlots(): FakeSlots {
   const removed: string[] = [];
   const own = (principal: Principal | undefined, uploadId: string) => {
     const isOwner = JSON.stringify(owners.get(uploadId)) === JSON.stringify(principal);
-    if (!owners.has(uploadId) || !isOwner) throw new SluiceError("not_found", "fake: no such slot");
+    if (!owners.has(uploadId) || !isOwner) throw uploadError("not_found", "no such slot");
   };
   return {
     came,
@@ -182,16 +183,16 @@ export function createFakeSlots(): FakeSlots {
     async reopen(principal, uploadId) {
       own(principal, uploadId);
       const files = confirmed.get(uploadId);
-      if (!files) throw new SluiceError("not_found", "fake: not confirmed");
+      if (!files) throw uploadError("not_found", "not confirmed");
       return files;
     },
     async confirm(principal, uploadId, files) {
       own(principal, uploadId);
-      if (confirmed.has(uploadId)) throw new SluiceError("already_exists", "fake: confirmed");
+      if (confirmed.has(uploadId)) throw uploadError("already_exists", "confirmed");
       const plain = (list: readonly ClaimedFile[]) =>
         JSON.stringify(list.map(({ name, size, mimeType }) => [name, size, mimeType]));
       if (plain(files) !== plain(came.get(uploadId) ?? []))
-        throw new SluiceError("precondition_failed", "fake: the files are not those that came");
+        throw uploadError("precondition_failed", "the files are not those that came");
       const handles = files.map((file) => ({
         uploadId,
         sha256: "0".repeat(64),
@@ -199,7 +200,7 @@ export function createFakeSlots(): FakeSlots {
         scan: "clean" as const,
         open: async () => {
           const bytes = bytesOf.get(uploadId);
-          if (!bytes) throw new SluiceError("not_found", "fake: no bytes");
+          if (!bytes) throw uploadError("not_found", "no bytes");
           return createMemoryBackend({ file: bytes }).open("file");
         },
         remove: async () => void removed.push(uploadId),
@@ -216,7 +217,7 @@ export function createFakeSlots(): FakeSlots {
         size: bytes.length,
         sha256: "0".repeat(64),
         scan: "clean",
-        open: () => Promise.reject(new SluiceError("not_found", "fake: no bytes")),
+        open: () => Promise.reject(uploadError("not_found", "no bytes")),
         remove: async () => void removed.push("inline"),
       };
     },

@@ -1,8 +1,8 @@
 import type { Client } from "@modelcontextprotocol/client";
-import { SluiceError } from "@sluice/core";
 import { expect, test } from "vitest";
 import type { FileRequest } from "../src/ask/request-files.ts";
 import type { Fields } from "../src/ask/elicit-fields.ts";
+import { uploadError } from "../src/slots/upload-error.ts";
 import {
   createAsker,
   connectAnswerer,
@@ -307,7 +307,7 @@ test.each(eras)("%s: a scanner that does not know yet is asked again", async (er
   const slots = createFakeSlots();
   let patience = 2;
   const confirm: typeof slots.confirm = async (...args) => {
-    if (patience-- > 0) throw new SluiceError("unavailable", "fake: scanning", { retryAfterMs: 5 });
+    if (patience-- > 0) throw uploadError("unavailable", "scanning", { retryAfterMs: 5 });
     return slots.confirm(...args);
   };
   const requestFiles = createAsker(sluice, { ...slots, confirm });

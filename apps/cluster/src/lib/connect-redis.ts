@@ -1,8 +1,9 @@
 import { once } from "node:events";
+import { checkRedis } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 
 /**
- * Connects to Redis. Rejects when it is not there at the start; later the client looks for it by itself, and
+ * Connects to Redis. Rejects when it is not there at the start, or may evict what is kept in it; later the client looks for it by itself, and
  * until it is back every command fails at once.
  */
 export async function connectRedis(url: string): Promise<Redis> {
@@ -24,6 +25,12 @@ export async function connectRedis(url: string): Promise<Redis> {
   } catch (cause) {
     redis.disconnect();
     throw new Error("cluster: Redis does not answer; check REDIS_URL, and that it runs", { cause });
+  }
+  try {
+    await checkRedis({ redis });
+  } catch (error) {
+    redis.disconnect();
+    throw error;
   }
   return redis;
 }

@@ -1,5 +1,5 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
-import { SluiceError } from "@sluice/core";
+import { retryWords, SluiceError } from "@sluice/core";
 import type { BridgeCalls } from "../relay/hooks.ts";
 import { membersOf, type Members } from "../relay/messages.ts";
 
@@ -67,7 +67,9 @@ export function faultWords(error: unknown): string {
   // the client's advice is for programmers; the reader of this has started a command
   if (isForeign(error))
     return `${words.slice(words.indexOf(" ") + 1, words.lastIndexOf(";"))}; ${trustAdvice}`;
-  return words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault);
+  const wait =
+    SluiceError.is(error) && error.retryAfterMs !== undefined ? `; ${retryWords(error)}` : "";
+  return words.replace(/^(?:bridge|client|fs): /, "").slice(0, longestFault) + wait;
 }
 
 /** Origin of the client's error about an address of an origin that is not trusted. */

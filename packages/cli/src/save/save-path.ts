@@ -33,6 +33,14 @@ export function rethrowOfRoom(error: unknown): never {
   );
 }
 
+/** True for the refusal of a name that a file has already. */
+export function isTaken(error: unknown): boolean {
+  return (
+    SluiceError.is(error) &&
+    (error.code === "precondition_failed" || error.code === "already_exists")
+  );
+}
+
 const taken = "a file of that name is there already: pass another path";
 const otherPath = "it cannot be written there: pass another path";
 

@@ -2,15 +2,16 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, discardSource, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, discardSource, SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
-import { callerOf, revisionOf, tagOf, type AuditEntry } from "@sluice/server/transport";
+import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/transport";
 import type { OpenedObject } from "@sluice/storage";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { z } from "zod";
 import { formatBytes } from "../terminal/quantity.ts";
-import { PathError, rethrowOfRoom, rethrowOfTarget, targetOf } from "./save-path.ts";
+import { isTaken, PathError, rethrowOfRoom, rethrowOfTarget, targetOf } from "./save-path.ts";
 import { createProgressNotes } from "./progress-notes.ts";
+import { isSameFile } from "./same-file.ts";
 
 /** Adds the tool `save_to` to a server. */
 export type AttachSaveTool = (mcp: McpServer) => void;
@@ -25,7 +26,7 @@ export interface SaveBounds {
 
 /**
  * Makes the tool with which a model saves resources into `folder` of this machine. Nothing that is there is replaced, and
- * nothing outside of it is written.
+ * nothing outside of it is written. A file that is there with the very same bytes counts as saved.
  */
 export async function createSaveTool(
   { host }: Pick<Sluice, "host">,
@@ -79,22 +80,30 @@ export async function createSaveTool(
       await discardSource(opened, error);
       return rethrow(error);
     };
+    // a host that repeats a call gets the answer of the first one: the name is taken by the same bytes
+    let conflict: unknown;
+    const noteConflict = (error: unknown): undefined => {
+      if (!isTaken(error)) throw error;
+      conflict = error;
+    };
     const reservation = await saved.room.reserve(size).catch(giveUp(rethrowOfRoom));
     try {
-      await using writer = await target.write!(to, terms).catch(giveUp(rethrowOfTarget));
+      const writing = target.write!(to, terms).catch(noteConflict);
+      await using writer = await writing.catch(giveUp(rethrowOfTarget));
       const hash = createHash("sha256");
       let bytes = 0;
       for await (const chunk of opened.body) {
         hash.update(chunk);
         bytes += chunk.byteLength;
-        await reservation.growAhead(bytes).catch(rethrowOfRoom);
-        await writer.write(chunk).catch(rethrowOfTarget);
+        if (writer) await reservation.growAhead(bytes).catch(rethrowOfRoom);
+        await writer?.write(chunk).catch(rethrowOfTarget);
         noteProgress(bytes);
       }
-      await writer.commit().catch(rethrowOfTarget);
+      await writer?.commit().catch(noteConflict).catch(rethrowOfTarget);
       const facts = { size: bytes, sha256: hash.digest("hex") };
       // without a record it is a file like any other of the user
-      await remember(facts).catch(() => {});
+      if (conflict === undefined) await remember(facts).catch(() => {});
+      else if (!(await isSameFile(target, to, facts, signal))) rethrowOfTarget(conflict);
       return facts;
     } finally {
       await reservation.release();
@@ -107,7 +116,7 @@ export async function createSaveTool(
         return answerOf(await save({ mcp, ctx, uri, path }));
       } catch (error) {
         ctx.mcpReq.signal.throwIfAborted();
-        return refusal(`${uri}: ${sentenceOf(error)}`);
+        return refusal(`${uri}: ${sentenceOf(error, host.onError)}`);
       }
     });
 }
@@ -158,18 +167,12 @@ async function recorded(
 }
 
 /** What a model is told: nothing of storage. */
-function sentenceOf(error: unknown): string {
+function sentenceOf(error: unknown, onError: (error: unknown) => void): string {
   if (error instanceof PathError) return error.message;
-  return (SluiceError.is(error) && sentences[error.code]) || "cannot be saved now: try again later";
+  const { text, isOurs } = toolFault(error);
+  if (isOurs) onError(error);
+  return text;
 }
-
-const sentences: Partial<Record<SluiceErrorCode, string>> = {
-  not_found: "no such file",
-  invalid_argument: "not the URI of a file",
-  permission_denied: "not permitted",
-  unauthenticated: "not permitted",
-  unsupported: "not a file",
-};
 
 function answerOf({ path, size, sha256 }: SavedFile): CallToolResult {
   const text = `Saved to ${path}, ${formatBytes(size)}, sha-256 ${sha256}`;

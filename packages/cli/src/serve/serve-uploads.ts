@@ -1,6 +1,14 @@
-import type { CallToolResult, InputRequiredResult, McpServer } from "@modelcontextprotocol/server";
-import { SluiceError } from "@sluice/core";
+import {
+  ProtocolError,
+  type CallToolResult,
+  type InputRequiredResult,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { createRecentEntries, SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
+import { callerOf, tagOf, toolFault } from "@sluice/server/transport";
+import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import type { SluiceHandler } from "@sluice/transport-http";
 import {
@@ -11,11 +19,14 @@ import {
   uploadIdInput,
   withUploads,
   type CloseUploadsOptions,
+  type FileArgument,
   type ToolCall,
   type UploadedFile,
   type Uploads,
 } from "@sluice/uploads";
 import { z } from "zod";
+import { isSameFile } from "../save/same-file.ts";
+import { isTaken } from "../save/save-path.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 import { uploadQuota } from "./serve-limits.ts";
 import { makeWaitingFolder } from "./waiting-folder.ts";
@@ -34,6 +45,10 @@ export interface ServedUploads {
 
 /** Name of the tool that saves a file. */
 const toolName = "save_file";
+/** Origin of errors whose message a caller may read. */
+const uploadsOrigin = "uploads";
+/** Most calls whose outcome is remembered. */
+const mostOutcomes = 1_000;
 /** Names that are tried for one file. */
 const mostNames = 100;
 
@@ -55,6 +70,45 @@ export async function createServedUploads(
   const transfer = createFileTransfer(sluice, uploads);
   const target = createFsBackend({ root: folder, writable: true });
   const terms = { maxBytes } as const;
+  const outcomes = createRecentEntries<Promise<SaveOutcome>>(mostOutcomes, mostOutcomes);
+
+  /** Saves the file of a call, and removes it from where it waits. */
+  async function save({ file: argument, upload_id: uploadId }: SaveInput, call: ToolCall) {
+    const given =
+      argument === undefined
+        ? await askFor(uploads, call, { maxBytes, uploadId })
+        : { file: await transfer.open(argument, terms, call) };
+    if (given.result) return { result: given.result };
+    const { file } = given;
+    const { size, sha256 } = file;
+    try {
+      const name = await saveAs(target, file);
+      const taken = name === file.name ? "" : "; the name was taken";
+      const text = `Saved as ${name}, ${formatBytes(size)}${taken}`;
+      const saved = { name, size, sha256 };
+      return {
+        result: { content: [{ type: "text" as const, text }], structuredContent: saved },
+        saved,
+      };
+    } finally {
+      // on a disk that is full it would take room until the server ends
+      await file.remove();
+    }
+  }
+
+  /** The same for calls that a host repeats, at once or later: by then what the first one names is used up. */
+  async function saveOnce(input: SaveInput, { mcp, ctx }: ServerCall): Promise<SaveOutcome> {
+    const { file, upload_id: uploadId } = input;
+    const source = typeof file === "string" && !file.startsWith("data:") ? file : uploadId;
+    if (!source) return save(input, { mcp, ctx });
+    const { principal } = await sluice.host.identify(callerOf(ctx, mcp));
+    const key = `${tagOf(principal) ?? ""} ${source}`;
+    const before = await outcomes.get(key)?.catch(() => undefined);
+    if (before?.saved && (await isThere(target, before.saved))) return before;
+    const outcome = save(input, { mcp, ctx });
+    outcomes.set(key, outcome, 1);
+    return outcome;
+  }
 
   return {
     attach(mcp) {
@@ -73,26 +127,14 @@ export async function createServedUploads(
           annotations: { destructiveHint: false },
           _meta: openAiFileMeta(["file"]),
         },
-        async ({ file: argument, upload_id: uploadId }, ctx) => {
-          const call = { mcp, ctx };
-          const given =
-            argument === undefined
-              ? await askFor(uploads, call, { maxBytes, uploadId })
-              : { file: await transfer.open(argument, terms, call) };
-          if (given.result) return given.result;
-          const { file } = given;
-          const { size, sha256 } = file;
+        async (input, ctx) => {
           try {
-            const name = await saveAs(target, file);
-            const taken = name === file.name ? "" : "; the name was taken";
-            const text = `Saved as ${name}, ${formatBytes(size)}${taken}`;
-            return {
-              content: [{ type: "text", text }],
-              structuredContent: { name, size, sha256 },
-            };
-          } finally {
-            // on a disk that is full it would take room until the server ends
-            await file.remove();
+            return (await saveOnce(input, { mcp, ctx })).result;
+          } catch (error) {
+            if (ProtocolError.isInstance(error) || ctx.mcpReq.signal.aborted) throw error;
+            const { text, isOurs } = toolFault(error, uploadsOrigin);
+            if (isOurs) sluice.host.onError(error);
+            return refusal(text);
           }
         },
       );
@@ -103,6 +145,33 @@ export async function createServedUploads(
     // another server of the folder removes what is left
     remove: () => waiting.remove().catch(() => {}),
   };
+}
+
+interface SaveInput {
+  readonly file?: FileArgument | undefined;
+  readonly upload_id?: string | undefined;
+}
+
+interface ServerCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+}
+
+interface SavedFile {
+  readonly name: string;
+  readonly size: number;
+  readonly sha256: string;
+}
+
+interface SaveOutcome {
+  readonly result: CallToolResult | InputRequiredResult;
+  /** Absent for an answer that asks for the file. */
+  readonly saved?: SavedFile;
+}
+
+/** Whether a saved file still lies where it was saved. */
+async function isThere(target: TargetFolder, { name, size }: SavedFile): Promise<boolean> {
+  return (await unlessMissing(target.describe(name)))?.size === size;
 }
 
 type GivenFile =
@@ -134,17 +203,20 @@ async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string>
   for (let number = 0; number < mostNames; number++) {
     const name = numbered(file.name, number);
     try {
-      await save(target, name, file);
+      await write(target, name, file);
       return name;
     } catch (error) {
-      const isTaken = SluiceError.is(error) && error.code === "precondition_failed";
-      if (!isTaken) throw error;
+      if (!isTaken(error)) throw error;
+      // a host that repeats a call means the file that it has sent before
+      if (await isSameFile(target, name, file)) return name;
     }
   }
-  throw new SluiceError("already_exists", `uploads: too many files are called ${file.name}`);
+  const origin = uploadsOrigin;
+  const message = `uploads: too many files are called ${file.name}`;
+  throw new SluiceError("already_exists", message, { origin });
 }
 
-async function save(target: TargetFolder, name: string, file: UploadedFile): Promise<void> {
+async function write(target: TargetFolder, name: string, file: UploadedFile): Promise<void> {
   const { size } = file;
   await using writer = await target.write!(name, { ifAbsent: true, size });
   const { body } = await file.open();

@@ -1,5 +1,5 @@
 import type { Client } from "@modelcontextprotocol/client";
-import { formatContentType, type FetchLike } from "@sluice/core";
+import { formatContentType, SluiceError, type FetchLike } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
 import { createLoader } from "../net/load-code.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";
@@ -101,7 +101,8 @@ export function assembleFileSender<Picked>(
     maxFileSize,
     supportedMimeTypes: supportedMimeTypes ?? ["*/*"],
   };
-  const answer: AnswerElicitation = (params, context) => answerRequest(params, answering, context);
+  const answer: AnswerElicitation = (params, context) =>
+    answerRequest(params, answering, context).catch(rethrowWithReason);
   return {
     fetch: (fetch = globalThis.fetch) => session.watch(fetch),
     extend: (Base) => extendClient(Base, binary, answer),
@@ -109,6 +110,11 @@ export function assembleFileSender<Picked>(
     upload: async (client, file, uploadOptions = {}) =>
       uploadFile(client, await platform.sourceOf(file), answering, uploadOptions),
   };
+}
+
+/** SDKs send the `data` of whatever is thrown: a server that learns the reason can say what to do. */
+function rethrowWithReason(error: unknown): never {
+  throw SluiceError.is(error) ? Object.assign(error, { data: { reason: error.code } }) : error;
 }
 
 /** A source over a `File` or a blob with a name. */

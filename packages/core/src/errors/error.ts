@@ -106,3 +106,10 @@ export class SluiceError extends Error {
     );
   }
 }
+
+/** When to call again after an error, in words for a person or a model. */
+export function retryWords(error: unknown): string {
+  const { retryAfterMs } = SluiceError.is(error) ? error : {};
+  if (retryAfterMs === undefined) return "try again later";
+  return `try again in ${Math.max(1, Math.ceil(retryAfterMs / 1_000))} s`;
+}

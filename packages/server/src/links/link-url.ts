@@ -2,7 +2,7 @@ import type { McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
 import type { Caller } from "../access/principal.ts";
 import type { Mounts } from "../mounts/mounts.ts";
-import { toolFault } from "../sdk/advice.ts";
+import { toolError } from "../sdk/advice.ts";
 import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
@@ -86,9 +86,7 @@ export function createLinkUrl(options: LinkUrlOptions): LinkUrl {
         return mint(options, { uri, work, signal, settings: given, ensureOurs });
       });
     } catch (error) {
-      const { code, text, isOurs: isFault } = toolFault(error);
-      if (isFault) onError(error);
-      throw new SluiceError(code, `${uri}: ${text}`, { cause: error });
+      throw toolError(error, { about: uri, onError });
     }
   };
 }

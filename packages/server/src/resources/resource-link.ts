@@ -6,7 +6,7 @@ import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { isStreaming } from "../delivery/streaming-declarations.ts";
 import type { Mounts } from "../mounts/mounts.ts";
 import { RedirectError } from "../provide/provider.ts";
-import { toolFault } from "../sdk/advice.ts";
+import { toolError } from "../sdk/advice.ts";
 import type { ResourceCalls } from "../sdk/resource-calls.ts";
 import type { AnswersFor } from "../sdk/resource-owner.ts";
 import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
@@ -67,9 +67,7 @@ export function createLinkTo(options: LinkHandlerOptions): LinkTo {
       });
     } catch (error) {
       signal.throwIfAborted();
-      const { code, text, isOurs: isFault } = toolFault(error);
-      if (isFault) onError(error);
-      throw new SluiceError(code, `${uri}: ${text}`, { cause: error });
+      throw toolError(error, { about: uri, onError });
     }
   };
 }

@@ -1,4 +1,4 @@
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { retryWords, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 const advice = new WeakMap<object, string>();
 
@@ -52,7 +52,7 @@ export function advised(code: SluiceErrorCode, suggestion: string, cause?: unkno
   return error;
 }
 
-/** An error as a model may read it. Hidden and missing look alike, and it says nothing of storage. */
+/** An error as a model may read it. Hidden and missing look alike, and it says nothing of storage or of the state store. */
 export interface ToolFault {
   readonly code: SluiceErrorCode;
   /** What was wrong, or what to do. */
@@ -61,12 +61,47 @@ export interface ToolFault {
   readonly isOurs: boolean;
 }
 
-/** What a tool may say about an error; the SDK sends the message of every error that a tool throws. */
-export function toolFault(error: unknown): ToolFault {
+/**
+ * What a tool may say about an error; the SDK sends the message of every error that a tool throws. Messages of errors of
+ * `origin` are written for callers, and go out behind their prefix.
+ */
+export function toolFault(error: unknown, origin?: string): ToolFault {
   const code = SluiceError.is(error) ? error.code : "internal";
-  const text = adviceOf(error) ?? sentences[code];
-  return { code, text: text ?? "Cannot be read now: try again later", isOurs: text === undefined };
+  const written = adviceOf(error) ?? messageFor(error, origin) ?? sentences[code];
+  const what = code === "throttled" ? "Too many requests" : "Not possible at the moment";
+  const text = written ?? `${what}: ${retryWords(error)}`;
+  const isOurs = written === undefined ? !busy.has(code) : code === "no_space";
+  return { code, text, isOurs };
 }
+
+/** How to rethrow an error from something that tools call. */
+interface ToolErrorOptions {
+  /** Begins the message, such as the URI. */
+  readonly about: string;
+  /** See {@link toolFault}; the new error has it, too. */
+  readonly origin?: string;
+  /** Receives faults of ours. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** The same error with a message that a tool may let through, for what tools call. The error itself is its cause. */
+export function toolError(
+  error: unknown,
+  { about, origin, onError }: ToolErrorOptions,
+): SluiceError {
+  const { code, text, isOurs } = toolFault(error, origin);
+  if (isOurs) onError(error);
+  const { retryAfterMs, size } = SluiceError.is(error) ? error : {};
+  return new SluiceError(code, `${about}: ${text}`, { cause: error, retryAfterMs, size, origin });
+}
+
+function messageFor(error: unknown, origin: string | undefined): string | undefined {
+  if (!SluiceError.is(error) || origin === undefined || error.origin !== origin) return undefined;
+  const wait = error.retryAfterMs === undefined ? "" : `; ${retryWords(error)}`;
+  return error.message.slice(`${origin}: `.length) + wait;
+}
+
+const busy: ReadonlySet<SluiceErrorCode> = new Set(["throttled", "unavailable", "timeout"]);
 
 const sentences: Partial<Record<SluiceErrorCode, string>> = {
   not_found: "No such resource",
@@ -74,7 +109,5 @@ const sentences: Partial<Record<SluiceErrorCode, string>> = {
   permission_denied: "Not permitted",
   unauthenticated: "Not permitted",
   unsupported: "Not a file",
-  throttled: "Too many requests: try again later",
-  unavailable: "Cannot be read now: try again later",
-  timeout: "Cannot be read now: try again later",
+  no_space: "The server has no room for it: its operator must make some",
 };

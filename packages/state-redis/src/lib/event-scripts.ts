@@ -2,12 +2,12 @@ import { createScript, type Script } from "./redis-client.ts";
 
 // One stream is a hash of facts, a list of events, and hashes of its questions and answers. Beside
 // them stand, for all streams: bytes of each, the time at which each ends, the order in which those
-// that are over ended, and the sum of bytes. Times come in from the caller; Redis' own clock only
-// says when keys of streams that no call asks for may be forgotten.
+// that are over ended, and the sum of bytes. `at` moves a time of the caller to the clock of Redis where
+// the two differ too much.
 
 /** Keys: what all keys begin with. First arguments: id, now, maxStreams, maxTotalBytes. */
 const common = `
-local prefix, id, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local prefix, id, now = KEYS[1], ARGV[1], at(ARGV[2])
 local maxStreams, maxTotalBytes = tonumber(ARGV[3]), tonumber(ARGV[4])
 local sizes, ends, over = prefix .. 'sizes', prefix .. 'ends', prefix .. 'over'
 local total, order = prefix .. 'total', prefix .. 'order'
@@ -61,7 +61,8 @@ const script = (lua: string): Script => createScript(common + lua);
 
 /** Further: maxBytes, record, expiresAt, heldUntil, life of the keys. */
 export const openScript: Script = script(`
-local maxBytes, record, expiresAt, heldUntil, life = tonumber(ARGV[5]), ARGV[6], ARGV[7], ARGV[8], tonumber(ARGV[9])
+local maxBytes, record, life = tonumber(ARGV[5]), ARGV[6], tonumber(ARGV[9])
+local expiresAt, heldUntil = whole(at(ARGV[7])), whole(at(ARGV[8]))
 if isLive() then return 'stream_exists' end
 if #record > maxBytes then return 'too_large' end
 if not hasRoom(#record, 1) then return 'full' end
@@ -77,14 +78,14 @@ return 'kept'
 export const claimScript: Script = script(`
 if not isLive() or isOver() then return 0 end
 if tonumber(redis.call('HGET', keyOf('facts'), 'heldUntil')) > now then return 0 end
-redis.call('HSET', keyOf('facts'), 'heldUntil', ARGV[5])
+redis.call('HSET', keyOf('facts'), 'heldUntil', whole(at(ARGV[5])))
 return redis.call('HINCRBY', keyOf('facts'), 'epoch', 1)
 `);
 
 /** Further: heldUntil, epoch. Gives 1 or 0. */
 export const holdScript: Script = script(`
 if not isLive() or isOver() or epoch() ~= tonumber(ARGV[6]) then return 0 end
-redis.call('HSET', keyOf('facts'), 'heldUntil', ARGV[5])
+redis.call('HSET', keyOf('facts'), 'heldUntil', whole(at(ARGV[5])))
 return 1
 `);
 
@@ -106,8 +107,8 @@ local seq = redis.call('RPUSH', keyOf('events'), text)
 charge(#text)
 if ask ~= '' then redis.call('HSET', keyOf('asks'), ask, seq) end
 if keepUntil ~= '' then
-  local expiresAt = math.min(tonumber(keepUntil), tonumber(redis.call('HGET', keyOf('facts'), 'expiresAt')))
-  redis.call('HSET', keyOf('facts'), 'over', 1, 'expiresAt', string.format('%.0f', expiresAt))
+  local expiresAt = math.min(at(keepUntil), tonumber(redis.call('HGET', keyOf('facts'), 'expiresAt')))
+  redis.call('HSET', keyOf('facts'), 'over', 1, 'expiresAt', whole(expiresAt))
   redis.call('ZADD', ends, expiresAt, id)
   redis.call('ZADD', over, redis.call('INCR', order), id)
   prolong({over, order}, redis.call('PTTL', ends))
@@ -120,8 +121,8 @@ return seq
 export const answerScript: Script = script(`
 local maxBytes, seen, fresh, bytes = tonumber(ARGV[5]), {}, {}, 0
 if not isLive() then return 'no_stream' end
-if #ARGV < 7 then return 'refused' end
-for n = 6, #ARGV, 2 do
+if #ARGV < 8 then return 'refused' end
+for n = 6, #ARGV - 1, 2 do
   local ask, answer = ARGV[n], ARGV[n + 1]
   if seen[ask] or redis.call('HEXISTS', keyOf('asks'), ask) == 0 then return 'refused' end
   seen[ask] = true

@@ -14,6 +14,7 @@ import {
   defaultPrefix,
   defaultTimeoutMs,
   graceMs,
+  leadKey,
   lifeOf,
   unreadable,
   type RedisOptions,
@@ -22,6 +23,7 @@ import {
   bindSessionScript,
   claimScript,
   endSessionScript,
+  lookScript,
   putScript,
   refundScript,
   revokeScript,
@@ -77,7 +79,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
         expiresAt + clockSkewMs,
         now,
         // as long as any process could still take the grant for live
-        expiresAt + 2 * clockSkewMs + graceMs - now,
+        expiresAt + 2 * clockSkewMs + graceMs,
         now + leaseMs,
         leaseCharge(body?.bytes ?? 0),
         leaseAllowance(body?.size ?? 0),
@@ -92,28 +94,24 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       const [kind, value] = readSelector("redis state store", selector);
       await redis.run(
         revokeScript,
-        [keyOf.revoked(kind, value)],
+        [keyOf.revoked(kind, value), leadKey(prefix)],
         [now, ttlMs + 2 * clockSkewMs + graceMs],
       );
     },
     async put(id, record, { now, expiresAt, owner }) {
-      const text = `${expiresAt} ${now} -${owner} ${Buffer.from(record).toString("base64")}`;
+      const text = `${owner} ${Buffer.from(record).toString("base64")}`;
       const kept = await redis.run(
         putScript,
         [keyOf.record(id), keyOf.records(owner)],
-        [now, expiresAt, lifeOf(now, expiresAt), text, id, maxRecordsPerOwner],
+        [now, expiresAt, lifeOf(now, expiresAt), id, maxRecordsPerOwner, text],
       );
       if (Array.isArray(kept))
-        throw storeError(
-          "redis state store: put",
-          "share_full",
-          Math.max(1_000, Number(kept[0]) - now),
-        );
+        throw storeError("redis state store: put", "share_full", Math.max(1_000, Number(kept[0])));
       // clients can be told to give numbers as text
       if (String(kept) !== "1") throw storeError("redis state store: put", "record_exists");
     },
     async get(id, now) {
-      return recordIn(await redis.send("GET", keyOf.record(id)), now);
+      return recordIn(await redis.run(lookScript, [keyOf.record(id)], [now]));
     },
     async take(id, now) {
       const record = await redis.run(
@@ -121,7 +119,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
         [keyOf.record(id), keyOf.records("")],
         [now, margin, id],
       );
-      return recordIn(known("take", record), now);
+      return recordIn(known("take", record));
     },
     async bindSession(session, { now, expiresAt, owner }) {
       await redis.run(
@@ -134,13 +132,12 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       await redis.run(endSessionScript, [keyOf.session(session)], []);
     },
     async isSessionOver(session, now) {
-      const answer = await redis.send("GET", keyOf.session(session));
+      const answer = await redis.run(lookScript, [keyOf.session(session)], [now]);
       if (answer === null || answer === undefined) return false;
-      const [, expiresAt, over] =
-        (typeof answer === "string" && /^(\d+) ([01]) -/.exec(answer)) || [];
+      const [, over] = (typeof answer === "string" && /^\d+ ([01]) -/.exec(answer)) || [];
       // what cannot be read may say that it is over
       if (over === undefined) throw unreadable("redis state store: isSessionOver");
-      return over === "1" && Number(expiresAt) > now;
+      return over === "1";
     },
   };
 }
@@ -165,12 +162,10 @@ function claimOf(answer: unknown): GrantClaim {
   return { outcome };
 }
 
-function recordIn(answer: unknown, now: number): Uint8Array | undefined {
+function recordIn(answer: unknown): Uint8Array | undefined {
   if (answer === null || answer === undefined) return undefined;
-  const [, expiresAt, record] =
-    (typeof answer === "string" && /^(\d+) \d+ -\S* (.*)$/.exec(answer)) || [];
+  const [, record] = (typeof answer === "string" && /^\d+ \d+ -\S* (.*)$/.exec(answer)) || [];
   // a record may say that something is over: what cannot be read is not absent
   if (record === undefined) throw unreadable("redis state store: a record");
-  if (Number(expiresAt) <= now) return undefined;
   return new Uint8Array(Buffer.from(record, "base64"));
 }

@@ -1,10 +1,11 @@
 import { createScript, type Script } from "./redis-client.ts";
 
 // The rules are those of contract/grant.ts in @sluice/state, which the conformance kit holds both to.
-// Times come in from the caller; Redis' own clock only says when a key may be forgotten.
+// `at` moves a time of the caller to the clock of Redis where the two differ too much (see redis-client.ts). The times of
+// a grant stay as they were issued: one clock judges them, for all processes, and remembers for as long as it judges.
 
 /**
- * Gives the time, by the caller's clock, of which on Redis surely knows everything: `margin` after it
+ * Gives the time since which Redis surely knows everything: `margin` after it
  * was started, or 0 where there is no margin, because it remembers through restarts. An append-only
  * file may lack the last second and a snapshot the last hour, so that no key in Redis can tell.
  */
@@ -21,15 +22,15 @@ end
  * there is none, because Redis was just started.
  */
 export const claimScript: Script = createScript(`${memory}
-local use, issuedAt, overAt, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local life, leaseEndsAt, charge, most = ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
+local use, issuedAt, overAt, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), at(ARGV[4])
+local forgetAt, leaseEndsAt, charge, most = tonumber(ARGV[5]), at(ARGV[6]), ARGV[7], tonumber(ARGV[8])
 for n = 2, 4 do
   local revokedAt = redis.call('GET', KEYS[n])
   if revokedAt and tonumber(revokedAt) >= issuedAt then return 'revoked' end
 end
 if now >= overAt then return 'expired' end
 local since = knowsSince(now, ARGV[9])
-if since > now then return since - now end
+if since > now then return math.ceil(since - now) end
 if issuedAt < since then return 'spent' end
 local used, endsAt = unpack(redis.call('HMGET', KEYS[1], 'used', 'endsAt'))
 if used then
@@ -39,8 +40,8 @@ if used then
 end
 if use == 'window' then return 'granted' end
 if use == 'once' then leaseEndsAt = 0 end
-redis.call('HSET', KEYS[1], 'used', charge, 'endsAt', leaseEndsAt)
-redis.call('PEXPIRE', KEYS[1], life)
+redis.call('HSET', KEYS[1], 'used', charge, 'endsAt', whole(leaseEndsAt))
+redis.call('PEXPIRE', KEYS[1], whole(forgetAt - now))
 return 'granted'
 `);
 
@@ -51,12 +52,16 @@ if redis.call('HINCRBY', KEYS[1], 'used', '-' .. ARGV[1]) < 0 then redis.call('H
 return 1
 `);
 
-/** Key: revocation. The latest time counts, and the longest life. */
+/**
+ * Keys: revocation, the greatest lead of any process. The latest time counts, and the longest life. Grants of a process
+ * whose clock is ahead bear a later time than they were made at, so that a revocation reaches further by that much.
+ */
 export const revokeScript: Script = createScript(`
-local now, life = tonumber(ARGV[1]), tonumber(ARGV[2])
+local lead = tonumber(redis.call('GET', KEYS[2]) or 0)
+local now, life = at(ARGV[1]) + lead, tonumber(ARGV[2]) + lead
 now = math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0))
 life = math.max(life, redis.call('PTTL', KEYS[1]))
-redis.call('SET', KEYS[1], string.format('%.0f', now), 'PX', string.format('%.0f', life))
+redis.call('SET', KEYS[1], whole(now), 'PX', whole(life))
 return 1
 `);
 
@@ -65,17 +70,18 @@ return 1
 
 /**
  * Keys: record, records of its owner. Gives 1 when it was kept, 0 when there is another one already, and when the share
- * of the owner is full, in a list, when the first of its records ends. A client that lost its connection may send what
+ * of the owner is full, in a list, in how many milliseconds the first of its records ends. A client that lost its connection may send what
  * was carried out again: that is no other one.
  */
 export const putScript: Script = createScript(`
-local now, till, life, record, id, most = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5], tonumber(ARGV[6])
+local now, till, life, id, most = at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
+local record = till .. ' ' .. whole(now) .. ' -' .. ARGV[6]
 local kept = redis.call('GET', KEYS[1])
 if kept == record then return 1 end
 if kept and tonumber(string.match(kept, '^%d+')) > now then return 0 end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now)
 if redis.call('ZCARD', KEYS[2]) >= most then
-  return {redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2]}
+  return {whole(redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')[2] - now)}
 end
 redis.call('SET', KEYS[1], record, 'PX', life)
 redis.call('ZADD', KEYS[2], till, id)
@@ -83,20 +89,28 @@ if redis.call('PTTL', KEYS[2]) < life then redis.call('PEXPIRE', KEYS[2], life) 
 return 1
 `);
 
+/** Key: record or session. Gives what is kept under it until its end. What has no end that can be read is given, too. */
+export const lookScript: Script = createScript(`
+local kept = redis.call('GET', KEYS[1])
+local endsAt = kept and string.match(kept, '^(%d+) ')
+if endsAt and tonumber(endsAt) <= at(ARGV[1]) then return false end
+return kept
+`);
+
 /**
  * Keys: record, and what those of owners begin with. Gives and removes it; one that an earlier Redis gave before may
  * be back, and is none.
  */
 export const takeScript: Script = createScript(`${memory}
-local now = tonumber(ARGV[1])
+local now = at(ARGV[1])
 local since = knowsSince(now, ARGV[2])
-if since > now then return since - now end
+if since > now then return math.ceil(since - now) end
 local record = redis.call('GET', KEYS[1])
 if not record then return false end
 redis.call('DEL', KEYS[1])
-local begun, owner = string.match(record, '^%d+ (%d+) %-(%S*)')
+local endsAt, begun, owner = string.match(record, '^(%d+) (%d+) %-(%S*)')
 redis.call('ZREM', KEYS[2] .. owner, ARGV[3])
-if tonumber(begun) < since then return false end
+if tonumber(endsAt) <= now or tonumber(begun) < since then return false end
 return record
 `);
 
@@ -105,7 +119,7 @@ return record
  * and the owner that it was bound to first, in whose share it counts.
  */
 export const bindSessionScript: Script = createScript(`
-local now, till, life = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local now, till, life = at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3])
 local session, most, owner = ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local endsAt, over, first = string.match(redis.call('GET', KEYS[1]) or '', '^(%d+) (%d) %-(.*)$')
 if endsAt and tonumber(endsAt) > now then

@@ -3,11 +3,12 @@ import { createScript, type Script } from "./redis-client.ts";
 // An account is a set of places by the time at which each ends, a hash of the bytes of files with their sum,
 // a set of files by the time at which each counts no longer, and a hash of when those that are no longer
 // under way were settled. A file has a hash of the newest writer that asked, the one that writes, and until when.
-// Times come in from the caller; Redis' own clock only says when a key may be forgotten.
+// `at` moves a time of the caller to the clock of Redis where the two differ too much: of two processes, neither takes the
+// lease of the other for over.
 
 /** Key: what all keys of the account begin with. First arguments: now, until, life of the keys. */
 const account = `
-local prefix, now, till, life = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local prefix, now, till, life = KEYS[1], at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3])
 local places, sizes, total = prefix .. 'places', prefix .. 'sizes', prefix .. 'total'
 local ends, settled = prefix .. 'ends', prefix .. 'settled'
 local function forget(file)
@@ -61,7 +62,7 @@ return 1
 /** Further: file, its bytes. */
 export const settleFileScript: Script = createScript(`${account}
 forgetOver()
-count(ARGV[4], ARGV[5], ARGV[1])
+count(ARGV[4], ARGV[5], whole(now))
 prolong()
 return 1
 `);
@@ -74,7 +75,7 @@ return 1
 
 /** Further: when storage was looked at, and files with their bytes, all in one text. */
 export const seedScript: Script = createScript(`${account}
-local listedAt, flat = ARGV[4], redis.call('HGETALL', settled)
+local listedAt, flat = whole(at(ARGV[4])), redis.call('HGETALL', settled)
 forgetOver()
 for n = 1, #flat, 2 do
   if tonumber(flat[n + 1]) < tonumber(listedAt) then forget(flat[n]) end
@@ -88,18 +89,17 @@ return 1
 
 /** Key: the file. First arguments: now, until, life of the key. */
 const writers = `
-local key, now, till, life = KEYS[1], tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
+local key, now, till, life = KEYS[1], at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3])
 local newest = tonumber(redis.call('HGET', key, 'newest') or -1)
 local holder = tonumber(redis.call('HGET', key, 'holder') or -1)
 local isHeld = holder >= 0 and now < tonumber(redis.call('HGET', key, 'till'))
-local function text(number) return string.format('%.0f', number) end
 local function prolong()
   if redis.call('PTTL', key) < life then redis.call('PEXPIRE', key, life) end
 end
 local function turnOf(writer)
   prolong()
   if isHeld and holder ~= writer then return 'waiting' end
-  redis.call('HSET', key, 'holder', text(writer), 'till', till)
+  redis.call('HSET', key, 'holder', whole(writer), 'till', till)
   return 'held'
 end
 `;
@@ -107,8 +107,8 @@ end
 /** Gives the number of the writer and what it hears. A number is higher than those that were forgotten, too. */
 export const claimFileScript: Script = createScript(`${writers}
 local writer = math.max(newest + 1, now)
-redis.call('HSET', key, 'newest', text(writer))
-return {text(writer), turnOf(writer)}
+redis.call('HSET', key, 'newest', whole(writer))
+return {whole(writer), turnOf(writer)}
 `);
 
 /** Further: number of the writer. Gives what it hears. */
@@ -117,7 +117,7 @@ local writer = tonumber(ARGV[4])
 -- its claim was forgotten, and no newer writer is known
 if writer > newest then
   newest = writer
-  redis.call('HSET', key, 'newest', text(writer))
+  redis.call('HSET', key, 'newest', whole(writer))
 end
 if writer == newest then return turnOf(writer) end
 if isHeld and holder == writer then return 'wanted' end

@@ -1,12 +1,20 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
+import { sleep, systemClock } from "@sluice/core/async";
+import { unlessMissing } from "@sluice/storage/plugin";
 import type { Host } from "@sluice/server/transport";
 import type { UploadPages } from "../page/upload-pages.ts";
-import type { ClaimedFile, Slots } from "../slots/slots.ts";
+import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { awaitArrival } from "./arrival.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
-import { fileFieldsOf, type FileField, type Fields } from "./elicit-fields.ts";
+import {
+  fileFieldsOf,
+  type AnsweredFiles,
+  type AnsweredValues,
+  type FileField,
+  type Fields,
+} from "./elicit-fields.ts";
 import { beginUpload, type BegunUpload } from "./begin-upload.ts";
-import { unknownUpload, type PendingUploads } from "./pending-uploads.ts";
+import { unknownUpload, type PendingUploads, type UploadOutcome } from "./pending-uploads.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
 import { uploadRequired, type UploadStage } from "./upload-required.ts";
 
@@ -14,6 +22,8 @@ import { uploadRequired, type UploadStage } from "./upload-required.ts";
 
 /** How long a repeated call waits: some hosts give up on a call after 30 s. */
 const arrivalWaitMs = 20_000;
+/** How often a repeated call looks for the answer of the one before. */
+const repeatEveryMs = 200;
 
 interface AskResult {
   readonly action: "ask";
@@ -36,12 +46,42 @@ export function createResultAsker({
   pages,
   slots,
 }: {
-  readonly host: Pick<Host, "tokens">;
+  readonly host: Pick<Host, "tokens" | "onError">;
   readonly confirmation: AnswerConfirmation;
   readonly pending: PendingUploads;
   readonly pages: UploadPages;
-  readonly slots: Pick<Slots, "received">;
+  readonly slots: Pick<Slots, "received" | "reopen">;
 }): ResultAsker {
+  const { onError } = host;
+
+  /** The answer of the call that took the upload up, while its tool has not removed the files. */
+  async function repeat<F extends Fields>(
+    call: AskingCall<F>,
+    { uploadId, upload }: BegunUpload,
+  ): Promise<FilesOutcome<F>> {
+    const { ctx, fields, principal } = call;
+    const { signal } = ctx.mcpReq;
+    const until = systemClock.now() + arrivalWaitMs;
+    let outcome = await pending.outcomeOf(uploadId, call);
+    for (; !outcome && systemClock.now() < until; outcome = await pending.outcomeOf(uploadId, call))
+      await sleep(repeatEveryMs, signal);
+    if (!outcome || outcome.action === "failed") throw unknownUpload();
+    if (outcome.action !== "accept") return { action: outcome.action };
+    const files: Record<string, UploadedFile | readonly UploadedFile[] | undefined> = {};
+    for (const [name, { multiple }] of fileFieldsOf(fields)) {
+      const slot = outcome.fields.includes(name) ? upload.slots[name] : undefined;
+      const reopened =
+        slot && (await unlessMissing(slots.reopen(principal, slot.uploadId, { signal })));
+      if (slot && !reopened) throw unknownUpload();
+      files[name] = multiple ? (reopened ?? []) : reopened?.[0];
+    }
+    return {
+      action: "accept",
+      files: files as AnsweredFiles<F>,
+      values: outcome.values as AnsweredValues<F>,
+    };
+  }
+
   return {
     async ask(call, reserved) {
       return askAgain(call, await beginUpload({ host, pages, pending }, reserved, call), "asked");
@@ -61,16 +101,40 @@ export function createResultAsker({
       const arrival = await awaitArrival({ pages, slots }, awaited, waitMs);
       if (arrival.kind === "nothing" || arrival.kind === "undone")
         return askAgain(call, { uploadId, upload }, arrival.kind);
-      // of two calls that see the same files one goes on
-      if (arrival.kind === "over" || !(await pending.take(uploadId))) throw unknownUpload();
-      const expected = new Map(Object.entries(upload.slots));
-      const raw =
-        arrival.kind === "answered"
-          ? await pages.answerOf(uploadId)
-          : answerWith(fields, uploadId, arrival.files);
-      return confirmation.confirm(call, { expected, raw, isFromPage: true, pageId: uploadId });
+      // one of all calls that see the same files confirms them; hosts repeat calls that take long
+      if (!(await pending.take(uploadId, upload, call))) return repeat(call, { uploadId, upload });
+      let outcome: FilesOutcome<typeof fields> | undefined;
+      try {
+        if (arrival.kind === "over") throw unknownUpload();
+        const expected = new Map(Object.entries(upload.slots));
+        const raw =
+          arrival.kind === "answered"
+            ? await pages.answerOf(uploadId)
+            : answerWith(fields, uploadId, arrival.files);
+        const answer = { expected, raw, isFromPage: true, pageId: uploadId };
+        return (outcome = await confirmation.confirm(call, answer));
+      } finally {
+        await pending
+          .settle(uploadId, { upload, outcome: keptOutcome(outcome) }, call)
+          .catch(onError);
+      }
     },
   };
+}
+
+/** What of an outcome makes it again: files lie in storage. */
+function keptOutcome(outcome: FilesOutcome | undefined): UploadOutcome {
+  if (outcome?.action !== "accept")
+    return {
+      action:
+        outcome?.action === "decline" || outcome?.action === "cancel" ? outcome.action : "failed",
+    };
+  const hasFiles = ([, files]: [string, unknown]): boolean =>
+    Array.isArray(files) ? files.length > 0 : files !== undefined;
+  const fields = Object.entries(outcome.files)
+    .filter(hasFiles)
+    .map(([name]) => name);
+  return { action: "accept", fields, values: outcome.values };
 }
 
 /** Files that came to the upload URL, as a page would name them. */

@@ -133,11 +133,24 @@ async function send(
   } catch (error) {
     ctx.mcpReq.signal.throwIfAborted();
     if (Date.now() >= expiresAt) throw tooLate();
-    throw uploadError("protocol", "the client could not ask the user", {
-      cause: error,
-    });
+    throw unanswered(error);
   }
 }
+
+/** What a client that answers with an error says of the files: its own words stay in the log. */
+function unanswered(error: unknown): SluiceError {
+  const { reason } = ((error as { data?: unknown }).data ?? {}) as { reason?: unknown };
+  if (reason === "no_space" || reason === "too_large")
+    return uploadError(reason, unsent[reason], { cause: error });
+  return uploadError("protocol", "the client did not bring the file, or could not ask the user", {
+    cause: error,
+  });
+}
+
+const unsent = {
+  no_space: "the server has no room for the file; its operator must make some",
+  too_large: "the file is larger than the server takes; ask for a smaller one",
+} as const;
 
 /** True for the error of a client that knows no questions: a proxy that declares what the host behind it can do. */
 export function passesNoQuestions(error: unknown): boolean {

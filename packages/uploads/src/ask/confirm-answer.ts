@@ -8,6 +8,7 @@ import { sleep, systemClock } from "@sluice/core/async";
 import type { PageOutcome } from "../page/page-endings.ts";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
+import { uploadsOrigin } from "../slots/upload-error.ts";
 import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "./elicit-answer.ts";
 import {
   fileFieldsOf,
@@ -153,15 +154,19 @@ export function createAnswerConfirmation({
 
 /** How long a scanner may take to know what a file is: clients give up on a request after 60 s. */
 const scannerMs = 45_000;
+/** How long a storage may be down before the files of an answer are given up. */
+const outageMs = 10_000;
 
 async function retryWhileScanning<T>(confirm: () => Promise<T>, signal: AbortSignal): Promise<T> {
-  const until = systemClock.now() + scannerMs;
+  const begunAt = systemClock.now();
   for (;;) {
     try {
       return await confirm();
     } catch (error) {
-      const leftMs = until - systemClock.now();
-      if (!SluiceError.is(error) || error.code !== "unavailable" || leftMs <= 0) throw error;
+      if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
+      const mostMs = error.origin === uploadsOrigin ? scannerMs : outageMs;
+      const leftMs = begunAt + mostMs - systemClock.now();
+      if (leftMs <= 0 || (error.retryAfterMs ?? 0) > mostMs) throw error;
       await sleep(Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
     }
   }

@@ -6,11 +6,11 @@ import {
   type Principal,
 } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
-import { createSealedRecords } from "@sluice/state";
+import { createSealedRecords, type RecordTerms } from "@sluice/state";
 import { z } from "zod/v4";
 import type { Slot } from "../slots/slots.ts";
 import { isId } from "../slots/random-id.ts";
-import { uploadError } from "../slots/upload-error.ts";
+import { codeOf, uploadError } from "../slots/upload-error.ts";
 
 /** An upload that a tool's answer asked for, and that no call has taken up yet. */
 export interface PendingUpload {
@@ -34,13 +34,31 @@ export interface UploadPurpose {
   readonly fields: object;
 }
 
+/** What the call made of an upload that took it up, for calls that a host repeats. */
+export type UploadOutcome =
+  /** Fields with at least one file, and the values of the others. */
+  | {
+      readonly action: "accept";
+      readonly fields: readonly string[];
+      readonly values: Readonly<Record<string, unknown>>;
+    }
+  | { readonly action: "decline" | "cancel" | "failed" };
+
 /** Uploads that tools' answers asked for, in the state store: any process takes them up. */
 export interface PendingUploads {
   keep(uploadId: string, upload: PendingUpload, purpose: UploadPurpose): Promise<void>;
-  /** Rejects with `not_found` for what is unknown, over, taken, or of another purpose. */
+  /** Rejects with `not_found` for what is unknown, over, or of another purpose. */
   find(uploadId: string, purpose: UploadPurpose): Promise<PendingUpload>;
   /** Takes it up: true for one call of all that try. */
-  take(uploadId: string): Promise<boolean>;
+  take(uploadId: string, upload: PendingUpload, purpose: UploadPurpose): Promise<boolean>;
+  /** Keeps the outcome for as long as the upload can be found. */
+  settle(
+    uploadId: string,
+    settled: { readonly upload: PendingUpload; readonly outcome: UploadOutcome },
+    purpose: UploadPurpose,
+  ): Promise<void>;
+  /** `undefined` before `settle`. */
+  outcomeOf(uploadId: string, purpose: UploadPurpose): Promise<UploadOutcome | undefined>;
 }
 
 /** How long after its end an upload may still be taken up. */
@@ -54,16 +72,20 @@ export function createPendingUploads({
 }: Pick<Host, "endpoint" | "keys" | "state">): PendingUploads {
   const sealer = createTextSealer({ keys, purpose: "upload-pending" });
   const records = createSealedRecords({ state, sealer, kind: "upload-pending" });
+  const taken = createSealedRecords({ state, sealer, kind: "upload-taken-up" });
+  const outcomes = createSealedRecords({ state, sealer, kind: "upload-outcome" });
   const contextOf = (purpose: UploadPurpose): string[] => [
     endpoint.url,
     ...questionContext(purpose),
   ];
+  const termsOf = ({ expiresAt }: PendingUpload, { owner = "" }: UploadPurpose): RecordTerms => ({
+    now: Date.now(),
+    expiresAt: expiresAt + graceMs,
+    owner,
+  });
   return {
-    async keep(uploadId, upload, purpose) {
-      const { owner = "" } = purpose;
-      const terms = { now: Date.now(), expiresAt: upload.expiresAt + graceMs, owner };
-      await records.keep(uploadId, JSON.stringify(upload), contextOf(purpose), terms);
-    },
+    keep: (uploadId, upload, purpose) =>
+      records.keep(uploadId, JSON.stringify(upload), contextOf(purpose), termsOf(upload, purpose)),
     async find(uploadId, purpose) {
       if (!isId(uploadId)) throw unknownUpload();
       try {
@@ -74,7 +96,31 @@ export function createPendingUploads({
         throw error;
       }
     },
-    take: (uploadId) => records.take(uploadId, Date.now()),
+    async take(uploadId, upload, purpose) {
+      try {
+        await taken.keep(uploadId, "", contextOf(purpose), termsOf(upload, purpose));
+        return true;
+      } catch (error) {
+        if (codeOf(error) === "already_exists") return false;
+        throw error;
+      }
+    },
+    settle: (uploadId, { upload, outcome }, purpose) =>
+      outcomes.keep(
+        uploadId,
+        JSON.stringify(outcome),
+        contextOf(purpose),
+        termsOf(upload, purpose),
+      ),
+    async outcomeOf(uploadId, purpose) {
+      try {
+        const text = await outcomes.find(uploadId, contextOf(purpose), Date.now());
+        return outcomeSchema.parse(JSON.parse(text));
+      } catch (error) {
+        if (codeOf(error) === "invalid_argument") return undefined;
+        throw error;
+      }
+    },
   };
 }
 
@@ -93,9 +139,18 @@ export function questionContext({
 export function unknownUpload(): SluiceError {
   return uploadError(
     "not_found",
-    "no upload with this upload_id waits for this call: it was used, its time is over, or it belongs to another question; call the tool again without upload_id to get a new one",
+    "no upload with this upload_id waits for this call: its files were used and removed, its time is over, or it belongs to another question; call the tool again without upload_id to get a new one",
   );
 }
+
+const outcomeSchema = z.union([
+  z.object({
+    action: z.literal("accept"),
+    fields: z.array(z.string()),
+    values: z.record(z.string(), z.unknown()),
+  }),
+  z.object({ action: z.enum(["decline", "cancel", "failed"]) }),
+]);
 
 const pendingSchema = z.object({
   expiresAt: z.number(),

@@ -8,6 +8,7 @@ import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callInV2, type Host } from "@sluice/server/transport";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
+import { errorForTool } from "../slots/upload-error.ts";
 import { createSessionAsker, passesNoQuestions } from "./ask-in-session.ts";
 import { identifyAsker } from "./asking-caller.ts";
 import { createResultAsker } from "./ask-in-result.ts";
@@ -108,7 +109,7 @@ export function createRequestFiles({
       return await ask({ mcp, ctx }, request);
     } catch (error) {
       if (isStateless(mcp) && ProtocolError.isInstance(error)) return failingResult(error);
-      throw error;
+      throw ctx.mcpReq.signal.aborted ? error : errorForTool(error, onError);
     }
   };
 }

@@ -1,9 +1,10 @@
-import { sanitizeFileName, type Principal } from "@sluice/core";
+import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { isId } from "../slots/random-id.ts";
 import { ownerOf } from "../slots/slot-token.ts";
 import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.ts";
-import { uploadError } from "../slots/upload-error.ts";
+import { errorForTool, uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,
   markerKey,
@@ -121,6 +122,9 @@ export function createConfirmation({
     throw uploadError("permission_denied", "the file was found to be harmful");
   }
 
+  /** What a tool does with a file fails with words for its caller: the SDK sends them. */
+  const toTool = (error: unknown): unknown => errorForTool(error, onError);
+
   function toUploadedFile(
     { uploadId, folder, owner }: FoundUpload,
     { fileId, place, ...facts }: ConfirmedFile,
@@ -128,10 +132,20 @@ export function createConfirmation({
     return {
       uploadId,
       ...facts,
-      open: (options = {}) => storage.open(bytesKey(folder, fileId), options),
+      open: (options = {}) =>
+        storage.open(bytesKey(folder, fileId), options).then(
+          (opened) => withErrors(opened, toTool),
+          (error: unknown) => {
+            throw toTool(error);
+          },
+        ),
       async remove() {
-        await storage.remove(bytesKey(folder, fileId));
-        await storage.remove(recordKey(folder, place));
+        try {
+          await storage.remove(bytesKey(folder, fileId));
+          await storage.remove(recordKey(folder, place));
+        } catch (error) {
+          throw toTool(error);
+        }
         await quota.drop(owner, fileId);
       },
     };
@@ -206,4 +220,39 @@ function noSuchUpload() {
 
 function confirmedBefore() {
   return uploadError("already_exists", "this upload was confirmed or closed before");
+}
+
+/** An opened object whose body fails with other errors. Nothing is read ahead; the faces of files and memory stay. */
+function withErrors(opened: OpenedObject, errorFor: (error: unknown) => unknown): OpenedObject {
+  const { info, range, file, bytes } = opened;
+  let body: ReadableStream<Uint8Array> | undefined;
+  return {
+    info,
+    ...definedMembers({ range, file, bytes }),
+    get body() {
+      return (body ??= bodyWithErrors(opened.body, errorFor));
+    },
+  };
+}
+
+function bodyWithErrors(
+  body: ReadableStream<Uint8Array>,
+  errorFor: (error: unknown) => unknown,
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          controller.error(errorFor(error));
+        }
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  );
 }

@@ -1,5 +1,5 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { definedMembers, type SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, retryWords, type SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { codeOf } from "../slots/upload-error.ts";
 
 /** A refusal with its machine-readable details (SEP-2631 §10), such as `{reason: "maxSizeExceeded", maxSize, actualSize}`. */
@@ -19,7 +19,8 @@ export function faultFor(error: unknown, onError: (error: unknown) => void): Pro
   if (code === "throttled" || code === "unavailable") {
     const { retryAfterMs } = error as SluiceError;
     const data = definedMembers({ reason: "busy", retryAfterMs });
-    return new ProtocolError(ProtocolErrorCode.InternalError, "files: busy, try again later", data);
+    const words = `files: busy, ${retryWords(error)}`;
+    return new ProtocolError(ProtocolErrorCode.InternalError, words, data);
   }
   onError(error);
   if (code === "no_space") {

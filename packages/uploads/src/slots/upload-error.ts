@@ -1,4 +1,5 @@
 import { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "@sluice/core";
+import { toolError } from "@sluice/server/transport";
 
 /** The code of an error; `internal` for what is none of ours. */
 export function codeOf(error: unknown): SluiceErrorCode {
@@ -17,6 +18,15 @@ export function uploadError(
   options: SluiceErrorOptions = {},
 ): SluiceError {
   return new SluiceError(code, prefix + message, { ...options, origin: uploadsOrigin });
+}
+
+/**
+ * The error for a tool to throw in place of one of storage or of a store: it has the same code, and a message that a model
+ * may read. Errors of other classes are the author's own mistakes, or those of the protocol, and stay.
+ */
+export function errorForTool(error: unknown, onError: (error: unknown) => void): unknown {
+  if (!SluiceError.is(error) || error.origin === uploadsOrigin) return error;
+  return toolError(error, { about: uploadsOrigin, origin: uploadsOrigin, onError });
 }
 
 /** The message of such an error for its client, without the prefix. */

@@ -1,13 +1,13 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, isAccepted, SluiceError } from "@sluice/core";
+import { definedMembers, isAccepted } from "@sluice/core";
 import type { AnyMcpServer } from "@sluice/server";
-import { serverInV2 } from "@sluice/server/transport";
+import { serverInV2, toolFault } from "@sluice/server/transport";
 import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import type { Uploads } from "../slots/create-uploads.ts";
 import { typesOfName } from "../kind/type-names.ts";
 import { isAcceptEntry } from "../slots/slot-token.ts";
-import { detailOf, uploadError, uploadsOrigin } from "../slots/upload-error.ts";
+import { uploadError, uploadsOrigin } from "../slots/upload-error.ts";
 import type { CheckedUpload } from "./asked-uploads.ts";
 
 /** Options of the tools, and bounds of what a model may ask for. */
@@ -184,10 +184,7 @@ function refusal(
   ctx: ServerContext,
   onError: (error: unknown) => void,
 ): CallToolResult {
-  const isTold = SluiceError.is(error) && error.origin === uploadsOrigin;
-  if (!isTold && !ctx.mcpReq.signal.aborted) onError(error);
-  const text = isTold
-    ? detailOf(error)
-    : "the server cannot do this at the moment; try again later";
+  const { text, isOurs } = toolFault(error, uploadsOrigin);
+  if (isOurs && !ctx.mcpReq.signal.aborted) onError(error);
   return { isError: true, content: [{ type: "text", text }] };
 }

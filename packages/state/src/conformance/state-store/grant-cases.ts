@@ -46,6 +46,31 @@ export const grantCases: readonly StateStoreCase[] = [
     },
   ),
   rule(
+    "claim-skewed",
+    "A grant that a caller with a fast clock claimed is spent for callers with a slow one.",
+    async (store) => {
+      const grant = terms("once", { expiresAt: start + 660_000 });
+      granted(await store.claim({ ...grant, use: "window" }, start), false);
+      granted(await store.claim(grant, start + 600_000), false);
+      for (const later of [-600_000, 1, 300_000, 659_999])
+        outcome(await store.claim(grant, start + later), "spent");
+    },
+  ),
+  rule(
+    "claim-kept",
+    "A spent grant stays spent, whatever is claimed, kept and revoked after it.",
+    async (store) => {
+      const first = terms("once", { id: "first", principal: "bob" });
+      granted(await store.claim(first, start), false);
+      for (let n = 0; n < 1_000; n++) await store.claim(terms("once", { id: `${n}` }), start + n);
+      for (let n = 0; n < 1_000; n++)
+        await store.put(`${n}`, bytes(1), { ...until(ttlMs), now: start + n });
+      await store.revoke({ resource: "b.bin" }, { now: start + 1_000, ttlMs });
+      outcome(await store.claim(first, start + 1_001), "spent");
+      outcome(await store.claim(terms("once", { id: "0" }), start + 1_001), "spent");
+    },
+  ),
+  rule(
     "claim-expired",
     "A grant is not redeemed once its time and the clock skew are over.",
     async (store) => {
