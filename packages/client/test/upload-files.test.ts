@@ -199,7 +199,11 @@ test("a blob that cannot be read any more is a file that changed", async () => {
   }) as Blob;
   Object.defineProperty(gone, "size", { value: blob.size });
   await using server = await startScriptedServer();
-  await expect(send(server.origin, [blobSource(gone, "a", "text/plain")])).rejects.toMatchObject({
+  await expect(
+    send(server.origin, [
+      blobSource(gone, { name: "a", mimeType: "text/plain", isTypeGuessed: false }),
+    ]),
+  ).rejects.toMatchObject({
     code: "precondition_failed",
   });
 });

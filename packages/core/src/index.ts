@@ -45,6 +45,7 @@ export {
   type ContentDisposition,
 } from "./headers/content-disposition.ts";
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
+export { canonicalType } from "./headers/type-names.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export { curlLine } from "./headers/curl-line.ts";
 export {
