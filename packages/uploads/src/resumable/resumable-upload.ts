@@ -14,7 +14,7 @@ import type { PartialFiles, UploadListing } from "./partial-files.ts";
 import type { ReceiveStep } from "./receive-step.ts";
 import type { LockLease, WriteLock } from "./write-lock.ts";
 
-// Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them.
+// Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them; tus is spoken over the same.
 
 /** How far a file is. */
 export interface FileProgress {
@@ -35,7 +35,7 @@ const spareFiles = 4;
 export interface ResumableUploads {
   /** Begins a file, with its first bytes or without any (§4.2). */
   begin(request: UploadRequest): Promise<FileProgress>;
-  /** Goes on with a file (§4.4). */
+  /** Goes on with a file at the offset that the request says (§4.4). */
   append(request: UploadRequest, fileId: string): Promise<FileProgress>;
   /** Says how far a file is (§4.3). A request that goes on with it ends first. */
   inspect(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileProgress>;
@@ -109,7 +109,8 @@ export function createResumableUploads({
     let isHeld = true;
     try {
       await receiveStep(request, file, length);
-      if (!facts.complete) return { fileId, offset: await keepInTime(file, lease), length };
+      const isWhole = facts.complete ?? file.offset === length;
+      if (!isWhole) return { fileId, offset: await keepInTime(file, lease), length };
       if (length !== undefined && file.offset !== length) throw inconsistent();
       // before the bytes are copied and scanned
       const found = listing ?? (await partials.list(slot, signal));
@@ -164,9 +165,7 @@ export function createResumableUploads({
 
     async append(request, fileId) {
       const { slot, facts } = request;
-      const { complete, offset } = facts;
-      if (complete === undefined || offset === undefined)
-        throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
+      const { offset } = facts;
       return withLease(fileId, request.signal, async (signal, lease) => {
         const found = await partials.open({ slot, fileId, lease }, signal);
         if ("record" in found) throw uploadError("already_exists", "this file is complete");
