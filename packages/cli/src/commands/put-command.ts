@@ -241,9 +241,8 @@ async function upload(
     note(`${formatBytes(sent.size)} in ${formatDuration(durationMs)}\nsha256 ${sent.sha256}`);
     return sent;
   } catch (error) {
-    // what came before a server's disk was full stays there for a while
     const isFull = SluiceError.is(error) && error.code === "no_space";
-    if (!isFull && !isResumableFault(error)) {
+    if (isFull ? sentBytes === 0 : !isResumableFault(error)) {
       await record.forget();
       throw error;
     }

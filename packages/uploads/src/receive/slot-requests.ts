@@ -7,6 +7,7 @@ import type { PartialFiles } from "../resumable/partial-files.ts";
 import type { ResumableUploads } from "../resumable/resumable-upload.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import type { Room } from "../store/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import type { ReceiveFiles } from "./raw-upload.ts";
 import { readFacts, wholeLength, type UploadRequest } from "./request-facts.ts";
@@ -34,6 +35,7 @@ export function createSlotRequests({
   raw,
   form,
   resumable,
+  room,
 }: {
   readonly quota: QuotaTracker;
   readonly partials: Pick<PartialFiles, "ensure">;
@@ -42,6 +44,7 @@ export function createSlotRequests({
   readonly raw: ReceiveFiles;
   readonly form: ReceiveFiles;
   readonly resumable: ResumableUploads;
+  readonly room: Room;
 }): (asked: SlotRequest) => Promise<Reply> {
   async function look({ request, slot, fileId, signal }: SlotRequest): Promise<Reply> {
     if (fileId === undefined) return overview(slot, signal);
@@ -73,7 +76,8 @@ export function createSlotRequests({
       throw uploadError("unsupported", "a form is sent by POST and in one piece");
     const contentLength = wholeLength(request, facts);
     const whole = { ...upload, facts: { ...facts, contentLength } };
-    return storedReply(slot.uploadId, await (isForm ? form(whole) : raw(whole)));
+    const records = await room.during(whole, contentLength, isForm ? form : raw);
+    return storedReply(slot.uploadId, records);
   }
 
   async function receiveTus({ slotUrl, fileId, request }: SlotRequest, upload: UploadRequest) {

@@ -8,6 +8,7 @@ import { newId } from "../slots/random-id.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
+import { isStorageFull, type Room } from "../store/room.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { PartialFile } from "./partial-file.ts";
 import type { PartialFiles, UploadListing } from "./partial-files.ts";
@@ -50,6 +51,7 @@ export function createResumableUploads({
   quota,
   lock,
   receiveStep,
+  room,
   pages,
   closing,
   onError,
@@ -59,6 +61,7 @@ export function createResumableUploads({
   readonly quota: QuotaTracker;
   readonly lock: WriteLock;
   readonly receiveStep: ReceiveStep;
+  readonly room: Room;
   readonly pages: Pick<UploadPageStore, "isAnswered">;
   /** Aborts when the endpoint is closed. */
   readonly closing: AbortSignal;
@@ -108,7 +111,8 @@ export function createResumableUploads({
     const { fileId } = file;
     let isHeld = true;
     try {
-      await receiveStep(request, file, length);
+      const rest = length === undefined ? facts.contentLength : length - file.offset;
+      await room.during(request, rest, (booked) => receiveStep(booked, file, length));
       const isWhole = facts.complete ?? file.offset === length;
       if (!isWhole) return { fileId, offset: await keepInTime(file, lease), length };
       if (length !== undefined && file.offset !== length) throw inconsistent();
@@ -119,7 +123,8 @@ export function createResumableUploads({
       isHeld = false;
       return wholeProgress(record);
     } catch (error) {
-      const isRefused = error instanceof RefusedFile;
+      // a file that does not fit must not keep the storage full for all others
+      const isRefused = error instanceof RefusedFile || isStorageFull(error);
       if (!isRefused) await keepInTime(file, lease).catch(onError);
       // after an abort a newer request has the file, and judges for itself
       if (isRefused && !lease.signal.aborted) {
