@@ -182,6 +182,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
           if (offset === undefined && (await askOffset(at))) return;
           if (await append(at, offset as unknown as number)) return;
         } catch (error) {
+          if (SluiceError.is(error) && error.retryable) await file.ensureSame();
           await tries.again(error);
         }
       }
