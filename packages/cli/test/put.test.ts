@@ -2,6 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
@@ -102,4 +103,36 @@ test("a file over the server's limit is refused before it is sent", async () => 
   const { status, stdout, stderr } = await put([served.url, "larger.bin"]);
   expect(stderr).toMatch(/^sluice: .*larger.*\n$/);
   expect([status, stdout]).toEqual([exitCodes.refused.status, ""]);
+});
+
+test("source code, keys and files of no known kind arrive, whatever their names suggest", async () => {
+  const contents: Readonly<Record<string, Buffer>> = {
+    ...Object.fromEntries(
+      ["index.ts", "main.rs", "run.bat", "notes.org", "server.key", "id.pub", "graph.dot"].map(
+        (name) => [name, Buffer.from(`// ${name}\n`)],
+      ),
+    ),
+    f00d: gzipSync("an object"),
+    picture: Buffer.from("89504e470d0a1a0a0000000d49484452", "hex"),
+  };
+  const names = Object.keys(contents);
+  await Promise.all(names.map((name) => writeFile(join(root, name), contents[name]!)));
+  const { status, stderr } = await put([served.url, ...names]);
+  expect([status, stderr]).toEqual([0, expect.not.stringContaining("sluice:")]);
+  for (const name of names) expect(await readFile(join(inbox, name))).toEqual(contents[name]);
+});
+
+test("a refused file does not keep those behind it from being sent, and the run fails", async () => {
+  const png = Buffer.from("89504e470d0a1a0a0000000d49484452", "hex");
+  await writeFile(join(root, "program.pdf"), Buffer.from("MZ\x90\0program", "latin1"));
+  await writeFile(join(root, "too-large.bin"), Buffer.alloc(4 * 2 ** 20 + 1));
+  await writeFile(join(root, "behind.png"), png);
+  const run = await put([served.url, "program.pdf", "too-large.bin", "behind.png"]);
+  expect(run.stderr).toMatch(/^sluice: program\.pdf: .*type.*\nsluice: too-large\.bin: .*larger/);
+  expect(run.stderr).toContain("sluice: 2 of 3 files were refused; see the lines above\n");
+  expect([run.status, run.stdout]).toEqual([
+    exitCodes.refused.status,
+    expect.stringMatching(/^Saved as behind\.png, .*\n$/),
+  ]);
+  expect(await readFile(join(inbox, "behind.png"))).toEqual(png);
 });

@@ -18,7 +18,11 @@ const { signal } = new AbortController();
 async function send(file: string): Promise<void> {
   const source =
     how === "whole"
-      ? blobSource(new Blob([await readFile(file)]), "a", "text/plain")
+      ? blobSource(new Blob([await readFile(file)]), {
+          name: "a",
+          mimeType: "text/plain",
+          isTypeGuessed: false,
+        })
       : await pathSource({ path: file });
   const claim = {
     url: `${origin}/up`,

@@ -70,5 +70,5 @@ export function bytesSource(
   name = "a.bin",
   mimeType = "application/octet-stream",
 ): FileSource {
-  return blobSource(new Blob([bytes]), name, mimeType);
+  return blobSource(new Blob([bytes]), { name, mimeType, isTypeGuessed: false });
 }

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { createHash, randomBytes } from "node:crypto";
+import { appendFileSync, openAsBlob } from "node:fs";
 import {
   appendFile,
   chmod,
@@ -19,7 +20,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { blobSource } from "../src/upload/source/file-source.ts";
 import { pathSource } from "../src/upload/source/path-source.ts";
 import { startDigest } from "../src/upload/source/running-digest.ts";
-import { send } from "./sending.ts";
+import { send, senders } from "./sending.ts";
 import { startScriptedServer } from "./scripted-server.ts";
 
 const bytes = randomBytes(1.5 * 2 ** 20 + 5);
@@ -199,7 +200,36 @@ test("a blob that cannot be read any more is a file that changed", async () => {
   }) as Blob;
   Object.defineProperty(gone, "size", { value: blob.size });
   await using server = await startScriptedServer();
-  await expect(send(server.origin, [blobSource(gone, "a", "text/plain")])).rejects.toMatchObject({
+  await expect(
+    send(server.origin, [
+      blobSource(gone, { name: "a", mimeType: "text/plain", isTypeGuessed: false }),
+    ]),
+  ).rejects.toMatchObject({
     code: "precondition_failed",
   });
 });
+
+test.each(Object.entries(senders))(
+  "a file of a browser that changes while it is sent is told from a lost connection, over %s",
+  async (_name, sender) => {
+    const changing = join(folder, "report.bin");
+    for (const size of [1_000, 2 ** 20 + 17]) {
+      await writeFile(changing, Buffer.alloc(size, 1));
+      await using server = await startScriptedServer((req) => {
+        if (req.method === "HEAD") return false;
+        const isLarge = size > 2 ** 20;
+        if (isLarge !== (req.method === "PATCH")) return false;
+        appendFileSync(changing, "more");
+        req.socket.destroy();
+        return true;
+      });
+      const facts = { name: "report.bin", mimeType: "text/plain", isTypeGuessed: false };
+      const source = blobSource(await openAsBlob(changing), facts);
+      await expect(send(server.origin, [source], { sender })).rejects.toMatchObject({
+        code: "precondition_failed",
+      });
+      const methods = server.seen.map(({ method }) => method);
+      expect(methods.filter((method) => method === "PATCH").length).toBeLessThan(2);
+    }
+  },
+);

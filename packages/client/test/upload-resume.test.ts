@@ -275,3 +275,32 @@ test("what is to be kept stays at the server when an upload ends early", async (
   expect(server.seen.some(({ method }) => method === "DELETE")).toBe(false);
   expect(server.uploads.has(new URL(location).pathname)).toBe(true);
 });
+
+test.each([
+  ["nothing of it", 404, 0],
+  ["a part of it", 204, 1_000],
+  ["more than was sent", 204, 2 ** 30],
+  ["nothing that it says", undefined, 0],
+] as const)(
+  "a sender whose upload is refused reports what the server kept: %s",
+  async (_what, status, offset) => {
+    await using server = await startScriptedServer((req, res) => {
+      if (req.method === "POST") return false;
+      req.resume().on("end", () => {
+        if (req.method === "PATCH") res.writeHead(507).end();
+        else if (status === undefined) req.socket.destroy();
+        else res.writeHead(status, { "upload-offset": `${offset}`, "upload-complete": "?0" }).end();
+      });
+      return true;
+    });
+    const reports: number[] = [];
+    await expect(
+      send(server.origin, [bytesSource(big)], {
+        begun: { keep: true },
+        onSent: (bytes) => void reports.push(bytes),
+      }),
+    ).rejects.toMatchObject({ code: "no_space" });
+    expect(Math.max(...reports)).toBeGreaterThan(100_000);
+    expect(reports.at(-1)).toBe(offset > big.length ? 0 : offset);
+  },
+);

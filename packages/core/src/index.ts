@@ -55,6 +55,7 @@ export {
   type ContentDisposition,
 } from "./headers/content-disposition.ts";
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
+export { canonicalType } from "./headers/type-names.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export { withoutCredentials } from "./headers/credentials.ts";
 export { curlLine } from "./headers/curl-line.ts";

@@ -1,5 +1,14 @@
 import { createHash } from "node:crypto";
-import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  mkdir,
+  readdir,
+  readFile,
+  stat,
+  statfs,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { join } from "node:path";
 import type { ObjectWriter, StorageBackend, WriteOptions } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -215,4 +224,13 @@ test("what is written private is for this user only, with the folders that are m
   await tree.put("open.txt", "before");
   await put(backend, "open.txt", "after", { private: true });
   expect(await modes("open.txt")).toEqual([0o600]);
+});
+
+test("a backend that may write says how much is free, and one that may not does not", async () => {
+  await using tree = await createTemporaryTree();
+  const free = await createFsBackend({ root: tree.root, writable: true }).freeBytes!();
+  const { bavail, bsize, blocks } = await statfs(tree.root);
+  expect(free).toBeGreaterThan(0);
+  expect(Math.abs(free! - bavail * bsize)).toBeLessThan(blocks * bsize);
+  expect(createFsBackend({ root: tree.root })).not.toHaveProperty("freeBytes");
 });

@@ -86,6 +86,7 @@ export async function sendFile(
   while (!isComplete(answer)) {
     const start = transfer.offset;
     const end = Math.min(file.size, start + transfer.stepBytes);
+    const body = file.slice(start, end);
     answer = await send({
       method: "PATCH",
       url: transfer.location!,
@@ -94,9 +95,13 @@ export async function sendFile(
         "upload-offset": `${start}`,
         "upload-complete": end === file.size ? "?1" : "?0",
       },
-      body: file.slice(start, end),
+      body,
       signal,
       onSent: (bytes) => onOffset(start + Math.min(bytes, end - start)),
+    }).catch(async (error: unknown) => {
+      // of a file that it cannot read a browser says what it says of a lost connection
+      if (error instanceof Interrupted) await ensureReadable(body);
+      throw error;
     });
     // it is elsewhere, for example because of a request of ours that seemed lost: the next try asks
     if (answer.status === 409 && offsetOf(answer) !== undefined)
@@ -113,6 +118,15 @@ export async function sendFile(
   }
   return receipt;
 }
+
+/** Rejects with the browser's error when a part of a file cannot be read: it was changed, moved, or is a folder. */
+async function ensureReadable(part: Blob): Promise<void> {
+  const patience = new Promise<void>((resolve) => setTimeout(resolve, readMs));
+  await Promise.race([part.arrayBuffer(), patience]);
+}
+
+/** A drive that is slow to answer is no proof. */
+const readMs = 10_000;
 
 interface SendFileOptions {
   readonly signal: AbortSignal;

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { UploadRequest } from "../src/receive/request-facts.ts";
+import { createRoom } from "../src/store/room.ts";
 import { faultFor } from "../src/files-sep-2631/file-fault.ts";
 import {
   alice,
@@ -74,11 +76,6 @@ function append(
   return fetch(location, { method: "PATCH", headers, body });
 }
 
-async function offsetOf(location: string): Promise<number> {
-  const { headers } = await fetch(location, { method: "HEAD", headers: bearer("alice") });
-  return Number(headers.get("upload-offset"));
-}
-
 async function expectNoRoom(answer: Response, server: UploadServer): Promise<void> {
   expect([answer.status, answer.headers.get("retry-after")]).toEqual([507, "60"]);
   expect(await answer.json()).toMatchObject({ status: 507, reason: "storage" });
@@ -110,17 +107,17 @@ describe("a storage without room is answered with 507 and a time to come back", 
 
   const [inSteps, , inParts] = storageKinds as [StorageKind, StorageKind, StorageKind];
   test.each([
-    { ...inSteps, kept: 200_000, object: "step-" },
-    { ...inSteps, kept: 100_000, object: "bytes-" },
-    { ...inSteps, kept: 200_000, object: "file-" },
-    { ...inParts, kept: 100_000, object: "part-" },
-    { ...inParts, kept: 200_000, object: "bytes-" },
-    { ...inParts, kept: 200_000, object: "file-" },
+    { ...inSteps, object: "step-" },
+    { ...inSteps, object: "bytes-" },
+    { ...inSteps, object: "file-" },
+    { ...inParts, object: "part-" },
+    { ...inParts, object: "bytes-" },
+    { ...inParts, object: "file-" },
   ])(
-    "a file goes on where it was once there is room again, whether a $object object did not fit or another, over $kind",
-    async ({ start, object, kept }) => {
+    "a file in steps is removed at once, whether a $object object did not fit or another, over $kind",
+    async ({ start, object }) => {
       const { state, wrapBackend } = limited();
-      const server = await start({ wrap: wrapBackend });
+      const server = await start({ wrap: wrapBackend, uploads: { quota: { files: 1 } } });
       const { url, uploadId } = await server.slot();
       const location = (await begin(url)).headers.get("location")!;
       expect((await append(location, 0, noise(100_000))).status).toBe(204);
@@ -128,16 +125,17 @@ describe("a storage without room is answered with 507 and a time to come back", 
       // only a step that is not the last one says how far it is
       const isLast = object !== "step-";
       await expectNoRoom(await append(location, 100_000, noise(100_000), isLast), server);
-      const offset = await offsetOf(location);
-      expect(offset).toBe(kept);
+      expect(await server.files()).toEqual([]);
+      const gone = await fetch(location, { method: "HEAD", headers: bearer("alice") });
+      expect(gone.status).toBe(404);
       state.isFull = () => false;
-      const last = await append(location, offset, noise(200_000 - offset), true);
-      expect(last.status).toBe(201);
+      // the same slot takes the file again, and it counts once
+      const again = (await begin(url)).headers.get("location")!;
+      expect((await append(again, 0, noise(200_000), true)).status).toBe(201);
       expect(await server.uploads.received(alice, uploadId)).toMatchObject([{ size: 200_000 }]);
       // the operator hears of the full disk, and of nothing that came of it
       const codes = server.errors.map((error) => (error as { code?: string }).code);
       expect(new Set(codes)).toEqual(new Set(["no_space"]));
-      // bytes and record: no temporary file, no part
       expect(await server.files()).toHaveLength(2);
     },
   );
@@ -173,8 +171,8 @@ test("the quota of a user is another reason, with no time to come back", async (
 });
 
 test.for(storageKinds.filter(({ kind }) => kind !== "a service that takes parts"))(
-  "on a disk of 8 MiB that is full nothing is left of a file sent at once, and one in steps goes on, over $kind",
-  async ({ isInSteps, start }, context) => {
+  "on a disk of 8 MiB that is full nothing is left of a file sent at once, or in steps, over $kind",
+  async ({ start }, context) => {
     const root = await mkdtemp(join(tmpdir(), "sluice-full-"));
     onTestFinished(() => rm(root, { recursive: true }));
     try {
@@ -188,25 +186,99 @@ test.for(storageKinds.filter(({ kind }) => kind !== "a service that takes parts"
     await expectNoRoom(await put((await server.slot()).url, noise(9_000_000)), server);
     expect(await server.files()).toEqual([]);
 
-    const bytes = noise(2_000_000);
-    const { url, uploadId } = await server.slot();
+    const { url } = await server.slot();
     const location = (await begin(url)).headers.get("location")!;
-    expect((await append(location, 0, bytes.subarray(0, 1_000_000))).status).toBe(204);
-    const ballast = join(root, "ballast");
-    // parts are put together beside themselves
-    await writeFile(ballast, noise(isInSteps ? 6_800_000 : 5_500_000));
-    const room = await append(location, 1_000_000, bytes.subarray(1_000_000), true);
-    await expectNoRoom(room, server);
-    const offset = await offsetOf(location);
-    await rm(ballast);
-    expect((await append(location, offset, bytes.subarray(offset), true)).status).toBe(201);
-    const [file] = await server.uploads.confirm(alice, uploadId, [
-      { name: "n", size: bytes.length, mimeType: "application/octet-stream" },
-    ]);
-    const { body } = await file!.open();
-    expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
+    expect((await append(location, 0, noise(1_000_000))).status).toBe(204);
+    await writeFile(join(root, "ballast"), noise(6_800_000));
+    await expectNoRoom(await append(location, 1_000_000, noise(900_000)), server);
+    expect(await server.files()).toEqual([join(root, "ballast")]);
   },
 );
+
+describe("room is asked for before the first byte", () => {
+  /** A server over a storage that says how much is free. */
+  async function startWithRoom(free: { bytes: number | undefined }): Promise<UploadServer> {
+    const wrapBackend = (backend: StorageBackend): StorageBackend => ({
+      ...backend,
+      freeBytes: async () => free.bytes,
+    });
+    return startUploadServer({ wrap: wrapBackend });
+  }
+
+  const large = 2_000_000;
+  test.for<readonly [what: string, more: Record<string, string>, body?: Buffer<ArrayBuffer>]>([
+    ["a file at once", {}, noise(large)],
+    ["a file in steps", { "upload-complete": "?0", "upload-length": String(large) }],
+    ["a file by tus", { "tus-resumable": "1.0.0", "upload-length": String(large) }],
+  ])("%s that does not fit leaves nothing, and is taken where it fits", async ([, more, body]) => {
+    const free = { bytes: large - 1 };
+    const server = await startWithRoom(free);
+    const { url } = await server.slot();
+    const headers = { ...bearer("alice"), ...more };
+    const init = { method: "POST", headers, ...(body && { body }) };
+    await expectNoRoom(await fetch(url, init), server);
+    expect(await server.files()).toEqual([]);
+    free.bytes = large;
+    expect((await fetch(url, init)).status).toBe(201);
+  });
+
+  test("a form that does not fit is refused, too", async () => {
+    const server = await startWithRoom({ bytes: large - 1 });
+    const body = new FormData();
+    body.append("file", new Blob([noise(large)]), "a.bin");
+    const init = { method: "POST", headers: bearer("alice"), body };
+    await expectNoRoom(await fetch((await server.slot()).url, init), server);
+  });
+
+  test("a file whose rest does not fit any more is removed at once", async () => {
+    const free = { bytes: 10 * large };
+    const server = await startWithRoom(free);
+    const location = (await begin((await server.slot()).url)).headers.get("location")!;
+    expect((await append(location, 0, noise(100_000))).status).toBe(204);
+    free.bytes = large - 1;
+    await expectNoRoom(await append(location, 100_000, noise(large), true), server);
+    expect(await server.files()).toEqual([]);
+  });
+
+  test("what others are sending has its room, less what has come of it", async () => {
+    const room = createRoom({ freeBytes: async () => 10_000_000 });
+    const request = {
+      slot: { terms: { maxBytes: 10_000_000, maxFiles: 1 } },
+      signal: new AbortController().signal,
+      onBytes() {},
+    } as unknown as UploadRequest;
+    const start = (bytes: number) => {
+      let end!: () => void;
+      let ending: Promise<void> | undefined;
+      const begun = new Promise<UploadRequest>((resolve, reject) => {
+        const work = (booked: UploadRequest): Promise<void> => {
+          resolve(booked);
+          return new Promise((finish) => void (end = finish));
+        };
+        ending = room.during(request, bytes, work);
+        ending.catch(reject);
+      });
+      return { begun, end: async () => (end(), ending) };
+    };
+    const first = start(6_000_000);
+    const booked = await first.begun;
+    await expect(start(5_000_000).begun).rejects.toMatchObject({ code: "no_space" });
+    booked.onBytes(1_000_000);
+    const second = start(5_000_000);
+    await second.begun;
+    await Promise.all([first.end(), second.end()]);
+    // of two at the same time the first one gets it
+    const [one, two] = [start(8_000_000), start(5_000_000)];
+    await expect(two.begun).rejects.toMatchObject({ code: "no_space" });
+    await one.begun;
+    await one.end();
+  });
+
+  test("a storage that does not tell has room", async () => {
+    const server = await startWithRoom({ bytes: undefined });
+    expect((await put((await server.slot()).url, noise(large))).status).toBe(201);
+  });
+});
 
 test("a file inside a message, for which there is no room, is refused in words, and the operator hears of it", () => {
   const errors: unknown[] = [];

@@ -1,9 +1,7 @@
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
@@ -101,21 +99,6 @@ test.each([
   const [file] = await server.uploads.confirm(alice, uploadId, came);
   expect(file).toMatchObject({ size: 1_000 });
 });
-
-test(
-  "tus-js-client sends a file to a short slot in the steps of draft-05",
-  { tags: "slow" },
-  async () => {
-    const server = await startUploadServer();
-    const { url, uploadId } = await shortSlot(server);
-    const bytes = noise(35_000);
-    const program = fileURLToPath(new URL("./tus-upload.mjs", import.meta.url));
-    const { stdout } = await run(process.execPath, [program, bytes.toString("base64"), url]);
-    expect(stdout).toMatch(new RegExp(`^${url}/[\\w-]{32}\n$`));
-    const [came] = await server.uploads.received(alice, uploadId);
-    expect(came!.sha256).toBe(createHash("sha256").update(bytes).digest("hex"));
-  },
-);
 
 test("curl -T sends a file, also to the URL with a slash, behind which curl puts the name", async () => {
   const server = await startUploadServer();

@@ -1,9 +1,22 @@
 // @module-tag slow
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
+import { appendFileSync, rmSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Browser, BrowserContextOptions, FileChooser, Page } from "playwright-core";
 import type { ClaimedFile } from "@sluice/uploads";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+} from "vitest";
 import { hasBrowser, startBrowser } from "../../../e2e/bed/browser.ts";
 import { connectAnswerer, createToolServer, eras } from "./asking.ts";
 import type { Fields } from "../src/ask/elicit-fields.ts";
@@ -333,6 +346,40 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
       await tryNow.click();
       await until("a.png", "sent");
       expect(refusals).toBe(1);
+    },
+  );
+
+  test.each([
+    ["changed", (path: string) => appendFileSync(path, "more")],
+    ["deleted", (path: string) => rmSync(path)],
+  ] as const)(
+    "a file that is %s while it is sent is to be chosen again, and is not tried for ever",
+    async (_what, spoilFile) => {
+      const folder = await mkdtemp(join(tmpdir(), "sluice-page-"));
+      onTestFinished(() => rm(folder, { recursive: true }));
+      const path = join(folder, "report.bin");
+      const bytes = randomBytes(300_000);
+      await writeFile(path, bytes);
+      const asked = await open({ papers });
+      let isSpoilt = false;
+      site.meddle = ({ method, url = "" }) => {
+        if (method !== "POST" || url.endsWith("/answer") || isSpoilt) return;
+        isSpoilt = true;
+        spoilFile(path);
+      };
+      await picker("Papers").setInputFiles(path);
+      await row("report.bin").getByText("This file could not be read.").waitFor();
+      expect(await row("report.bin").textContent()).toContain("choose it again");
+      expect(site.requests.filter((request) => request.startsWith("PATCH")).length).toBeLessThan(2);
+      await row("report.bin").getByRole("button", { name: "Remove" }).click();
+      await writeFile(path, bytes);
+      await picker("Papers").setInputFiles(path);
+      await until("report.bin", "sent");
+      await page.getByRole("button", { name: "Done" }).click();
+      const { papers: claims } = await answerOf(asked);
+      expect(await received(asked, "papers", claims)).toEqual([
+        createHash("sha256").update(bytes).digest("hex"),
+      ]);
     },
   );
 

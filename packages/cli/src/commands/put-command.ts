@@ -17,6 +17,7 @@ import {
 } from "../server-calls/connect.ts";
 import {
   Advice,
+  describeFailure,
   fault,
   goOnAdvice,
   isCertificateFault,
@@ -55,8 +56,9 @@ const toolMs = 3_600_000;
 
 /**
  * `sluice put`: sends files and hands them to a tool of the server, one call each unless it takes
- * several; or calls a tool that asks for files itself, and answers it. What an interrupted run sent
- * is not sent again when the same file goes to the same server. A run that sent no file is a failure.
+ * several; or calls a tool that asks for files itself, and answers it. A file that is refused does not
+ * keep those behind it from being sent. What an interrupted run sent is not sent again when the same file
+ * goes to the same server. A run that sent no file is a failure.
  */
 export async function putCommand(
   server: string,
@@ -102,22 +104,65 @@ export async function putCommand(
     }
     if (files.length === 0)
       throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
-    const sent: UploadedReference[] = [];
-    for (const file of files) {
-      const reference = await upload(sender, connection, file, bar);
-      sent.push(reference);
-      if (!chosen.isList) await hand([reference], connection, chosen, options);
+    const sendOne = (file: string) => upload(sender, connection, file, bar);
+    if (chosen.isList) {
+      const sent: UploadedReference[] = [];
+      for (const file of files) sent.push(await sendOne(file));
+      return await hand(sent, connection, chosen, options);
     }
-    if (chosen.isList) await hand(sent, connection, chosen, options);
+    await forEachFile(files, async (file) => {
+      await hand([await sendOne(file)], connection, chosen, options);
+    });
   } catch (error) {
-    const hint =
-      SluiceError.is(error) && !isCertificateFault(error) ? hints[error.code] : undefined;
-    throw hint === undefined ? error : new Advice(error, hint);
+    throw advised(error);
   } finally {
     bar.clear();
     await connection.client.close();
   }
 }
+
+/** A fault with what to do next, where that is something else than after a download. */
+function advised(error: unknown): unknown {
+  const hint = SluiceError.is(error) && !isCertificateFault(error) ? hints[error.code] : undefined;
+  return hint === undefined ? error : new Advice(error, hint);
+}
+
+/** Sends files one after the other. What is wrong with one of several is said, and thrown when all were tried. */
+async function forEachFile(
+  files: readonly string[],
+  send: (file: string) => Promise<void>,
+): Promise<void> {
+  const refusals: SluiceError[] = [];
+  for (const file of files)
+    try {
+      await send(file);
+    } catch (error) {
+      const { cause: refusal } = error instanceof Advice ? error : { cause: error };
+      const isOfFile = SluiceError.is(refusal) && fileFaults.has(refusal.code);
+      if (!isOfFile || files.length === 1) throw error;
+      note(`sluice: ${printable(file)}: ${describeFailure(advised(error)).line}`);
+      refusals.push(refusal);
+    }
+  const [first] = refusals;
+  if (first)
+    throw fault(
+      first.code,
+      `${refusals.length} of ${files.length} files were refused`,
+      "see the lines above",
+    );
+}
+
+/** Faults of one file; after any other one the next file would fare no better. */
+const fileFaults: ReadonlySet<SluiceErrorCode> = new Set([
+  "corrupt",
+  "internal",
+  "invalid_argument",
+  "not_found",
+  "permission_denied",
+  "precondition_failed",
+  "too_large",
+  "unsupported",
+]);
 
 /** What became of the files that a tool asked for. */
 interface AskedFiles {
@@ -196,9 +241,8 @@ async function upload(
     note(`${formatBytes(sent.size)} in ${formatDuration(durationMs)}\nsha256 ${sent.sha256}`);
     return sent;
   } catch (error) {
-    // what came before a server's disk was full stays there for a while
     const isFull = SluiceError.is(error) && error.code === "no_space";
-    if (!isFull && !isResumableFault(error)) {
+    if (isFull ? sentBytes === 0 : !isResumableFault(error)) {
       await record.forget();
       throw error;
     }

@@ -124,7 +124,11 @@ export async function sourceOfBlob(picked: File | NamedBlob): Promise<FileSource
     name,
     mimeType = blob.type,
   } = picked instanceof Blob ? { blob: picked, name: picked.name, mimeType: picked.type } : picked;
-  return blobSource(blob, name, formatContentType(mimeType || (await suggestedType(name))));
+  return blobSource(blob, {
+    name,
+    mimeType: formatContentType(mimeType || (await suggestedType(name))),
+    isTypeGuessed: mimeType === "",
+  });
 }
 
 /** Larger than all else here, and few files have no type. */

@@ -131,10 +131,10 @@ const goneCodes: ReadonlySet<string> = new Set(["not_found", "expired"]);
 
 async function authorize(
   client: RequestingClient,
-  { name, size, mimeType }: FileSource,
+  { name, size, mimeType, isTypeGuessed }: FileSource,
   signal: AbortSignal,
 ): Promise<Authorized> {
-  const params = { name, size, mimeType };
+  const params = { name, size, ...(!isTypeGuessed && { mimeType }) };
   const request = { method: AUTHORIZE_UPLOAD_METHOD, params };
   signal.throwIfAborted();
   const ask = async (): Promise<unknown> =>

@@ -1,3 +1,5 @@
+import { canonicalType } from "./type-names.ts";
+
 /**
  * True when a file may go to a field that accepts these media types (`image/png`), ranges (`image/*`)
  * and file name extensions (`.pdf`), as SEP-1306 §2 lists them. An empty list accepts everything. A
@@ -9,17 +11,19 @@ export function isAccepted(
   accept: readonly string[],
 ): boolean {
   if (accept.length === 0) return true;
-  const type = mimeType.split(";", 1)[0]!.trim().toLowerCase();
+  const type = canonicalType(mimeType);
   const lower = name.toLowerCase();
   const mayBeText = name !== "" && (type === "application/octet-stream" || isTextName(name));
   return accept.some((entry) => {
     const wanted = entry.trim().toLowerCase();
     if (wanted.startsWith(".")) return wanted.length > 1 && lower.endsWith(wanted);
-    if (wanted === "*/*" || (wanted === "text/*" && mayBeText)) return true;
+    if (wanted === "*/*" || (mayBeText && anyText.has(wanted))) return true;
     if (wanted.endsWith("/*")) return type.startsWith(wanted.slice(0, -1));
-    return type === wanted;
+    return type === canonicalType(wanted);
   });
 }
+
+const anyText: ReadonlySet<string> = new Set(["text/*", "text/plain"]);
 
 /**
  * Extensions that texts have, too, whatever else the table of media types says: source code, notes, keys, catalogues.

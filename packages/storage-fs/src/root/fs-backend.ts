@@ -1,3 +1,4 @@
+import { statfs } from "node:fs/promises";
 import { sleep } from "@sluice/core/async";
 import type { OpenedObject, StorageBackend } from "@sluice/storage";
 import {
@@ -36,7 +37,7 @@ export interface FsBackendOptions {
    * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
    */
   readonly racyMs?: number;
-  /** Give the backend a `write`, a `writeInSteps` and a `remove`. Default: false. */
+  /** Give the backend a `write`, a `writeInSteps`, a `remove` and `freeBytes`. Default: false. */
   readonly writable?: boolean;
 }
 
@@ -124,9 +125,17 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     writeInSteps: (key, stepOptions = {}) =>
       createFsStepWriter(root, key, stepOptions, { racyMs, withKeyLock }),
     remove: (key, { signal } = {}) => removeFile(root, key, withKeyLock, signal),
+    async freeBytes({ signal } = {}) {
+      signal?.throwIfAborted();
+      // some file systems tell nothing
+      const { blocks, bavail, bsize } = await statfs(root.path).catch(() => unknownSize);
+      return blocks === 0 ? undefined : bavail * bsize;
+    },
   };
   // #endregion
 }
+
+const unknownSize = { blocks: 0, bavail: 0, bsize: 0 };
 
 /** Longest wait of one `describe`: two ticks of FAT. */
 const mostRacyWaitMs = 4_000;

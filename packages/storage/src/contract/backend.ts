@@ -47,6 +47,11 @@ export interface StorageBackend {
    * (remove-missing). Bodies that are being read end whole or with an error (remove-read). Never follows links.
    */
   remove?(key: string, options?: CallOptions): Promise<void>;
+  /**
+   * Bytes that can still be written, as far as the storage can tell now: a writer asks before it takes gigabytes that do
+   * not fit. `undefined` where it cannot tell, as most services.
+   */
+  freeBytes?(options?: CallOptions): Promise<number | undefined>;
   /** Releases sockets, timers and watchers (abort-close-watch). Idempotent (abort-close). */
   close?(): Promise<void>;
 }

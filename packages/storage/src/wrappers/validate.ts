@@ -102,6 +102,11 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
       return nameable(watch(watchOptions));
     },
 
+    freeBytes:
+      (freeBytes) =>
+      (call = {}) =>
+        within(freeBytes(call), deadline(`${name}: free bytes`, call.signal)),
+
     write:
       (write) =>
       async (key, writeOptions = {}) => {

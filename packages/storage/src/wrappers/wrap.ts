@@ -24,6 +24,7 @@ const operations: Record<BackendOperation, true> = {
   write: true,
   writeInSteps: true,
   remove: true,
+  freeBytes: true,
   close: true,
 };
 

@@ -1,4 +1,4 @@
-import { definedMembers, sanitizeFileName, SluiceError } from "@sluice/core";
+import { canonicalType, definedMembers, sanitizeFileName, SluiceError } from "@sluice/core";
 import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
@@ -7,6 +7,8 @@ import {
 import { unlessMissing } from "@sluice/storage/plugin";
 import { z } from "zod/v4";
 import { ensureAccepted } from "../kind/detect-kind.ts";
+import { isText } from "../kind/type-kin.ts";
+import { typesOfName } from "../kind/type-names.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
 import type { DownloadCaller } from "./file-download.ts";
@@ -55,7 +57,8 @@ export async function authorizeUpload(
   if (mimeType !== undefined && !/^[\w.!#$&^+-]+\/[\w.!#$&^+-]+$/.test(mimeType))
     throw refusal("mimeType is no media type", { reason: "invalidMimeType", mimeType });
   const terms = {
-    accept: mimeType === undefined ? [] : [mimeType],
+    // what the client calls it is a guess from its name; the tool that gets the file asks for types
+    accept: [],
     maxBytes: Math.max(1, size ?? Number.MAX_SAFE_INTEGER),
     maxFiles: 1,
     sha256,
@@ -184,10 +187,12 @@ async function nameOf(
   known: ClaimedFile,
 ): Promise<string> {
   if (!unnamed.has(known.name)) return known.name;
-  // a large table, wanted only here; alone, a name without a dot is looked up as an extension
+  // a large table, wanted only here
   const { default: mime } = await import("mime");
-  const type = mime.getType(`/${name ?? ""}`) ?? "application/octet-stream";
-  const isFit = type === known.mimeType || type === "application/octet-stream";
+  const type = canonicalType(known.mimeType);
+  const tableOf = (extension: string): string | null => mime.getType(`.${extension}`);
+  const types = typesOfName(name ?? "", isText(type), tableOf);
+  const isFit = types.length === 0 || types.includes(type);
   return isFit ? sanitizeFileName(name, known.name) : known.name;
 }
 
@@ -204,7 +209,7 @@ function agrees(
   );
 }
 
-/** Its slot took any type, or the one that was declared: neither asked what this argument asks. */
+/** Its slot took any type. */
 async function ensureTypeOf(
   file: UploadedFile,
   terms: FileInputTerms,

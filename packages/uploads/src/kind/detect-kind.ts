@@ -1,7 +1,7 @@
+import { canonicalType } from "@sluice/core";
 import { createActiveTextFinder, type ActiveTextFinder } from "./active-text.ts";
 import { kindOf, wrongType, type FileKind } from "./file-kind.ts";
 import { readFirstBytes } from "./first-bytes.ts";
-import { canonical } from "./type-names.ts";
 
 /** As many bytes of a file as are looked at. */
 const headBytes = 4_100;
@@ -97,7 +97,7 @@ async function detectKind(
       name,
       declaredType,
       bytes,
-      marked: new Set([...supportedMimeTypes].map(canonical)),
+      marked: new Set([...supportedMimeTypes].map(canonicalType)),
       // a name without a dot is looked up as an extension
       typeOfExtension: (extension) => mime.getType(`.${extension}`),
     },

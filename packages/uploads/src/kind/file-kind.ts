@@ -1,4 +1,4 @@
-import { parseMediaType, type SluiceError } from "@sluice/core";
+import { canonicalType, parseMediaType, type SluiceError } from "@sluice/core";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { FirstBytes } from "./first-bytes.ts";
 import {
@@ -10,7 +10,7 @@ import {
   isText,
   mayBegin,
 } from "./type-kin.ts";
-import { canonical, typesOfName, unknownType } from "./type-names.ts";
+import { typesOfName, unknownType } from "./type-names.ts";
 
 /** What is said of a file, and what its beginning shows. */
 export interface KindClues {
@@ -54,7 +54,7 @@ interface Told {
 
 function toldOf({ name = "", declaredType, bytes, marked, typeOfExtension }: KindClues): Told {
   const essence = parseMediaType(declaredType)?.essence ?? unknownType;
-  const declared = essence === unknownType ? undefined : canonical(essence);
+  const declared = essence === unknownType ? undefined : canonicalType(essence);
   const named = typesOfName(name, bytes.text !== undefined, typeOfExtension);
   const agrees = (type: string): boolean => mayBe(type, bytes, marked);
   const isNameTrue = named.length === 0 || named.some(agrees);
@@ -122,7 +122,7 @@ function askedKind(
   const lowerName = name.toLowerCase();
   const isAsked = accept.some((entry) => {
     if (entry.startsWith(".")) return lowerName.endsWith(entry) && lowerName.length > entry.length;
-    if (!entry.endsWith("/*")) return [type, found, ...containers].includes(canonical(entry));
+    if (!entry.endsWith("/*")) return [type, found, ...containers].includes(canonicalType(entry));
     if (entry === "text/*" && isText(type)) return !isMedia(type);
     // a range is of names that the asker never saw: what is in it must show that it is
     const isIn = type.startsWith(entry.slice(0, -1)) || found.startsWith(entry.slice(0, -1));

@@ -1,4 +1,4 @@
-import { canonical } from "./type-names.ts";
+import { canonicalType } from "@sluice/core";
 
 /** What the beginning of a file shows. */
 export interface FirstBytes {
@@ -54,7 +54,7 @@ const weakMarks: ReadonlySet<string> = new Set([
 async function typeOfBytes(head: Uint8Array, findType: FindType): Promise<string | undefined> {
   const found = (await findType(head))?.mime ?? typeOfMark(head);
   if (found === undefined) return undefined;
-  const type = canonical(found);
+  const type = canonicalType(found);
   const isReal = checks[type];
   return isReal === undefined || isReal(head) ? type : undefined;
 }

@@ -7,6 +7,7 @@ import {
   SluiceError,
 } from "@sluice/core";
 import {
+  PARTIAL_UPLOAD_TYPE,
   UPLOAD_COMPLETE_HEADER,
   UPLOAD_LENGTH_HEADER,
   UPLOAD_OFFSET_HEADER,
@@ -28,16 +29,17 @@ export interface UploadRequest {
 
 /** What the headers of a request with a body say. */
 export interface RequestFacts {
-  /** Bytes of the body; absent when it is sent in chunks. */
-  readonly contentLength?: number;
+  /** Bytes of the body; absent when it is sent in chunks, unless another header says how many. */
+  readonly contentLength?: number | undefined;
   /** As it was sent. */
-  readonly contentType?: string;
+  readonly contentType?: string | undefined;
   /** Safe as a file name. */
   readonly name?: string | undefined;
   /** Of the whole file, lower-case hex. */
   readonly sha256?: string;
   /** `Content-Digest` as it was sent: of the body, which may be a part of the file, or a form. */
   readonly contentDigest?: string;
+  /** Whether the body ends the file; absent where reaching the length does. */
   readonly complete?: boolean;
   readonly offset?: number;
   /** Bytes of the whole file. */
@@ -61,7 +63,7 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
     throw malformed(
       "Content-Range is not taken; send the whole file, or steps with Upload-Offset and Upload-Complete",
     );
-  const contentLength = lengthIn(header("content-length"));
+  const contentLength = lengthIn(header("content-length"), "Content-Length");
   if (contentLength !== undefined && transfer !== undefined)
     throw malformed("Content-Length and Transfer-Encoding exclude each other");
   const contentType = header("content-type");
@@ -77,6 +79,58 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
     offset: integerIn(header(UPLOAD_OFFSET_HEADER)),
     length: integerIn(header(UPLOAD_LENGTH_HEADER)),
   });
+}
+
+/** Headers by which clients of any protocol say how long a file is. */
+const lengthHeaders = [
+  UPLOAD_LENGTH_HEADER,
+  "oc-total-length",
+  "x-expected-entity-length",
+  "x-file-size",
+  "x-goog-upload-header-content-length",
+  "x-upload-content-length",
+];
+/** Headers that only requests have which send a part of a file, or nothing of it. */
+const stepHeaders = [
+  UPLOAD_COMPLETE_HEADER,
+  UPLOAD_OFFSET_HEADER,
+  "oc-chunked",
+  "upload-defer-length",
+  "x-goog-upload-command",
+  "x-goog-upload-offset",
+  "x-goog-upload-protocol",
+];
+/** Media type of a step of tus. */
+export const TUS_STEP_TYPE = "application/offset+octet-stream";
+/** Media types of steps. */
+const stepTypes: ReadonlySet<string | undefined> = new Set([PARTIAL_UPLOAD_TYPE, TUS_STEP_TYPE]);
+
+/**
+ * The length of a body that is taken for a whole file, or a form, as far as any header says it. Throws
+ * `invalid_argument` where a header says that it is not whole: a client of another protocol would leave a part of its
+ * file, or nothing of it, that counts as the file.
+ */
+export function wholeLength(
+  { header, body }: Pick<PlainRequest, "header" | "body">,
+  { contentLength, contentType }: RequestFacts,
+): number | undefined {
+  const step = stepHeaders.find((name) => header(name) !== undefined);
+  const isBegun = booleanIn(header("upload-incomplete")) === true;
+  if (step !== undefined || isBegun || stepTypes.has(parseMediaType(contentType)?.essence))
+    throw malformed(
+      `${step ?? (isBegun ? "upload-incomplete" : "the type of the body")} is of another upload protocol; send the whole file, or steps with Upload-Complete, or tus 1.0`,
+    );
+  // an empty file has a length of 0
+  if (contentLength === undefined && !body)
+    throw malformed("there is no body; send the file, or Content-Length: 0 for an empty one");
+  if (parseMediaType(contentType)?.essence === "multipart/form-data") return contentLength;
+  const announced = lengthHeaders.map((name) => lengthIn(header(name), name));
+  const [length, ...others] = [contentLength, ...announced].filter((said) => said !== undefined);
+  if (others.some((other) => other !== length))
+    throw malformed(
+      `the headers name several lengths, ${[length, ...others].join(" and ")} bytes; send the whole file in one body`,
+    );
+  return length;
 }
 
 /**
@@ -102,11 +156,10 @@ function nameIn(disposition: string | undefined): string | undefined {
   return names.length === 0 ? undefined : sanitizeFileName(...names);
 }
 
-function lengthIn(text: string | undefined): number | undefined {
+function lengthIn(text: string | undefined, field: string): number | undefined {
   if (text === undefined) return undefined;
-  const length = /^\d{1,15}$/.test(text) ? Number(text) : NaN;
-  if (!Number.isSafeInteger(length)) throw malformed("Content-Length is malformed");
-  return length;
+  if (!/^\d{1,15}$/.test(text)) throw malformed(`${field} is malformed`);
+  return Number(text);
 }
 
 /** An Item with a Boolean (RFC 9651 §3.3.6); its parameters mean nothing here. */

@@ -7,9 +7,11 @@ import type { PartialFiles } from "../resumable/partial-files.ts";
 import type { ResumableUploads } from "../resumable/resumable-upload.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import type { Room } from "../store/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import type { ReceiveFiles } from "./raw-upload.ts";
-import { readFacts, type UploadRequest } from "./request-facts.ts";
+import { readFacts, wholeLength, type UploadRequest } from "./request-facts.ts";
+import { isTus, readTusFacts, refuseTusVersion, tusStepReply } from "./tus.ts";
 
 /** A request that may use a slot. */
 export interface SlotRequest {
@@ -33,6 +35,7 @@ export function createSlotRequests({
   raw,
   form,
   resumable,
+  room,
 }: {
   readonly quota: QuotaTracker;
   readonly partials: Pick<PartialFiles, "ensure">;
@@ -41,6 +44,7 @@ export function createSlotRequests({
   readonly raw: ReceiveFiles;
   readonly form: ReceiveFiles;
   readonly resumable: ResumableUploads;
+  readonly room: Room;
 }): (asked: SlotRequest) => Promise<Reply> {
   async function look({ request, slot, fileId, signal }: SlotRequest): Promise<Reply> {
     if (fileId === undefined) return overview(slot, signal);
@@ -53,25 +57,41 @@ export function createSlotRequests({
   async function receive({ slotUrl, fileId, request }: SlotRequest, upload: UploadRequest) {
     const { slot, facts } = upload;
     const { essence = "" } = parseMediaType(facts.contentType) ?? {};
+    const isStep = essence === PARTIAL_UPLOAD_TYPE;
     if (fileId !== undefined) {
-      if (essence !== PARTIAL_UPLOAD_TYPE)
-        throw uploadError("unsupported", `a step has the type ${PARTIAL_UPLOAD_TYPE}`);
+      if (!isStep) throw uploadError("unsupported", `a step has the type ${PARTIAL_UPLOAD_TYPE}`);
+      if (facts.complete === undefined || facts.offset === undefined)
+        throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
       const file = await resumable.append(upload, fileId);
       return steppedReply(slot, file);
     }
     const isForm = essence.startsWith("multipart/");
     if (facts.complete !== undefined && !isForm) {
-      const file = await resumable.begin(upload);
+      // older drafts give the first bytes the type of a step, which is not that of the file
+      const contentType = isStep ? undefined : facts.contentType;
+      const file = await resumable.begin({ ...upload, facts: { ...facts, contentType } });
       return steppedReply(slot, file, `${slotUrl}/${file.fileId}`);
     }
-    if (!isForm) return storedReply(slot.uploadId, await raw(upload));
-    if (request.method !== "POST" || facts.complete !== undefined)
+    if (isForm && (request.method !== "POST" || facts.complete !== undefined))
       throw uploadError("unsupported", "a form is sent by POST and in one piece");
-    return storedReply(slot.uploadId, await form(upload));
+    const contentLength = wholeLength(request, facts);
+    const whole = { ...upload, facts: { ...facts, contentLength } };
+    const records = await room.during(whole, contentLength, isForm ? form : raw);
+    return storedReply(slot.uploadId, records);
+  }
+
+  async function receiveTus({ slotUrl, fileId, request }: SlotRequest, upload: UploadRequest) {
+    const { slot } = upload;
+    const tus = { ...upload, facts: readTusFacts(request, upload.facts) };
+    if (fileId !== undefined) return tusStepReply(slot, await resumable.append(tus, fileId));
+    const file = await resumable.begin(tus);
+    return tusStepReply(slot, file, `${slotUrl}/${file.fileId}`);
   }
 
   return async (asked) => {
     const { request, slot, fileId, signal, onBytes } = asked;
+    const wrongVersion = isTus(request) ? refuseTusVersion(request) : undefined;
+    if (wrongVersion) return wrongVersion;
     const isLook = fileId === undefined ? request.method === "GET" : request.method !== "PATCH";
     // before the file's lock is taken: an id that is made up, or of another slot, ends no request
     if (fileId !== undefined) await partials.ensure(slot, fileId, signal);
@@ -81,7 +101,8 @@ export function createSlotRequests({
       const { body } = request;
       const read = readFacts(request);
       const facts = { ...read, name: read.name ?? asked.name };
-      return await receive(asked, { slot, facts, body, signal, onBytes });
+      const upload = { slot, facts, body, signal, onBytes };
+      return await (isTus(request) ? receiveTus(asked, upload) : receive(asked, upload));
     } finally {
       await leave();
     }

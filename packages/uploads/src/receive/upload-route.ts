@@ -17,7 +17,9 @@ import {
 } from "../slots/slot-token.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 import { refusalOf } from "./answers.ts";
+import { TUS_STEP_TYPE } from "./request-facts.ts";
 import type { SlotRequest } from "./slot-requests.ts";
+import { asTusReply, isTus, tusOptions } from "./tus.ts";
 
 /**
  * Makes the routes that answer requests below `<endpoint>/u/` and `<endpoint>/uploads/`. The order is fixed: Host and Origin, by the handler →
@@ -106,7 +108,8 @@ export function createUploadRoutes(
     }
 
     const answered = (): Promise<Reply> => work().catch(refuse);
-    return entry ? entry.run(answered) : answered();
+    const reply = await (entry ? entry.run(answered) : answered());
+    return isTus(request) ? asTusReply(reply, slot) : reply;
   }
 
   const shortAt = routesBelow(`${base}${shortSlotsPath}`, (rest) => ({
@@ -205,9 +208,10 @@ function callerOf(request: PlainRequest): Caller {
 const slotCors: CorsTerms = {
   methods: [...slotMethods, ...fileMethods],
   headers:
-    "Authorization, Content-Type, Content-Disposition, Repr-Digest, Upload-Complete, Upload-Offset, Upload-Length, Mcp-Session-Id",
-  exposed: "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit",
-  options: ["Accept-Patch", PARTIAL_UPLOAD_TYPE],
+    "Authorization, Content-Type, Content-Disposition, Repr-Digest, Upload-Complete, Upload-Offset, Upload-Length, Upload-Metadata, Tus-Resumable, Mcp-Session-Id",
+  exposed:
+    "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit, Upload-Expires, Tus-Resumable",
+  options: ["Accept-Patch", `${PARTIAL_UPLOAD_TYPE}, ${TUS_STEP_TYPE}`, ...tusOptions],
 };
 const shortCors: CorsTerms = { ...slotCors, public: () => true };
 

@@ -8,13 +8,14 @@ import { newId } from "../slots/random-id.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
+import { isStorageFull, type Room } from "../store/room.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { PartialFile } from "./partial-file.ts";
 import type { PartialFiles, UploadListing } from "./partial-files.ts";
 import type { ReceiveStep } from "./receive-step.ts";
 import type { LockLease, WriteLock } from "./write-lock.ts";
 
-// Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them.
+// Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them; tus is spoken over the same.
 
 /** How far a file is. */
 export interface FileProgress {
@@ -35,7 +36,7 @@ const spareFiles = 4;
 export interface ResumableUploads {
   /** Begins a file, with its first bytes or without any (§4.2). */
   begin(request: UploadRequest): Promise<FileProgress>;
-  /** Goes on with a file (§4.4). */
+  /** Goes on with a file at the offset that the request says (§4.4). */
   append(request: UploadRequest, fileId: string): Promise<FileProgress>;
   /** Says how far a file is (§4.3). A request that goes on with it ends first. */
   inspect(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileProgress>;
@@ -50,6 +51,7 @@ export function createResumableUploads({
   quota,
   lock,
   receiveStep,
+  room,
   pages,
   closing,
   onError,
@@ -59,6 +61,7 @@ export function createResumableUploads({
   readonly quota: QuotaTracker;
   readonly lock: WriteLock;
   readonly receiveStep: ReceiveStep;
+  readonly room: Room;
   readonly pages: Pick<UploadPageStore, "isAnswered">;
   /** Aborts when the endpoint is closed. */
   readonly closing: AbortSignal;
@@ -108,8 +111,10 @@ export function createResumableUploads({
     const { fileId } = file;
     let isHeld = true;
     try {
-      await receiveStep(request, file, length);
-      if (!facts.complete) return { fileId, offset: await keepInTime(file, lease), length };
+      const rest = length === undefined ? facts.contentLength : length - file.offset;
+      await room.during(request, rest, (booked) => receiveStep(booked, file, length));
+      const isWhole = facts.complete ?? file.offset === length;
+      if (!isWhole) return { fileId, offset: await keepInTime(file, lease), length };
       if (length !== undefined && file.offset !== length) throw inconsistent();
       // before the bytes are copied and scanned
       const found = listing ?? (await partials.list(slot, signal));
@@ -118,7 +123,8 @@ export function createResumableUploads({
       isHeld = false;
       return wholeProgress(record);
     } catch (error) {
-      const isRefused = error instanceof RefusedFile;
+      // a file that does not fit must not keep the storage full for all others
+      const isRefused = error instanceof RefusedFile || isStorageFull(error);
       if (!isRefused) await keepInTime(file, lease).catch(onError);
       // after an abort a newer request has the file, and judges for itself
       if (isRefused && !lease.signal.aborted) {
@@ -164,9 +170,7 @@ export function createResumableUploads({
 
     async append(request, fileId) {
       const { slot, facts } = request;
-      const { complete, offset } = facts;
-      if (complete === undefined || offset === undefined)
-        throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
+      const { offset } = facts;
       return withLease(fileId, request.signal, async (signal, lease) => {
         const found = await partials.open({ slot, fileId, lease }, signal);
         if ("record" in found) throw uploadError("already_exists", "this file is complete");

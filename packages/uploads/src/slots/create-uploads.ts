@@ -24,6 +24,7 @@ import { createPartialFiles } from "../resumable/partial-files.ts";
 import { createStepReceiver } from "../resumable/receive-step.ts";
 import { createResumableUploads } from "../resumable/resumable-upload.ts";
 import { createWriteLock } from "../resumable/write-lock.ts";
+import { createRoom } from "../store/room.ts";
 import { createFileScanner } from "../store/scan.ts";
 import { createSlotFiles } from "../store/slot-files.ts";
 import { startSweeper } from "../store/sweep.ts";
@@ -102,6 +103,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const readBody = createBodyReader(options.pace ?? {});
   const raw = createRawReceiver({ files, quota, progress, readBody });
   const form = createFormReceiver({ files, quota, progress, readBody, onError });
+  const room = createRoom(storage);
   const receiveStep = createStepReceiver({ progress, readBody, leaving });
   const memory = createChecksMemory();
   const partials = createPartialFiles({ storage, files, quota, progress, memory, onError });
@@ -111,12 +113,13 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     quota,
     lock,
     receiveStep,
+    room,
     pages,
     closing,
     onError,
   });
   const overview = createOverview({ storage, progress });
-  const serve = createSlotRequests({ quota, partials, overview, raw, form, resumable });
+  const serve = createSlotRequests({ quota, partials, overview, raw, form, resumable, room });
   const slotPage = createSlotPage({ pages, storage, host: new URL(host.endpoint.url).host });
   const takeAnswer = createAnswerTaker({ storage, tokens, lock, pages, remover, onError });
 

@@ -52,7 +52,7 @@ function onePiece({ file, digest }: OutgoingFile): OutgoingBody {
   };
 }
 
-/** Tries again only what the server cannot have begun with. */
+/** Tries again only what the server cannot have begun with. A file that changed is none of the server's faults. */
 async function send(
   transfer: OutgoingFile,
   body: OutgoingBody,
@@ -82,6 +82,8 @@ async function send(
       if (answer.status !== 429 && answer.status !== 503) return answer;
       throw uploadError(answer);
     } catch (error) {
+      if (SluiceError.is(error) && error.retryable)
+        await Promise.all(transfers.map(({ file }) => file.ensureSame()));
       const isUnheard =
         SluiceError.is(error) && (error.code === "throttled" || error.code === "unavailable");
       if (!isUnheard) throw error;

@@ -29,7 +29,7 @@ export interface StartedUpload {
  * Sends a file in the steps of draft-ietf-httpbis-resumable-upload: creates an upload without bytes
  * (§4.2), appends what is left (§4.4), and after every fault asks how far the server is (§4.3). Rejects
  * with `protocol` for an offset that cannot be, and with what could not be mended. An
- * upload that is given up is cancelled, unless it is to be kept.
+ * upload that is given up is cancelled, unless it is to be kept: then `onSent` is told last what the server kept.
  */
 export async function sendResumable(
   transfer: OutgoingFile,
@@ -39,13 +39,15 @@ export async function sendResumable(
   try {
     await upload.run();
   } catch (error) {
-    if (!begun.keep) await upload.cancel();
+    await (begun.keep ? upload.reportKept() : upload.cancel());
     throw error;
   }
 }
 
 /** How long a server may take to forget an upload that was given up. */
 const cancelMs = 5_000;
+/** How long a server may take to say what it kept of one: a person may be waiting for the end. */
+const reportMs = 2_000;
 
 function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
   const { source, file, digest, target, settings, signal } = transfer;
@@ -180,8 +182,27 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
           if (offset === undefined && (await askOffset(at))) return;
           if (await append(at, offset as unknown as number)) return;
         } catch (error) {
+          if (SluiceError.is(error) && error.retryable) await file.ensureSame();
           await tries.again(error);
         }
+      }
+    },
+    /** Reports what the server has kept, or has confirmed last where it does not say. */
+    async reportKept(): Promise<void> {
+      let kept = least;
+      try {
+        if (!location) return;
+        const late = AbortSignal.timeout(reportMs);
+        const request = { method: "HEAD", url: location, headers: {}, signal: late } as const;
+        const { status, headers } = await sendRequest(request, target, settings);
+        const said = parseIntegerField(headers.get(UPLOAD_OFFSET_HEADER));
+        if (status === 404 || status === 410) kept = 0;
+        else if (isSuccess(status) && said !== undefined && said >= least && said <= furthest)
+          kept = said;
+      } catch {
+        // what it confirmed is what is known
+      } finally {
+        transfer.onSent(kept);
       }
     },
     /** Tells the server that the rest will not come. It may not hear it. */

@@ -8,6 +8,8 @@ export interface FileSource {
   /** Bytes. */
   readonly size: number;
   readonly mimeType: string;
+  /** The type is what the name suggests: a source file may be called like a film, so no server is asked to hold to it. */
+  readonly isTypeGuessed: boolean;
   /** Opens it; rejects with `precondition_failed` when it is not the file any more that was picked. */
   open(): Promise<OpenFile>;
 }
@@ -29,7 +31,10 @@ export interface NamedBlob {
 }
 
 /** A source over a blob. Runtimes refuse to read a `File` that changed since it was picked. */
-export function blobSource(blob: Blob, name: string, mimeType: string): FileSource {
+export function blobSource(
+  blob: Blob,
+  { name, mimeType, isTypeGuessed }: Pick<FileSource, "name" | "mimeType" | "isTypeGuessed">,
+): FileSource {
   async function* chunks(start: number, end: number): AsyncGenerator<Uint8Array> {
     for (let at = start; at < end; at += chunkBytes)
       yield await read(blob.slice(at, Math.min(at + chunkBytes, end)), name);
@@ -38,12 +43,13 @@ export function blobSource(blob: Blob, name: string, mimeType: string): FileSour
     name,
     size: blob.size,
     mimeType,
+    isTypeGuessed,
     open: async () => ({
       size: blob.size,
       chunks,
       blob: (start, end) => blob.slice(start, end),
-      // a read fails by itself
-      async ensureSame() {},
+      // a read fails by itself, and a platform that reads the blob says no more than that the connection is lost
+      ensureSame: async () => void (await read(blob.slice(0, 1), name)),
       async close() {},
     }),
   };

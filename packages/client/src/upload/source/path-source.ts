@@ -37,6 +37,7 @@ export async function pathSource(file: PickedPath): Promise<FileSource> {
     name: called,
     size: Number(picked.size),
     mimeType: mimeType ?? typeOfName(called),
+    isTypeGuessed: mimeType === undefined,
     open: () => openPicked(path, called, picked),
   };
 }
