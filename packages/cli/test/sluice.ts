@@ -63,7 +63,10 @@ export function serve(
 }
 
 /** Starts a command that prints the URL at which it listens. */
-async function startListening(args: readonly string[], options: RunOptions = {}): Promise<Served> {
+export async function startListening(
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Served> {
   let child: ChildProcess | undefined;
   const run = sluice(args, { ...options, onStart: (started) => (child = started) });
   const [line] = (await Promise.race([

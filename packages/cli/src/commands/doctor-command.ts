@@ -1,7 +1,7 @@
 import { examine, type Diagnosis } from "@sluice/bridge";
+import { isLoopbackHost } from "@sluice/core";
 import { ensureTrust } from "../server-calls/connect.ts";
 import { fault } from "../outcome/failure.ts";
-import { isLoopbackHost } from "../serve/loopback.ts";
 import { print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
 import { headersFrom } from "./header-lines.ts";

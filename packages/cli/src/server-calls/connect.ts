@@ -7,8 +7,8 @@ import { ensureTrustedOrigins, streamingCapabilities, withStreaming } from "@slu
 import type { FileSender } from "@sluice/client/uploads";
 import { abortable, onAbort } from "@sluice/core/async";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { isLoopbackHost } from "@sluice/core";
 import { Advice, fault } from "../outcome/failure.ts";
-import { isLoopbackHost } from "../serve/loopback.ts";
 import { version } from "../terminal/version.ts";
 import { boundAnswers } from "./bound-answers.ts";
 import { callServer, type ServerCall } from "./call-server.ts";

@@ -1,9 +1,8 @@
-import { formatResourceUri, SluiceError } from "@sluice/core";
+import { formatResourceUri, isLoopbackHost, SluiceError } from "@sluice/core";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 import type { Reply } from "../http/reply.ts";
 import type { Mount } from "../mounts/mount.ts";
-import { isLoopbackHost } from "../options/endpoint.ts";
 import { RedirectError } from "../provide/provider.ts";
 
 /** Sends the client of a resource to a URL that carries its own permission. */

@@ -1,5 +1,5 @@
+import { isLoopbackHost } from "@sluice/core";
 import type { Caller } from "../access/principal.ts";
-import { isLoopbackHost } from "../options/endpoint.ts";
 import { problem } from "./problem.ts";
 import type { Reply } from "./reply.ts";
 
