@@ -94,7 +94,10 @@ export async function freePort(): Promise<number> {
 
 /** This environment without what would change the output. */
 function plainEnv(): NodeJS.ProcessEnv {
+  const proxies = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
   const loud = new Set([
+    ...proxies,
+    ...proxies.map((name) => name.toLowerCase()),
     "SLUICE_TOKEN",
     "SLUICE_SERVER_TOKEN",
     "FORCE_COLOR",

@@ -1,2 +1,9 @@
 export { createInletAgents, leastRoomBytes, type InletAgents } from "./sockets/socket-inlet.ts";
+export {
+  createTunnelAgents,
+  openTunnel,
+  proxyFor,
+  proxyOrigin,
+  type TunnelEnd,
+} from "./sockets/proxy.ts";
 export { flowOfReadable, type ReadableFlowOptions } from "./sockets/readable-flow.ts";

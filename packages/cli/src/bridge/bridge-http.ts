@@ -36,6 +36,8 @@ export async function serveBridge(
   );
   if (publicUrl !== undefined) ensureEndpoint(new URL(publicUrl));
   const access = { headers: headersFrom(options.header ?? []), token: options.serverToken };
+  // what no session could open is told at once
+  openBehind(server, access, undefined);
   const listener = await listen(host, port);
   const refusals = createRefusalLog(note);
   let hosts: HttpHosts | undefined;
