@@ -21,10 +21,11 @@ function releasedVersion(name) {
 export async function startRegistry(folder, names, upstream) {
   const files = new Map();
   const server = createServer((request, response) => {
-    const answer = files.get(decodeURIComponent(request.url));
+    // npm writes the slash of a scope as %2f
+    const answer = files.get(request.url.replace(/%2f/i, "/"));
     if (answer) response.writeHead(200).end(answer());
     else if (upstream === undefined) response.writeHead(404).end();
-    else response.writeHead(307, { location: new URL(request.url, upstream).href }).end();
+    else response.writeHead(307, { location: new URL(upstream).origin + request.url }).end();
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const origin = `http://127.0.0.1:${server.address().port}`;

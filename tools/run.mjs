@@ -64,7 +64,8 @@ async function runStaticChecks() {
     return;
   }
   rmSync(stamp, { force: true });
-  await runTogether(typeCheck, ["oxlint"], [process.execPath, "tools/check-layers.mjs"]);
+  const tool = (name) => [process.execPath, `tools/${name}.mjs`];
+  await runTogether(typeCheck, ["oxlint"], tool("check-layers"), tool("check-targets"));
   if (hashTree(root) !== want) return;
   mkdirSync(cache, { recursive: true });
   writeFileSync(stamp, want);

@@ -10,6 +10,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { getRequestListener } from "@hono/node-server";
 import { serveStatic } from "@hono/node-server/serve-static";
+import { readTarget } from "@sluice/core";
 import express from "express";
 import { Hono } from "hono";
 import send from "send";
@@ -25,7 +26,7 @@ const freeBuffers: [Buffer, Buffer][] = [];
 function pumpWith(bufferBytes: number): RequestListener {
   return (request, response) => {
     const serve = async (): Promise<void> => {
-      const file = await open(join(directory, new URL(request.url!, "http://x").pathname));
+      const file = await open(join(directory, readTarget(request.url!) ?? ""));
       const buffers = freeBuffers.pop() ?? [
         Buffer.allocUnsafeSlow(bufferBytes),
         Buffer.allocUnsafeSlow(bufferBytes),

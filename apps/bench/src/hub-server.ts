@@ -11,8 +11,7 @@ const commit = createHash("sha1").update(file).digest("hex");
 const etag = `"${createHash("sha256").update(file).digest("hex")}"`;
 
 const server = createServer((request, response) => {
-  const { pathname } = new URL(request.url ?? "/", "http://hub");
-  if (pathname.startsWith("/api/")) {
+  if (request.url?.startsWith("/api/")) {
     const siblings = [{ rfilename: file }];
     response.setHeader("content-type", "application/json");
     return response.end(JSON.stringify({ id: "bench/model", sha: commit, siblings }));

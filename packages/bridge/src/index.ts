@@ -11,6 +11,7 @@ export { createProcessUpstream } from "./upstream/process-upstream.ts";
 export type { ProcessOptions } from "./upstream/process-transport.ts";
 export type { Flow, Upstream } from "./upstream/upstream.ts";
 export { createHttpUpstream, type HttpUpstreamOptions } from "./upstream/http-upstream.ts";
+export { serverFetch } from "./upstream/server-fetch.ts";
 export type { SignInOptions } from "./upstream/oauth/sign-in.ts";
 export { bridgeStateFolder } from "./upstream/oauth/token-file.ts";
 export {

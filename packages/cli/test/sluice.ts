@@ -63,7 +63,10 @@ export function serve(
 }
 
 /** Starts a command that prints the URL at which it listens. */
-async function startListening(args: readonly string[], options: RunOptions = {}): Promise<Served> {
+export async function startListening(
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Served> {
   let child: ChildProcess | undefined;
   const run = sluice(args, { ...options, onStart: (started) => (child = started) });
   const [line] = (await Promise.race([
@@ -91,7 +94,10 @@ export async function freePort(): Promise<number> {
 
 /** This environment without what would change the output. */
 function plainEnv(): NodeJS.ProcessEnv {
+  const proxies = ["HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY"];
   const loud = new Set([
+    ...proxies,
+    ...proxies.map((name) => name.toLowerCase()),
     "SLUICE_TOKEN",
     "SLUICE_SERVER_TOKEN",
     "FORCE_COLOR",

@@ -1,10 +1,9 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { isLoopbackHost, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { expect, test } from "vitest";
 import { exitCodes, formatExitCodes, outcomes } from "../src/outcome/exit-code.ts";
 import { describeFailure, exitStatus, Stopped } from "../src/outcome/failure.ts";
-import { isLoopbackHost } from "../src/serve/loopback.ts";
 import { printable, printableJson } from "../src/terminal/printable.ts";
 import { createProgram } from "../src/commands/program.ts";
 import { formatTableRow, tableHeading } from "../src/terminal/resource-table.ts";

@@ -60,7 +60,7 @@ test("a wrong token is refused, and none goes over a network in the clear", asyn
   const clear = await runHere(["ls", "ws://192.0.2.1/mcp"], { env: { SLUICE_TOKEN: token } });
   expect([clear.status === 0, clear.stderr]).toEqual([
     false,
-    expect.stringContaining("wss address"),
+    expect.stringContaining("wss: address"),
   ]);
 });
 

@@ -1,11 +1,13 @@
 import { createOpenForeignFile, type OpenForeignFile } from "./foreign/foreign-file.ts";
-import { httpExchange } from "./net/node/http-exchange.ts";
+import { createHttpExchange } from "./net/node/http-exchange.ts";
 
 // what is declared here takes the place of the portable export of the same name
 export * from "./files.ts";
 
 /**
  * Opens a file under a URL that a third party named, without credentials, over Node's own HTTP client: the address of each
- * hop is checked as it is connected to.
+ * hop is checked as it is connected to, and no proxy of the environment stands between.
  */
-export const openForeignFile: OpenForeignFile = createOpenForeignFile(httpExchange);
+export const openForeignFile: OpenForeignFile = createOpenForeignFile(
+  createHttpExchange({ direct: true }),
+);

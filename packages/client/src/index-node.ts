@@ -2,6 +2,7 @@
 export * from "./index.ts";
 export { createResourceCache, streamResource, type SavableStream } from "./save/savable-stream.ts";
 export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
+export { createPublicLookup, ensurePublic } from "./net/node/public-lookup.ts";
 export { randomPartName, writerOfPart } from "./save/part-name.ts";
 export { saveFile } from "./save/save-file.ts";
 export { saveBytes, type SaveBytesOptions } from "./save/save-bytes.ts";

@@ -68,7 +68,7 @@ function resolvingTo(...addresses: string[]) {
     asked++;
     setImmediate(() => callback(null, found));
   }) as never;
-  return { exchange: createHttpExchange(lookup), asked: () => asked };
+  return { exchange: createHttpExchange({ lookup }), asked: () => asked };
 }
 
 function get(exchange: ReturnType<typeof createHttpExchange>, url: string, scope: AddressScope) {

@@ -97,7 +97,7 @@ test("a name that leads to a private address is refused when it is connected to,
     lookups += 1;
     callback(null, [{ address: "127.0.0.1", family: 4 }]);
   }) as never;
-  const open = createOpenForeignFile(createHttpExchange(lookup));
+  const open = createOpenForeignFile(createHttpExchange({ lookup }));
   for (let n = 0; n < 2; n++)
     await expect(open("https://rebinding.example/a", { signal: never })).rejects.toMatchObject({
       code: "untrusted",

@@ -70,6 +70,13 @@ export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/
 export type { FetchLike } from "./wire/mcp.ts";
 export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
+export {
+  clearOrigin,
+  ensureConfidential,
+  isClearUrl,
+  isLoopbackHost,
+} from "./headers/loopback-host.ts";
+export { readTarget } from "./headers/request-target.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
 export { parseJson } from "./json-rpc/parse-json.ts";
 export {

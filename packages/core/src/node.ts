@@ -4,4 +4,11 @@ export {
   staleConnection,
   type InletAgents,
 } from "./sockets/socket-inlet.ts";
+export {
+  createTunnelAgents,
+  openTunnel,
+  proxyFor,
+  proxyOrigin,
+  type TunnelEnd,
+} from "./sockets/proxy.ts";
 export { flowOfReadable, type ReadableFlowOptions } from "./sockets/readable-flow.ts";

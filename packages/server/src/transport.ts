@@ -1,6 +1,5 @@
 // for transports and for packages that serve beside a Sluice; see `createSluice` of `@sluice/server` for all else
 export type { Host } from "./options/sluice.ts";
-export { isLoopbackHost } from "./options/endpoint.ts";
 export type { AuthorizationRequest, AuthorizedStorage } from "./access/authorized-storage.ts";
 export { addressShare } from "./limits/share.ts";
 export type { BindSession } from "./access/bound-sessions.ts";

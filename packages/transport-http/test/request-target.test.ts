@@ -1,5 +1,6 @@
+import { readTarget } from "@sluice/core";
 import { expect, test } from "vitest";
-import { readBase, readTarget, targetOf } from "../src/endpoint/request-target.ts";
+import { readBase, targetOf } from "../src/endpoint/request-target.ts";
 
 test.each([
   ["/", "/"],

@@ -73,7 +73,14 @@ export async function startOrigin(): Promise<Origin> {
     else response.end(part);
   };
 
-  const server = createServer(answer).listen(0, "127.0.0.1");
+  const server = createServer((request, response) => {
+    try {
+      answer(request, response);
+    } catch {
+      // a target that no key has
+      response.writeHead(400).end();
+    }
+  }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   return {

@@ -1,7 +1,8 @@
 import { Client } from "@modelcontextprotocol/client";
 import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client";
-import { SluiceError, type FetchLike } from "@sluice/core";
+import type { FetchLike } from "@sluice/core";
 import { fetch as undiciFetch } from "undici";
+import { ensureServerUrl } from "../upstream/http-upstream.ts";
 import {
   checkAccess,
   checkCapability,
@@ -128,8 +129,7 @@ const stages: readonly Stage[] = [
 export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<Diagnosis> {
   const { token, headers = {}, trustedOrigins = [], watchMs = 5_000, signal } = options;
   const { timeoutMs = Math.max(30_000, 25_000 + watchMs) } = options;
-  if (url.protocol !== "https:" && url.protocol !== "http:")
-    throw new SluiceError("invalid_argument", `doctor: ${url.protocol} is no URL of a server`);
+  ensureServerUrl("doctor", { url, headers, token });
   ensureTrustedOrigins(trustedOrigins);
   const sent =
     token === undefined ? { ...headers } : { ...headers, authorization: `Bearer ${token}` };

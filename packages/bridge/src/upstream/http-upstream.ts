@@ -3,13 +3,13 @@ import {
   type JSONRPCMessage,
   type StreamableHTTPClientTransportOptions,
 } from "@modelcontextprotocol/client";
-import { SluiceError, type FetchLike } from "@sluice/core";
-import { EnvHttpProxyAgent, fetch as undiciFetch } from "undici";
+import { ensureConfidential, SluiceError, type FetchLike } from "@sluice/core";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { FallbackTransport } from "./fallback-transport.ts";
 import { createSignIn, type SignIn, type SignInOptions } from "./oauth/sign-in.ts";
 import { sendWithScope } from "./oauth/wider-scope.ts";
 import { ParamHeaders } from "./param-headers.ts";
+import { serverFetch } from "./server-fetch.ts";
 import { createSseTransport, type SseOptions } from "./sse-transport.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -30,9 +30,6 @@ export interface HttpUpstreamOptions {
 }
 
 const defaultMaxMessageBytes = 32 * 2 ** 20;
-const connectMs = 10_000;
-/** A call may work for long before its first byte, and a stream of events may be silent for long. */
-const silenceMs = 24 * 3_600_000;
 
 /** Broken streams are taken up again at these paces, in milliseconds, and given up after so many tries. */
 const reconnection = {
@@ -42,32 +39,16 @@ const reconnection = {
   maxRetries: 8,
 };
 
-let dispatcher: EnvHttpProxyAgent | undefined;
-
-/** One for the process: a bridge with many hosts keeps its connections from session to session. */
-function sharedDispatcher(): EnvHttpProxyAgent {
-  dispatcher ??= new EnvHttpProxyAgent({
-    connect: { timeout: connectMs },
-    headersTimeout: silenceMs,
-    bodyTimeout: silenceMs,
-  });
-  return dispatcher;
-}
-
-// its types are those of the package, not of the platform
-const plainFetch: FetchLike = (input, init) =>
-  undiciFetch(input, { ...(init as object), dispatcher: sharedDispatcher() });
-
-/** A server behind a URL. Plain http is for this machine; elsewhere it wants `https`. */
+/**
+ * A server behind a URL. Throws `invalid_argument` for what is no such URL, or holds credentials, and `untrusted` where a
+ * token or headers would go to another machine over plain http: there is no sign-in over it either.
+ */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { url, headers = {}, token, maxMessageBytes = defaultMaxMessageBytes } = options;
-  if (url.protocol !== "https:" && url.protocol !== "http:")
-    throw new SluiceError("invalid_argument", `bridge: ${url.protocol} is no URL of a server`);
-  const fetch = options.wrapFetch?.(plainFetch) ?? plainFetch;
+  ensureServerUrl("bridge", options);
+  const fetch = options.wrapFetch?.(serverFetch) ?? serverFetch;
   const signIn =
-    options.signIn && token === undefined
-      ? createSignIn(url, options.signIn, plainFetch)
-      : undefined;
+    options.signIn && token === undefined ? createSignIn(url, options.signIn) : undefined;
   const sent = token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
   const paramHeaders = new ParamHeaders();
   let isOlder = false;
@@ -91,6 +72,26 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       });
     },
   };
+}
+
+/** What is shown to a server, and where it is. */
+type ShownTo = Pick<HttpUpstreamOptions, "url" | "headers" | "token">;
+
+/** Throws for a URL that no server may have, or that these credentials must not go to. `operation` begins the message. */
+export function ensureServerUrl(operation: string, { url, headers = {}, token }: ShownTo): void {
+  if (url.protocol !== "https:" && url.protocol !== "http:")
+    throw new SluiceError(
+      "invalid_argument",
+      `${operation}: ${url.protocol} is no URL of a server`,
+    );
+  // never repeats it
+  if (url.username !== "" || url.password !== "")
+    throw new SluiceError(
+      "invalid_argument",
+      `${operation}: the URL of the server holds credentials; pass them as a token or header`,
+    );
+  // any header may be a secret
+  if (token !== undefined || Object.keys(headers).length > 0) ensureConfidential(operation, url);
 }
 
 /** The SDK's transport with what a host over stdio cannot add: headers from arguments, and wider tokens. */

@@ -1,5 +1,6 @@
 import type { JSONRPCErrorResponse } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
+import { proxyOrigin } from "@sluice/core/node";
 import { isMembers } from "../relay/messages.ts";
 
 /** Why a message did not get to the server, and what follows from it. */
@@ -54,8 +55,12 @@ export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
     const text = isMembers(data) ? data["text"] : undefined;
     return answeredFault(status, typeof text === "string" ? text : "", hasSession);
   }
-  if (SluiceError.is(thrown) && thrown.code === "unavailable")
-    return { kind: "unreached", reason: thrown.message };
+  // `fetch` wraps what a connection failed with
+  const own = [thrown, thrown instanceof Error && thrown.cause].find((error) =>
+    SluiceError.is(error),
+  );
+  if (own?.code === "unavailable") return { kind: "unreached", reason: own.message };
+  if (own?.origin === proxyOrigin) return { kind: "refused", reason: own.message };
   const code = innermostCode(thrown);
   if (unreachedCodes.has(code))
     return { kind: "unreached", reason: unreachedWords[String(code)] ?? String(code) };

@@ -2,13 +2,12 @@ import { once } from "node:events";
 import type { RequestListener } from "node:http";
 import type { ResultLinks } from "@sluice/bridge";
 import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/bridge/hosts";
-import { definedMembers } from "@sluice/core";
+import { definedMembers, isLoopbackHost } from "@sluice/core";
 import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/handlers";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
 import { headersFrom } from "../commands/header-lines.ts";
 import { fault } from "../outcome/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
-import { isLoopbackHost } from "../serve/loopback.ts";
 import { createRefusalLog, type RefusalLog } from "../serve/refusal-log.ts";
 import { defaultPort, ensureGuarded } from "../serve/serve-options.ts";
 import { createAuthenticate, tokenCheck } from "../serve/serve-token.ts";
@@ -37,6 +36,8 @@ export async function serveBridge(
   );
   if (publicUrl !== undefined) ensureEndpoint(new URL(publicUrl));
   const access = { headers: headersFrom(options.header ?? []), token: options.serverToken };
+  // what no session could open is told at once
+  openBehind(server, access, undefined);
   const listener = await listen(host, port);
   const refusals = createRefusalLog(note);
   let hosts: HttpHosts | undefined;

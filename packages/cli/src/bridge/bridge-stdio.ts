@@ -27,7 +27,12 @@ export async function bridgeStdio(
   const { browser, token, serverToken, signal } = options;
   const headers = headersFrom(options.header ?? []);
   const tools = await toolsFor(server, options);
-  const signIn = { folder: bridgeStateFolder(), openBrowser: showPage, signal };
+  const signIn = {
+    folder: bridgeStateFolder(),
+    openBrowser: showPage,
+    trustedOrigins: options.trust,
+    signal,
+  };
   const hasOwn = Object.keys(headers).some((name) => name.toLowerCase() === "authorization");
   const access = {
     headers,

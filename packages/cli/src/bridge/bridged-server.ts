@@ -7,8 +7,8 @@ import {
   type HttpUpstreamOptions,
   type Upstream,
 } from "@sluice/bridge";
+import { isLoopbackHost } from "@sluice/core";
 import { fault } from "../outcome/failure.ts";
-import { isLoopbackHost } from "../serve/loopback.ts";
 
 /** The server behind a bridge: a URL, or a program. */
 export type ServerBehind =

@@ -11,11 +11,14 @@ export async function run(args: readonly string[]): Promise<void> {
   // notes without a reader are no reason to end a server or a download
   process.stderr.on("error", () => {});
   process.exitCode = await execute(args, stop);
-  // a lookup of a name, for one, cannot be given up, and would keep the process
-  if (stop.aborted) setTimeout(() => process.exit(), lingerMs).unref();
+  // a lookup of a name, for one, or a connection that a proxy holds cannot be given up, and would keep the process
+  const exit = (): void => {
+    if (stop.aborted || process.stdout.writableLength === 0) process.exit();
+  };
+  setTimeout(exit, lingerMs).unref();
 }
 
-const lingerMs = 1_000;
+const lingerMs = 500;
 
 /** Runs a command to its end, which `signal` brings about; gives the exit status. */
 export async function execute(args: readonly string[], signal: AbortSignal): Promise<number> {

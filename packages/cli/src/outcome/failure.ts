@@ -1,4 +1,5 @@
-import { isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { clearOrigin, isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { proxyOrigin } from "@sluice/core/node";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes } from "../terminal/quantity.ts";
@@ -114,6 +115,7 @@ export const answerOrigin = "server";
 function hintFor(error: SluiceError, takesOutput: boolean): string | undefined {
   // its message ends with what to do, unless the server denied something
   if (error.origin === answerOrigin && outcomes[error.code] !== "denied") return undefined;
+  if (error.origin === clearOrigin || error.origin === proxyOrigin) return undefined;
   if (isCertificateFault(error)) return certificateHint;
   // what it says ends with what to do
   if (error.code === "protocol" && isTlsFault(error)) return undefined;
@@ -164,7 +166,7 @@ const localHints = { get: localHintsFor(true), other: localHintsFor(false) };
 /** Message and advice. The libraries' messages end with advice of their own, for programmers: it gives way. */
 function join(message: string, hint: string | undefined): string {
   const text = printable(message.replaceAll(/\s+/g, " ").trim()).replace(
-    /^(?:client|uploads): /,
+    /^(?:bridge|client|doctor|proxy|uploads): /,
     "",
   );
   if (hint === undefined) return text;

@@ -1,12 +1,11 @@
 import type { RequestListener } from "node:http";
-import { definedMembers } from "@sluice/core";
+import { definedMembers, isLoopbackHost } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
 import { composeHandler, createSessions } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/handlers";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { WebSocketHandler } from "@sluice/transport-ws";
 import { createBrowseRoutes } from "../browse/browse-routes.ts";
-import { isLoopbackHost } from "./loopback.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import { serveSessions } from "./serve-limits.ts";
 import { isPrivate, type ServeOptions } from "./serve-options.ts";

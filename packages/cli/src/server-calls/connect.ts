@@ -6,9 +6,10 @@ import {
 import { ensureTrustedOrigins, streamingCapabilities, withStreaming } from "@sluice/client";
 import type { FileSender } from "@sluice/client/uploads";
 import { abortable, onAbort } from "@sluice/core/async";
+import { proxyFor } from "@sluice/core/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { ensureConfidential } from "@sluice/core";
 import { Advice, fault } from "../outcome/failure.ts";
-import { isLoopbackHost } from "../serve/loopback.ts";
 import { version } from "../terminal/version.ts";
 import { boundAnswers } from "./bound-answers.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
@@ -31,7 +32,7 @@ export async function connect(
   { token, signal }: ConnectOptions,
   files?: Pick<FileSender<never>, "extend">,
 ): Promise<ServerConnection> {
-  const transport = transportTo(parseAddress(server, token), token);
+  const transport = await transportTo(parseAddress(server, token), token);
   const client = new (files?.extend(Client) ?? Client)(
     { name: "sluice", version },
     { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
@@ -47,11 +48,13 @@ export async function connect(
   return connection;
 }
 
-function transportTo(url: URL, token: string | undefined): Transport {
+async function transportTo(url: URL, token: string | undefined): Promise<Transport> {
   if (url.protocol.startsWith("ws"))
     return createWebSocketTransport(url, token === undefined ? {} : { token });
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const streaming = withStreaming();
+  // the fetch of Node knows no proxies, and this one takes its time to load
+  const fetch = proxyFor(url) && (await import("@sluice/bridge")).serverFetch;
+  const streaming = withStreaming(fetch, "node");
   return new StreamableHTTPClientTransport(url, {
     fetch: async (input, init) => boundAnswers(await streaming(input, init)),
     requestInit: { headers },
@@ -71,13 +74,7 @@ function parseAddress(address: string, token: string | undefined): URL {
       `${JSON.stringify(address)} is no server address`,
       "write it like http://127.0.0.1:2532/mcp",
     );
-  const isClear = url.protocol === "http:" || url.protocol === "ws:";
-  if (token !== undefined && isClear && !isLoopbackHost(url.hostname))
-    throw fault(
-      "untrusted",
-      `the token would travel to ${url.host} in the clear`,
-      `use the server's ${url.protocol.replace(":", "s")} address`,
-    );
+  if (token !== undefined) ensureConfidential("client", url);
   return url;
 }
 

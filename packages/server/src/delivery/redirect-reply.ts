@@ -1,9 +1,8 @@
-import { formatContentType, formatResourceUri, SluiceError } from "@sluice/core";
+import { formatContentType, formatResourceUri, isLoopbackHost, SluiceError } from "@sluice/core";
 import { RESOURCE_SIZE_HEADER, RESOURCE_TYPE_HEADER, RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 import type { Reply } from "../http/reply.ts";
 import type { Mount } from "../mounts/mount.ts";
-import { isLoopbackHost } from "../options/endpoint.ts";
 import { RedirectError } from "../provide/provider.ts";
 
 /** Sends the client of a resource to a URL that carries its own permission, and tells what it will find there. */

@@ -1,6 +1,5 @@
-import { withoutCredentials } from "@sluice/core";
+import { isLoopbackHost, withoutCredentials } from "@sluice/core";
 import type { Caller } from "../access/principal.ts";
-import { isLoopbackHost } from "../options/endpoint.ts";
 import { problem } from "./problem.ts";
 import type { Reply } from "./reply.ts";
 

@@ -1,3 +1,5 @@
+import { isLoopbackHost } from "@sluice/core";
+
 /** The endpoint, checked. */
 export interface Endpoint {
   /** Without a slash at its end. */
@@ -20,9 +22,4 @@ export function readEndpoint(endpoint: string): Endpoint {
   if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopback))
     throw new TypeError("createSluice: endpoint must be https, or http on a loopback address");
   return { url: url.href.replace(/\/$/, ""), isLoopback };
-}
-
-/** True for the names of one's own machine, as a URL spells them. */
-export function isLoopbackHost(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d{1,3}){3}$/.test(hostname);
 }

@@ -1,4 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { readTarget } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import {
   createOriginGate,
@@ -9,7 +10,7 @@ import {
   type Reply,
 } from "@sluice/server/transport";
 import type { PlainRequest } from "./plain-route.ts";
-import { readBase, readTarget } from "./request-target.ts";
+import { readBase } from "./request-target.ts";
 
 /** What a request target names. */
 export interface Route {

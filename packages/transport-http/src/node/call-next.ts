@@ -1,10 +1,10 @@
 import type { ServerResponse } from "node:http";
+import { readTarget } from "@sluice/core";
 import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
 import { captureAnswer } from "./captured-answer.ts";
 import type { EndpointRouter } from "../endpoint/router.ts";
 import { setContinuation } from "../endpoint/continuation.ts";
 import type { NodeRequest } from "./node-request.ts";
-import { readTarget } from "../endpoint/request-target.ts";
 
 /**
  * True for a target that names neither a route of the endpoint, nor the endpoint itself or a path below it in any spelling that a framework

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { definedMembers, parseJson } from "@sluice/core";
+import { definedMembers, parseJson, readTarget } from "@sluice/core";
 import {
   addressShare,
   noteRequest,
@@ -22,7 +22,6 @@ import { createOffload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 import { createRequestLimiter } from "./requests-per-address.ts";
-import { readTarget } from "../endpoint/request-target.ts";
 import { NodePlainRequest } from "./node-plain-request.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { startInOrder } from "./pipelined-response.ts";

@@ -1,3 +1,5 @@
+import { isClearUrl } from "@sluice/core";
+
 /** A credential, or what gets one: it is asked before each connection and each download. */
 export type Secret = string | (() => string | Promise<string>);
 
@@ -20,15 +22,13 @@ export function readClientEndpoint(
   if (!/^wss?:$/.test(socketUrl.protocol) || socketUrl.hash)
     throw new TypeError("ws: url must begin with wss: or ws:, and have no fragment");
   const httpUrl = new URL(downloads ?? socketUrl.href.replace(/^ws/, "http"));
-  for (const { protocol, hostname } of [socketUrl, httpUrl])
-    if (hasSecret && /^(?:ws|http):$/.test(protocol) && !loopback.test(hostname))
+  for (const each of [socketUrl, httpUrl])
+    if (hasSecret && isClearUrl(each))
       throw new TypeError(
-        `ws: credentials do not go to ${hostname} in the clear; use wss: and https:`,
+        `ws: credentials do not go to ${each.hostname} in the clear; use wss: and https:`,
       );
   return { url: socketUrl, downloads: new URL(httpUrl.origin) };
 }
-
-const loopback = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 
 /** The secret of the moment. */
 export async function valueOf(secret: Secret | undefined): Promise<string | undefined> {

@@ -1,4 +1,4 @@
-import type { IncomingMessage } from "node:http";
+import type { Agent as HttpAgent, IncomingMessage } from "node:http";
 import { onAbort, PeerWatch } from "@sluice/core/async";
 import {
   definedMembers,
@@ -7,6 +7,7 @@ import {
   type SluiceErrorCode,
   tlsFault,
 } from "@sluice/core";
+import { createTunnelAgents, proxyFor } from "@sluice/core/node";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
@@ -31,6 +32,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       maxPayload: maxMessageBytes,
       perMessageDeflate: false,
       followRedirects: false,
+      agent: tunnelFor(url),
       ...closeTimeout,
     });
     // a server may speak at once, before the opening is told
@@ -89,6 +91,14 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
   };
 }
 
+const tunnels = createTunnelAgents({}, 10_000);
+
+/** Of the connection through the proxy of the environment; undefined where there is none. */
+function tunnelFor(url: URL): HttpAgent | undefined {
+  if (!proxyFor(url)) return undefined;
+  return url.protocol === "wss:" ? tunnels.https : tunnels.http;
+}
+
 /** How long a server may take to answer a close; the types of ws do not know it yet. */
 const closeTimeout = { closeTimeout: 5_000 };
 
@@ -126,6 +136,7 @@ function refusedBy(url: URL, { statusCode = 0, headers }: IncomingMessage): Slui
 }
 
 function unreachable(url: URL, cause: Error): SluiceError {
+  if (SluiceError.is(cause)) return cause;
   // ws has no codes for answers that are none of a WebSocket server
   const isAnswered = !("code" in cause);
   const isCut = "code" in cause && /^(?:HPE_|ECONNRESET$|EPIPE$)/.test(String(cause.code));

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { isLoopbackHost } from "@sluice/server/transport";
+import { isLoopbackHost } from "@sluice/core";
 
 /** The public URL of a WebSocket endpoint, read. */
 export interface WebSocketEndpoint {

@@ -1,4 +1,5 @@
-import { isTlsFault } from "@sluice/core";
+import { isTlsFault, SluiceError } from "@sluice/core";
+import { proxyOrigin } from "@sluice/core/node";
 import type { Check, Evidence, SeenExchange } from "../evidence.ts";
 import { codesOf } from "../fault-codes.ts";
 
@@ -105,6 +106,12 @@ export const checkConnection: Check = (evidence) => {
   const codes = faultCodes(evidence);
   if (!codes) return undefined;
   const { host, protocol } = evidence.endpoint;
+  const ofProxy = proxyFaultIn(unanswered(evidence)?.fault);
+  if (ofProxy)
+    return {
+      cause: "connection",
+      message: `${ofProxy.message.replace(/^proxy: t/, "T")}.`,
+    };
   const code = codes[0] ?? "no answer in time";
   if (codes.includes("ECONNREFUSED"))
     return {
@@ -127,6 +134,14 @@ export const checkConnection: Check = (evidence) => {
     message: `${host} does not answer (${code}): check that the server runs, and that no firewall stands between.`,
   };
 };
+
+/** What the proxy of the environment did: `fetch` wraps it. */
+function proxyFaultIn(fault: unknown): SluiceError | undefined {
+  const found = [fault, fault instanceof Error && fault.cause].find((error) =>
+    SluiceError.is(error),
+  );
+  return found?.origin === proxyOrigin ? found : undefined;
+}
 
 /** What a clock may be wrong by: signed URLs and tokens allow for about as much. */
 const clockMs = 5 * 60_000;

@@ -1,7 +1,8 @@
 import { lookup, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { checkServerIdentity, type PeerCertificate } from "node:tls";
-import { EnvHttpProxyAgent, type Dispatcher } from "undici";
+import type { Dispatcher } from "undici";
+import { createConnections } from "../../upstream/connections.ts";
 import { answerMs } from "./visit.ts";
 
 /**
@@ -15,10 +16,11 @@ export function createDispatcher(onCertificate: (seen: PeerCertificate) => void)
       return checkServerIdentity(host, certificate);
     },
   };
-  return new EnvHttpProxyAgent({
-    connect: { ...tls, timeout: answerMs, lookup: lookupOnce() },
-    requestTls: tls,
-    headersTimeout: answerMs,
+  return createConnections({
+    connectMs: answerMs,
+    headersMs: answerMs,
+    lookup: lookupOnce(),
+    tls,
   });
 }
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { SluiceError } from "@sluice/core";
+import { readTarget, SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import { defer } from "../../relay/deferred.ts";
 
@@ -21,14 +21,15 @@ const page = (words: string): string =>
 export async function openCallbackServer(state: string, port = 0): Promise<CallbackServer> {
   const came = defer<URLSearchParams>();
   const server = createServer((request, response) => {
-    const url = new URL(request.url ?? "/", "http://127.0.0.1");
-    const isCallback = request.method === "GET" && url.pathname === "/callback";
+    const { method, url = "" } = request;
+    const isCallback = method === "GET" && readTarget(url) === "/callback";
     if (!isCallback) return answer(response, 404, "There is nothing here.");
     // another page of the browser may call this address, too
-    if (url.searchParams.get("state") !== state)
+    const params = new URLSearchParams(url.slice("/callback".length));
+    if (params.get("state") !== state)
       return answer(response, 400, "This is not the answer that was asked for.");
     answer(response, 200, "You are signed in. You can close this page.");
-    came.resolve(url.searchParams);
+    came.resolve(params);
   });
   server.requestTimeout = 10_000;
   server.maxConnections = 16;

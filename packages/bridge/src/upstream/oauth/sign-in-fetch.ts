@@ -1,15 +1,96 @@
-import { SluiceError, type FetchLike } from "@sluice/core";
+import { createPublicLookup, ensurePublic } from "@sluice/client";
+import { isLoopbackHost, readJson, SluiceError, type FetchLike } from "@sluice/core";
+import { fetch as undiciFetch, type Dispatcher } from "undici";
+import { isMembers, membersOf } from "../../relay/messages.ts";
+import { createConnections } from "../connections.ts";
+import { serverFetch } from "../server-fetch.ts";
 
 /** The calls of one sign-in, to the server and its authorization server. */
 export interface SignInCalls {
   readonly fetch: FetchLike;
   /** Throws `unavailable` where tokens could not be refreshed now and may be later: there is no reason to sign in again. */
   ensureRefreshed(): void;
+  /** The first address that was refused: what comes of it later says less. */
+  readonly refusal: SluiceError | undefined;
 }
 
-/** Calls that wait at most 30 s and read at most 1 MiB of each answer. */
-export function signInFetch(fetch: FetchLike, signal: AbortSignal): SignInCalls {
+/** Which addresses a server may name for a sign-in. */
+export interface SignInPlaces {
+  /** Throws `untrusted` for a page or an endpoint that may not take part. */
+  ensure(url: URL): void;
+  /** One request, without following a redirect. The address that is connected to is checked. */
+  readonly fetch: FetchLike;
+}
+
+const connectMs = 10_000;
+const answerMs = 30_000;
+
+let publicConnections: Dispatcher | undefined;
+
+/**
+ * The server's own origin and those that the user trusts, wherever they are. A server on this machine may name others on
+ * it; any other server names `https:` at public addresses alone.
+ */
+export function createSignInPlaces(
+  server: URL,
+  trustedOrigins: readonly string[] = [],
+  lookup = createPublicLookup(),
+): SignInPlaces {
+  const isLocal = isLoopbackHost(server.hostname);
+  const isNear = ({ origin, hostname }: URL): boolean =>
+    origin === server.origin ||
+    trustedOrigins.includes(origin) ||
+    (isLocal && isLoopbackHost(hostname));
+
+  function ensure(url: URL): void {
+    if (url.username !== "" || url.password !== "") throw refusal(url, "holds credentials");
+    if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopbackHost(url.hostname)))
+      throw refusal(url, "is not https:");
+    if (isNear(url)) return;
+    if (url.protocol !== "https:" || isLoopbackHost(url.hostname))
+      throw refusal(url, "leads to this machine");
+    if (!isLocal) ensurePublic(url.hostname);
+  }
+
+  return {
+    ensure,
+    async fetch(input, init) {
+      const url = new URL(input);
+      ensure(url);
+      const options = { ...init, redirect: "manual" } as const;
+      if (isLocal || isNear(url)) return serverFetch(url, options);
+      publicConnections ??= createConnections({ connectMs, headersMs: answerMs, lookup });
+      return undiciFetch(url, { ...(options as object), dispatcher: publicConnections });
+    },
+  };
+}
+
+function refusal({ host }: URL, why: string): SluiceError {
+  return new SluiceError(
+    "untrusted",
+    `bridge: ${host}, which the server names to sign in at, ${why}; have its operator correct it, or pass --trust with its origin`,
+  );
+}
+
+/** Calls that wait at most 30 s, read at most 1 MiB of each answer, and follow redirects of a GET alone. */
+export function signInFetch(places: SignInPlaces, signal: AbortSignal): SignInCalls {
   let fault: string | undefined;
+  let refused: SluiceError | undefined;
+
+  async function send(input: string | URL, init: RequestInit): Promise<Response> {
+    let url = new URL(input);
+    for (let hopsLeft = mostRedirects; ; hopsLeft--) {
+      const response = await places.fetch(url, init);
+      const location = response.headers.get("location");
+      if (!redirects.has(response.status) || location === null) return response;
+      await response.body?.cancel();
+      // a code or a refresh token goes nowhere else
+      if ((init.method ?? "GET") !== "GET" || hopsLeft === 0)
+        throw refusal(url, "redirects what it was sent");
+      url = URL.canParse(location, url.href) ? new URL(location, url) : url;
+    }
+  }
+
   return {
     async fetch(input, init = {}) {
       const { body } = init;
@@ -17,11 +98,13 @@ export function signInFetch(fetch: FetchLike, signal: AbortSignal): SignInCalls 
         body instanceof URLSearchParams && body.get("grant_type") === "refresh_token";
       const ends = [signal, AbortSignal.timeout(answerMs), init.signal].filter((each) => !!each);
       try {
-        const response = await fetch(input, { ...init, signal: AbortSignal.any(ends) });
+        const response = await send(input, { ...init, signal: AbortSignal.any(ends) });
         if (isRefresh && passing.has(response.status)) fault = `HTTP ${response.status}`;
         return await whole(response);
       } catch (error) {
         signal.throwIfAborted();
+        const cause = error instanceof Error && SluiceError.is(error.cause) ? error.cause : error;
+        if (SluiceError.is(cause) && cause.code === "untrusted") refused ??= cause;
         if (isRefresh) fault = "it does not answer";
         throw error;
       }
@@ -33,16 +116,23 @@ export function signInFetch(fetch: FetchLike, signal: AbortSignal): SignInCalls 
         `bridge: the sign-in could not be refreshed (${fault}): call again later`,
       );
     },
+    get refusal() {
+      return refused;
+    },
   };
 }
 
-const answerMs = 30_000;
+const mostRedirects = 5;
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const mostBytes = 2 ** 20;
 /** Statuses that say nothing of the refresh token. */
 const passing: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** The SDK reads the errors of an authorization server from responses of the platform's own class only. */
-async function whole({ status, statusText, headers, body }: Response): Promise<Response> {
+/**
+ * The SDK reads the errors of an authorization server from responses of the platform's own class only, and writes bodies that
+ * it does not understand to standard error: of a refusal it gets the code alone.
+ */
+async function whole({ status, body }: Response): Promise<Response> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body ?? []) {
@@ -51,8 +141,20 @@ async function whole({ status, statusText, headers, body }: Response): Promise<R
       throw new SluiceError("too_large", "bridge: an answer to a sign-in is larger than 1 MiB");
     chunks.push(chunk);
   }
-  const text = isBodiless(status) ? null : Buffer.concat(chunks);
-  return new Response(text, { status, statusText, headers: [...headers] });
+  if (isBodiless(status)) return new Response(null, { status });
+  const { value } = readJson(Buffer.concat(chunks).toString());
+  if (status >= 400) {
+    const error = oauthCode(membersOf(value)["error"]) ?? "server_error";
+    return Response.json({ error }, { status });
+  }
+  if (!isMembers(value))
+    throw new SluiceError("protocol", "bridge: an answer to a sign-in is no JSON object");
+  return Response.json(value, { status });
+}
+
+/** The code of an error of OAuth; undefined for a text that is none. */
+export function oauthCode(text: unknown): string | undefined {
+  return typeof text === "string" && /^[a-z_]{1,40}$/.test(text) ? text : undefined;
 }
 
 function isBodiless(status: number): boolean {

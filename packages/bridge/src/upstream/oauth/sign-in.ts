@@ -4,17 +4,18 @@ import {
   computeScopeUnion,
   extractWWWAuthenticateParams,
   isStrictScopeSuperset,
+  OAuthError,
   type AuthProvider,
   type OAuthClientInformationMixed,
   type OAuthClientProvider,
   type OAuthDiscoveryState,
   type OAuthTokens,
 } from "@modelcontextprotocol/client";
-import { definedMembers, SluiceError, type FetchLike } from "@sluice/core";
+import { definedMembers, ensureConfidential, isClearUrl, SluiceError } from "@sluice/core";
 import { openCallbackServer, type CallbackServer } from "./callback-server.ts";
 import { readSignIn, tokenFilePath, writeSignIn, type StoredSignIn } from "./token-file.ts";
 import { whileLocked } from "./token-lock.ts";
-import { signInFetch } from "./sign-in-fetch.ts";
+import { createSignInPlaces, oauthCode, signInFetch, type SignInPlaces } from "./sign-in-fetch.ts";
 
 /** How a user signs in. */
 export interface SignInOptions {
@@ -26,6 +27,11 @@ export interface SignInOptions {
   readonly userMs?: number | undefined;
   /** Name under which the client registers. Default: `Sluice bridge`. */
   readonly clientName?: string | undefined;
+  /**
+   * Origins that take part in a sign-in wherever they are, such as `https://login.internal`. Default: none, so that a server
+   * elsewhere names addresses of the public internet alone.
+   */
+  readonly trustedOrigins?: readonly string[] | undefined;
   /** Ends a wait for the user. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -51,8 +57,15 @@ const defaultUserMs = 300_000;
 /** A server that makes up scopes must not open one page after the other. */
 const mostWidenings = 8;
 
-/** Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. */
-export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike): SignIn {
+/**
+ * Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. Where a server names an address
+ * that it must not, and over plain http to another machine, it throws `untrusted`.
+ */
+export function createSignIn(
+  url: URL,
+  options: SignInOptions,
+  places: SignInPlaces = createSignInPlaces(url, options.trustedOrigins),
+): SignIn {
   const { userMs = defaultUserMs, signal = new AbortController().signal } = options;
   const path = tokenFilePath(options.folder, url);
   let lastToken: string | undefined;
@@ -60,12 +73,14 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
   const widenings = new Map<string, Promise<void>>();
 
   async function token(): Promise<string | undefined> {
+    if (isClearUrl(url)) return undefined;
     lastToken = accessTokenOf(await readSignIn(path));
     return lastToken;
   }
 
   /** Signs in, one page at a time: the lock keeps out the other calls of this process and other bridges. */
-  function signIn(challenge: Challenge): Promise<void> {
+  async function signIn(challenge: Challenge): Promise<void> {
+    ensureConfidential("bridge", url);
     const refused = lastToken;
     return whileLocked(path, 2 * userMs, signal, async () => {
       const stored = await readSignIn(path);
@@ -90,10 +105,12 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
     const callback = await openCallbackServer(state, stored.port);
     try {
       const { scope, resourceMetadataUrl, isWider } = challenge;
-      const calls = signInFetch(fetch, signal);
+      const calls = signInFetch(places, signal);
       const openBrowser = (page: URL): void | Promise<void> => {
         // the SDK would have the user sign in for a fault that passes
         calls.ensureRefreshed();
+        if (calls.refusal) throw calls.refusal;
+        places.ensure(page);
         return options.openBrowser(page);
       };
       const given = { ...options, openBrowser, state, scope };
@@ -106,14 +123,21 @@ export function createSignIn(url: URL, options: SignInOptions, fetch: FetchLike)
       // a refresh cannot give more than there was (RFC 6749 §6)
       const isMore = scope === undefined || isStrictScopeSuperset(scope, stored.scope);
       const forceReauthorization = isWider && isMore;
-      if ((await auth(provider, { ...known, forceReauthorization })) === "AUTHORIZED") return;
+      const run: typeof auth = async (...given) => {
+        try {
+          return await auth(...given);
+        } catch (error) {
+          signal.throwIfAborted();
+          throw calls.refusal ?? signInFault(error);
+        }
+      };
+      if ((await run(provider, { ...known, forceReauthorization })) === "AUTHORIZED") return;
       const params = await callback.wait(userMs, signal);
       const code = params.get("code");
-      if (code === null)
-        throw new SluiceError("unauthenticated", `bridge: the sign-in failed: ${faultIn(params)}`);
+      if (code === null) throw signInRefused(faultIn(params));
       const iss = params.get("iss");
       const answered = { ...known, authorizationCode: code };
-      await auth(provider, iss === null ? answered : { ...answered, iss });
+      await run(provider, iss === null ? answered : { ...answered, iss });
     } finally {
       callback.close();
     }
@@ -268,8 +292,25 @@ function accessTokenOf(stored: StoredSignIn): string | undefined {
   return typeof token === "string" ? token : undefined;
 }
 
-/** The words of an authorization server, as far as they are harmless. */
+/** What an authorization server says is wrong: the code of OAuth, and none of its words. */
 function faultIn(params: URLSearchParams): string {
-  const words = params.get("error_description") ?? params.get("error") ?? "no code came back";
-  return words.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 200);
+  return oauthCode(params.get("error")) ?? "no code came back";
+}
+
+/** What the SDK throws may hold the body of an answer. */
+function signInFault(error: unknown): unknown {
+  if (SluiceError.is(error)) return error;
+  if (!(error instanceof Error)) return signInRefused("it failed");
+  if (SluiceError.is(error.cause)) return error.cause;
+  // the fault of a connection, in the words of Node
+  if (error instanceof TypeError && error.cause !== undefined) return error;
+  if (error instanceof OAuthError) return signInRefused(oauthCode(error.code) ?? "it was refused");
+  return signInRefused("the authorization server does not answer as OAuth has it");
+}
+
+function signInRefused(why: string): SluiceError {
+  return new SluiceError(
+    "unauthenticated",
+    `bridge: the sign-in failed: ${why}; ask the server's operator, or pass a token`,
+  );
 }

@@ -6,9 +6,11 @@ import { SluiceError, tlsFault } from "@sluice/core";
 import { systemClock } from "@sluice/core/async";
 import {
   createInletAgents,
+  createTunnelAgents,
   flowOfReadable,
-  type InletAgents,
+  proxyFor,
   staleConnection,
+  type InletAgents,
 } from "@sluice/core/node";
 import { scopeOf } from "../../trust/classify-address.ts";
 import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
@@ -17,23 +19,39 @@ import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
 
 // idle connections are kept for the next hop, not for ever
 const idleMs = 2_000;
+/** Longest wait for a connection through a proxy. */
+const tunnelMs = 10_000;
+
+/** What an exchange takes from its surroundings. */
+interface HttpExchangeOptions {
+  readonly lookup?: typeof systemLookup;
+  /** Leaves the proxies of the environment out. Default: they are used. */
+  readonly direct?: boolean;
+}
 
 /**
  * An exchange over Node's own HTTP client, which reports every truncated body and touches none.
  * Bodies go out as fast as the server takes them, and an answer that comes early ends them. With
- * `scope: "public"` the address that is connected to is checked, not the name. Environment
- * proxies are not used: behind one, a client cannot check addresses.
+ * `scope: "public"` the address that is connected to is checked, not the name. What the environment
+ * has a proxy for goes through it: the proxy then looks names up, and its rules decide where they lead.
  */
-export function createHttpExchange(lookup: typeof systemLookup = systemLookup): Exchange {
+export function createHttpExchange({
+  lookup = systemLookup,
+  direct = false,
+}: HttpExchangeOptions = {}): Exchange {
   // a connection that was allowed to go anywhere must never be found by a guarded request
   const agents = { any: createAgents(), public: createAgents(createPublicLookup(lookup)) };
+  const tunnels = createTunnelAgents({ keepAlive: true, timeout: idleMs }, tunnelMs);
 
   async function exchange(request: HopRequest): Promise<HopAnswer> {
     const { url, signal } = request;
     signal.throwIfAborted();
     const scope = scopeOf(request.scope);
     if (scope === "public") ensurePublic(url.hostname);
-    return send(request, agents[scope]);
+    if (direct || !proxyFor(url)) return send(request, agents[scope]);
+    const answer = await send(request, tunnels);
+    // that of the proxy says nothing of where the server is
+    return { ...answer, address: undefined };
   }
   return exchange;
 }
@@ -45,10 +63,12 @@ function createAgents(guard?: LookupFunction): InletAgents {
   return createInletAgents({ keepAlive: true, timeout: idleMs, lookup: guard });
 }
 
+type Agents = Pick<InletAgents, "http" | "https">;
+
 /** Interim answers tell of progress. This many of one request tell of an attack. */
 const maxInterimAnswers = 10_000;
 
-function send(request: HopRequest, agents: InletAgents): Promise<HopAnswer> {
+function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
   const { url, signal, progress } = request;
   return new Promise((resolve, reject) => {
     const outgoing = openRequest(request, agents);
@@ -120,7 +140,7 @@ function send(request: HopRequest, agents: InletAgents): Promise<HopAnswer> {
   });
 }
 
-function openRequest({ method, url, headers, body, signal }: HopRequest, agents: InletAgents) {
+function openRequest({ method, url, headers, body, signal }: HopRequest, agents: Agents) {
   const secure = url.protocol === "https:";
   return (secure ? httpsRequest : httpRequest)(url, {
     method,

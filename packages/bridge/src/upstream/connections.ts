@@ -1,0 +1,49 @@
+import type { LookupFunction } from "node:net";
+import type { ConnectionOptions } from "node:tls";
+import { openTunnel, proxyFor } from "@sluice/core/node";
+import { Agent, buildConnector, type Dispatcher } from "undici";
+
+/** How connections to a server are opened. */
+export interface ConnectionRules {
+  /** Longest wait for one, in milliseconds. */
+  readonly connectMs: number;
+  /** Longest wait for the headers of an answer, in milliseconds. */
+  readonly headersMs: number;
+  readonly lookup?: LookupFunction | undefined;
+  readonly tls?: ConnectionOptions | undefined;
+}
+
+/** A call may work for long before its first byte, and a stream of events may be silent for long. */
+export const silenceMs: number = 24 * 3_600_000;
+
+/**
+ * Connections that go through the proxy of the environment where there is one. A connection that fails ends the requests
+ * that wait for it: none is tried again here.
+ */
+export function createConnections({
+  connectMs,
+  headersMs,
+  lookup,
+  tls = {},
+}: ConnectionRules): Dispatcher {
+  const connectDirectly = buildConnector({
+    ...(tls as buildConnector.BuildOptions),
+    timeout: connectMs,
+    lookup,
+  });
+  const connect: buildConnector.connector = (options, connected) => {
+    // not the name alone: it has lost its brackets
+    const url = new URL(`${options.protocol}//${options.host ?? options.hostname}`);
+    try {
+      const proxy = proxyFor(url);
+      if (!proxy) return connectDirectly(options, connected);
+      openTunnel(proxy, { url, tls }, connectMs).then(
+        (socket) => connected(null, socket),
+        (error: Error) => connected(error, null),
+      );
+    } catch (error) {
+      connected(error as Error, null);
+    }
+  };
+  return new Agent({ connect, headersTimeout: headersMs, bodyTimeout: silenceMs });
+}

@@ -1,0 +1,73 @@
+import { createHttpUpstream, diagnose, type HttpUpstreamOptions } from "@sluice/bridge";
+import { expect, test } from "vitest";
+import { createSignIn } from "../src/upstream/oauth/sign-in.ts";
+import { folderOf } from "./guarded.ts";
+
+/** Everything that a server is shown of a user. */
+const credentials: Readonly<Record<string, Pick<HttpUpstreamOptions, "token" | "headers">>> = {
+  "a token": { token: "SECRET" },
+  Authorization: { headers: { Authorization: "Basic SECRET" } },
+  "a cookie": { headers: { cookie: "session=SECRET" } },
+  "a header of its own": { headers: { "X-Api-Key": "SECRET" } },
+};
+
+const clear = [
+  "http://other.example/mcp",
+  "http://192.168.0.7/mcp",
+  "http://0.0.0.0/mcp",
+  "http://127.0.0.1.example/mcp",
+  "http://localhost.example/mcp",
+];
+const safe = [
+  "https://other.example/mcp",
+  "http://127.0.0.1:9/mcp",
+  "http://localhost:9/mcp",
+  "http://[::1]:9/mcp",
+];
+
+const shown = Object.entries(credentials);
+const table = shown.flatMap(([name, given]) => clear.map((url) => [name, url, given] as const));
+
+test.each(table)("%s does not go to %s in the clear", async (_, address, given) => {
+  const url = new URL(address);
+  const refusal = expect.objectContaining({
+    code: "untrusted",
+    message: expect.stringMatching(/in the clear; use the server's https: address$/),
+  });
+  expect(() => createHttpUpstream({ url, ...given })).toThrow(refusal);
+  await expect(diagnose(url, given)).rejects.toEqual(refusal);
+  await expect(diagnose(url, given)).rejects.not.toThrow(/SECRET/);
+});
+
+test.each(safe)("%s is shown any of them", (address) => {
+  for (const given of Object.values(credentials))
+    expect(createHttpUpstream({ url: new URL(address), ...given }).kind).toBe("http");
+});
+
+test.each(["http://ann:SECRET@127.0.0.1:9/mcp", "https://SECRET@other.example/mcp"])(
+  "credentials in the URL %s are refused, and not repeated",
+  async (address) => {
+    const url = new URL(address);
+    expect(() => createHttpUpstream({ url })).toThrow(/holds credentials/);
+    expect(() => createHttpUpstream({ url })).not.toThrow(/SECRET/);
+    await expect(diagnose(url)).rejects.toThrow(/holds credentials/);
+  },
+);
+
+test("over plain http to another machine there is no sign-in, and a token of one is not sent", async () => {
+  let pages = 0;
+  const folder = folderOf();
+  const url = new URL("http://other.example/mcp");
+  const { provider, widen } = createSignIn(url, { folder, openBrowser: () => void pages++ });
+  expect(await provider.token()).toBeUndefined();
+  const response = new Response("", { status: 401 });
+  await expect(provider.onUnauthorized!({ response } as never)).rejects.toThrow(/in the clear/);
+  await expect(widen({ scope: "write" })).rejects.toThrow(/in the clear/);
+  expect(pages).toBe(0);
+});
+
+test("a server without credentials may be reached over plain http", () => {
+  const openBrowser = (): void => {};
+  const signIn = { folder: folderOf(), openBrowser };
+  expect(createHttpUpstream({ url: new URL(clear[0]!), signIn }).name).toBe("http://other.example");
+});
