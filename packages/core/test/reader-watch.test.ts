@@ -116,11 +116,14 @@ const ways: readonly (readonly [string, Way])[] = [
 ];
 
 for (const [where, way] of ways) {
-  test.each(rates)(`a reader ${where} that reads %i bytes a second is kept for an hour`, async (rate) => {
-    const connection = createConnection(way);
-    const isLate = watch(connection, { isProxy: way.isProxy ?? false });
-    expect(await readFor(connection, { ms: 60 * minute, rate, isLate })).toBeUndefined();
-  });
+  test.each(rates)(
+    `a reader ${where} that reads %i bytes a second is kept for an hour`,
+    async (rate) => {
+      const connection = createConnection(way);
+      const isLate = watch(connection, { isProxy: way.isProxy ?? false });
+      expect(await readFor(connection, { ms: 60 * minute, rate, isLate })).toBeUndefined();
+    },
+  );
 
   test(`a reader ${where} that stops is given up`, async () => {
     const connection = createConnection(way);
@@ -147,7 +150,9 @@ test("a reader elsewhere whose system is gone is given up after a minute", async
   const isLate = watch(connection);
   expect(await readFor(connection, { ms: 5 * minute, rate: 100_000, isLate })).toBeUndefined();
   connection.vanish();
-  expect(await readFor(connection, { ms: 60 * minute, rate: 0, isLate })).toBeLessThanOrEqual(minute);
+  expect(await readFor(connection, { ms: 60 * minute, rate: 0, isLate })).toBeLessThanOrEqual(
+    minute,
+  );
 });
 
 test("time in which nothing waits is not the reader's", async () => {
@@ -179,5 +184,7 @@ test("a watch that believes what the system accepted gives good readers up", asy
     seen = connection.accepted;
     return onLate.mock.calls.length > 0;
   };
-  expect(await readFor(connection, { ms: 60 * minute, rate: 20_000, isLate })).toBeLessThan(minute * 5);
+  expect(await readFor(connection, { ms: 60 * minute, rate: 20_000, isLate })).toBeLessThan(
+    minute * 5,
+  );
 });
