@@ -12,3 +12,9 @@ export {
   type TunnelEnd,
 } from "./sockets/proxy.ts";
 export { flowOfReadable, type ReadableFlowOptions } from "./sockets/readable-flow.ts";
+export {
+  isForwarded,
+  ReaderWatch,
+  type ReaderPace,
+  type ReaderWatchOptions,
+} from "./sockets/reader-watch.ts";

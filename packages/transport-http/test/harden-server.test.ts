@@ -41,6 +41,32 @@ test("a hardened server waits for no client for ever", async () => {
   expect([headersTimeout, requestTimeout, keepAliveTimeout]).toEqual([15_000, 0, 5_000]);
 });
 
+test("keeps idle connections for as long as the balancer in front needs them, and never for ever", async () => {
+  const server = hardenServer(createServer(), { keepAliveTimeoutMs: 75_000 });
+  expect(server.keepAliveTimeout).toBe(75_000);
+  for (const keepAliveTimeoutMs of [0, -1, NaN, Infinity, 3_600_001])
+    expect(() => hardenServer(createServer(), { keepAliveTimeoutMs })).toThrow(RangeError);
+});
+
+test.each([
+  ["reads nothing gets no 100 Continue", false],
+  ["reads the body gets it, whatever the path", true],
+])("a client that waits for it, at a listener that %s", async (_what, reads) => {
+  const server = createServer((req, res) => {
+    if (reads) req.on("data", () => {}).on("end", () => res.end("read"));
+    else res.writeHead(413, { connection: "close" }).end();
+  });
+  const { port } = new URL(await listen(hardenServer(server)));
+  for (const path of ["/", "/mcp/u/x", "/mcp/uploads/x"]) {
+    const head = `PUT ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n`;
+    const { socket, said } = talk(Number(port), `${head}Expect: 100-continue\r\n\r\n`);
+    socket.on("data", (text) => void (String(text).includes(" 100 ") && socket.write("abc")));
+    expect(await said).toMatch(
+      reads ? /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 200 / : /^HTTP\/1\.1 413 /,
+    );
+  }
+});
+
 test("a pipeline of requests ends after the hundredth", async () => {
   const { server, port, asked } = await startHardened();
   server.keepAliveTimeout = 100; // the end that comes anyway needs no wait

@@ -33,6 +33,11 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   const server = hardenServer(createServer(toNodeHandler(handler)));
   // #endregion
 
+  // #region keepalive
+  const pooled = hardenServer(createServer(toNodeHandler(handler)), { keepAliveTimeoutMs: 75_000 });
+  // #endregion
+  expect(pooled.keepAliveTimeout).toBe(75_000);
+
   // #region sessions
   const { createSessions } = await import("@sluice/transport-http");
 

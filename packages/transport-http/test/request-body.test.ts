@@ -43,7 +43,7 @@ test("the end of a body waits for what its last chunk is waiting for", async () 
       await new Promise((resolve) => setTimeout(resolve, 30));
       throw new Error("refused late");
     };
-    nodeBody(req, res)!
+    nodeBody(req)!
       .read(take, signal)
       .then(() => (outcome = "read"))
       .catch((error: Error) => (outcome = error.message))
@@ -55,9 +55,9 @@ test("the end of a body waits for what its last chunk is waiting for", async () 
 
 test("a body that is cut off is interrupted", async () => {
   let outcome: unknown;
-  const server = createServer((req, res) => {
+  const server = createServer((req) => {
     const { signal } = new AbortController();
-    nodeBody(req, res)!
+    nodeBody(req)!
       .read(() => undefined, signal)
       .catch((error: unknown) => (outcome = error));
   });
@@ -74,7 +74,7 @@ test("a body that came while middleware was busy is there, and one that middlewa
     const read = async (): Promise<void> => {
       while (!req.complete) await new Promise((resolve) => setImmediate(resolve));
       if (outcomes.length === 1) await once(req.resume(), "end");
-      await nodeBody(req, res)!.read((chunk) => void (text += String(chunk)), signal);
+      await nodeBody(req)!.read((chunk) => void (text += String(chunk)), signal);
     };
     read()
       .then(
@@ -95,7 +95,7 @@ test("text that middleware made of a body is bytes again where it is JSON, and c
   const reads: ((req: IncomingMessage, res: ServerResponse) => Promise<unknown>)[] = [
     async (req) => (await toCollectedRequest(req, { target: "/", signal, maxBytes: 3 })).text(),
     (req) => toCollectedRequest(req, { target: "/", signal, maxBytes: 2 }),
-    (req, res) => nodeBody(req, res)!.read(() => undefined, signal),
+    (req) => nodeBody(req)!.read(() => undefined, signal),
   ];
   const server = createServer((req, res) => {
     req.setEncoding("utf8");

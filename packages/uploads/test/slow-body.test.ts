@@ -4,7 +4,7 @@ import type { RequestBody, TakeChunk } from "@sluice/transport-http";
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../../storage/test/manual-clock.ts";
 import { createBodyReader } from "../src/receive/read-body.ts";
-import { startUploadServer } from "./upload-server.ts";
+import { alice, startUploadServer } from "./upload-server.ts";
 
 /** A body that a test sends piece by piece. */
 function createManualBody(): RequestBody & {
@@ -122,19 +122,33 @@ describe("over a connection", () => {
     },
   );
 
-  test("a client that waits for 100 Continue gets it after the checks only", async () => {
-    const server = await startUploadServer();
-    const expecting = "Expect: 100-continue\r\n";
-    const refused = await openRaw((await server.slot({ maxBytes: 10 })).url, 1_000, expecting);
-    expect(await saidBy(refused)).toMatch(/^HTTP\/1\.1 413 /);
-    const taken = await openRaw((await server.slot()).url, 3, expecting);
-    const [first] = (await once(taken, "data")) as [string];
-    expect(first).toBe("HTTP/1.1 100 Continue\r\n\r\n");
-    taken.write("abc");
-    const [answer] = (await once(taken, "data")) as [string];
-    expect(answer).toMatch(/^HTTP\/1\.1 201 /);
-    taken.destroy();
-  });
+  test.each([
+    ["/mcp/uploads/", false],
+    ["/mcp/u/", true],
+  ])(
+    "a client that waits for 100 Continue gets it after the checks only: %s",
+    async (path, selfAuthenticating) => {
+      const server = await startUploadServer();
+      const expecting = "Expect: 100-continue\r\n";
+      const slot = (maxBytes: number) =>
+        server.uploads.reserve(
+          alice,
+          { accept: [], maxBytes, maxFiles: 1 },
+          { selfAuthenticating },
+        );
+      const refused = await openRaw((await slot(10)).url, 1_000, expecting);
+      expect(await saidBy(refused)).toMatch(/^HTTP\/1\.1 413 /);
+      const { url } = await slot(1_000);
+      expect(url).toContain(path);
+      const taken = await openRaw(url, 3, expecting);
+      const [first] = (await once(taken, "data")) as [string];
+      expect(first).toBe("HTTP/1.1 100 Continue\r\n\r\n");
+      taken.write("abc");
+      const [answer] = (await once(taken, "data")) as [string];
+      expect(answer).toMatch(/^HTTP\/1\.1 201 /);
+      taken.destroy();
+    },
+  );
 
   test("a client that has sent up to a megabyte hears the refusal, and then the connection ends", async () => {
     const server = await startUploadServer();

@@ -1,17 +1,16 @@
 import type { ServerResponse } from "node:http";
-import { Notifier, watchThroughput, type ThroughputWatch } from "@sluice/core/async";
+import { Notifier } from "@sluice/core/async";
+import { isForwarded, ReaderWatch } from "@sluice/core/node";
 
 /** Bounds on how slowly a reader may take its bytes. */
 export interface OutflowOptions {
   /**
-   * Longest time without the network taking anything, in milliseconds; twice as long while there
-   * is nothing to take. The server looks three times meanwhile. Default: 30 s, so it gives a reader up after 30 to 40 s.
+   * Longest time in which a reader takes nothing, in milliseconds; a second more for every `minBytesPerSecond` bytes that buffers
+   * on the way to it may hold. A source that gives nothing has twice as long. Default: 45 s.
    */
   readonly stallTimeoutMs?: number;
-  /** Least bytes per second over `rateWindowMs`. Default 4096. */
+  /** Bytes that a reader takes in a second at least. Default 4096. */
   readonly minBytesPerSecond?: number;
-  /** Default 60 s. */
-  readonly rateWindowMs?: number;
 }
 
 /** Chunks on their way out through one response. */
@@ -43,16 +42,22 @@ export function createOutflow(
   options: OutflowOptions = {},
   { mayRest = false }: { readonly mayRest?: boolean } = {},
 ): Outflow {
-  const { stallTimeoutMs = 30_000, minBytesPerSecond = 4_096, rateWindowMs = 60_000 } = options;
+  const { stallTimeoutMs = 45_000, minBytesPerSecond } = options;
   const pending = new Set<(flushed: boolean) => void>();
   let isBroken = res.destroyed;
   let isFinished = false;
   let sentBytes = 0;
   const news = new Notifier();
   let tellBroken: (() => void) | undefined;
-  let rate: ThroughputWatch | undefined;
 
   const giveUp = (): void => void res.destroy();
+  const reader = new ReaderWatch({
+    graceMs: stallTimeoutMs,
+    minBytesPerSecond,
+    socket: () => res.socket ?? undefined,
+    isProxy: isForwarded(res.req.headers),
+    onLate: giveUp,
+  });
   const onClose = (): void => {
     isBroken ||= !isFinished;
     news.notify();
@@ -68,39 +73,17 @@ export function createOutflow(
   const { socket } = res;
   res.on("close", onClose);
   res.on("finish", onFinish);
-  const lookMs = Math.max(1, Math.round(stallTimeoutMs / looks));
-  /** Looks in a row at which the network had taken nothing since the one before. */
-  let idleLooks = 0;
-  let lookedAt = performance.now();
+  const sourceMs = 2 * stallTimeoutMs;
   const onTimeout = (): void => {
-    // events have come to rest: the next one starts the time again
-    if (mayRest && pending.size === 0) return;
-    const now = performance.now();
-    // the socket starts its time again, without a word, where the network took a part of a chunk
-    const hasMoved = now - lookedAt > 1.9 * lookMs;
-    lookedAt = now;
-    idleLooks = hasMoved ? 1 : idleLooks + 1;
-    // with nothing to take it is the source that is late: storage has a deadline of its own, which says so to the reader
-    if (idleLooks >= (pending.size > 0 ? looks : 2 * looks)) return giveUp();
-    res.setTimeout(lookMs);
+    // storage has a deadline of its own, which says so to the reader; events have come to rest
+    if (pending.size === 0 && !mayRest) giveUp();
+    else res.setTimeout(sourceMs);
   };
-  // the socket's own timer sees every partial write; ours below sees whole chunks
-  res.setTimeout(lookMs, onTimeout);
+  res.setTimeout(sourceMs, onTimeout);
 
   function begin(chunk: (flushed: boolean) => void, bytes: number): void {
     pending.add(chunk);
     sentBytes += bytes;
-    rate ??= watchRate();
-    rate.go();
-  }
-
-  function watchRate(): ThroughputWatch {
-    const rules = { minBytesPerSecond, windowMs: rateWindowMs, holdEndsWindow: mayRest };
-    return watchThroughput(rules, () => {
-      if (res.socket) return giveUp();
-      // without a socket it is the turn of another response
-      rate = watchRate();
-    });
   }
 
   async function waitWhile(condition: () => boolean): Promise<void> {
@@ -124,40 +107,34 @@ export function createOutflow(
     },
     write(chunk, done) {
       begin(done, chunk.byteLength);
-      idleLooks = 0;
       res.write(chunk, (error) => {
         if (error) isBroken = true;
-        else rate?.moved(chunk.byteLength);
-        idleLooks = 0;
         if (pending.delete(done)) done(true);
-        // with nothing under way it is the source that is waited for
-        if (pending.size === 0) rate?.hold();
         news.notify();
       });
+      reader.begin();
     },
     fewerThan: (count) => waitWhile(() => pending.size >= count),
     async end(chunk) {
       begin(lastChunk, chunk?.byteLength ?? 0);
       // ended already when the whole answer was sent at once and is still on its way
       if (!res.writableEnded) res.end(chunk);
+      reader.begin();
       await waitWhile(() => !isFinished);
       pending.delete(lastChunk);
     },
     dispose() {
-      rate?.stop();
+      reader.close();
       res.off("close", onClose);
       res.off("finish", onFinish);
       res.off("timeout", onTimeout);
       // the server puts its own time for idle connections in place; a socket without one must not keep ours
-      if (socket?.timeout === lookMs) socket.setTimeout(0);
+      if (socket?.timeout === sourceMs) socket.setTimeout(0);
       for (const done of pending) done(false);
       pending.clear();
     },
   };
 }
-
-/** Looks within the time that a reader has. */
-const looks = 3;
 
 /** Stands for the last chunk among those under way. */
 const lastChunk = (): void => {};

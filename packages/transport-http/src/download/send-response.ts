@@ -83,7 +83,7 @@ async function pump(
   }
 }
 
-/** In pieces, so that a reader which takes a large chunk slowly is seen to take something. */
+/** In pieces, so that the account of unsent bytes shrinks while a large chunk leaves. */
 async function writePieces(chunk: Uint8Array, outflow: Outflow, unsent: ByteLease): Promise<void> {
   for (let at = 0; at < chunk.byteLength && !outflow.isBroken; at += pieceBytes) {
     const piece = chunk.subarray(at, at + pieceBytes);

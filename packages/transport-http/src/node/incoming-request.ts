@@ -99,7 +99,7 @@ export async function toStreamingRequest(
   // the SDK's limit is for bodies that are collected
   const maxRequestBodySize = Number.MAX_SAFE_INTEGER;
   const request = await toWebRequest(headless, undefined, { signal, maxRequestBodySize });
-  const body = nodeBody(req, res);
+  const body = nodeBody(req);
   if (!body) return request;
   res.once("finish", () => void endBody(req));
   return new Request(request, { method: "POST", body: streamOf(body), duplex: "half" });

@@ -4,7 +4,7 @@ import { onAbort } from "@sluice/core/async";
 import type { RequestBody } from "../endpoint/plain-route.ts";
 
 /** The body of a request of `node:http`, straight from its parser; absent when it has none. */
-export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody | undefined {
+export function nodeBody(req: IncomingMessage): RequestBody | undefined {
   const { "content-length": length, "transfer-encoding": coding } = req.headers;
   if (coding === undefined && (length === undefined || Number(length) === 0)) return undefined;
   return {
@@ -57,7 +57,6 @@ export function nodeBody(req: IncomingMessage, res: ServerResponse): RequestBody
         req.on("data", onData).on("end", onEnd).on("error", onClose).on("close", onClose);
         // the reader of a body has deadlines of its own
         liftBodyDeadline(req);
-        if (releaseContinue(req)) res.writeContinue();
         req.resume();
       }),
   };
@@ -114,19 +113,21 @@ export function liftBodyDeadline(req: IncomingMessage): void {
   deadlines.delete(req);
 }
 
-/** Remembers that the client sends its body after `100 Continue` only, which is not sent yet. */
-export function holdContinue(req: IncomingMessage): void {
+/** Has `100 Continue` said to a client that waits for it once something reads the body: what is refused before needs none. */
+export function holdContinue(req: IncomingMessage, res: ServerResponse): void {
   waiting.add(req);
+  const onListener = (event: string | symbol): void => {
+    if (event !== "data" && event !== "readable") return;
+    req.off("newListener", onListener);
+    waiting.delete(req);
+    if (!res.headersSent) res.writeContinue();
+  };
+  req.on("newListener", onListener);
 }
 
 /** True when the client still waits for `100 Continue`. */
 function awaitsContinue(req: IncomingMessage): boolean {
   return waiting.has(req);
-}
-
-/** Remembers that it was said; true when it was to be said. */
-export function releaseContinue(req: IncomingMessage): boolean {
-  return waiting.delete(req);
 }
 
 const maxDrainBytes = 1024 * 1024;

@@ -17,7 +17,7 @@ import { missingNext } from "../endpoint/continuation.ts";
 import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
 import { wireOf } from "./captured-answer.ts";
 import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/router.ts";
-import { drainBody, nodeBody, releaseContinue } from "./node-body.ts";
+import { drainBody, nodeBody } from "./node-body.ts";
 import { createOffload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
@@ -101,7 +101,7 @@ export function toNodeHandler(
     const address = addressOf(req);
     if (!mayAnswer(res, address)) return answer(req, res, { reply: busy(), sending: {} });
     const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
-    const plain = new NodePlainRequest(req, res, { target, address });
+    const plain = new NodePlainRequest(req, { target, address });
     const admission = admissionOf(req, plain);
     const { refusal } = admission;
     if (refusal) return answer(req, res, { reply: refusal, sending });
@@ -116,7 +116,6 @@ export function toNodeHandler(
       return answer(req, res, { reply, sending });
     }
     if (unknownToFetch.has(plain.method)) return answer(req, res, { reply: refuseMethod, sending });
-    if (releaseContinue(req)) res.writeContinue();
 
     const gone = new AbortController();
     res.once("close", () => {
@@ -189,7 +188,7 @@ function answer(
   res: ServerResponse,
   { reply, sending }: { reply: Reply; sending: SendOptions },
 ): Promise<void> {
-  if (req.complete || reply.transfer || !nodeBody(req, res)) return sendReply(res, reply, sending);
+  if (req.complete || reply.transfer || !nodeBody(req)) return sendReply(res, reply, sending);
   const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
   const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
   return sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });

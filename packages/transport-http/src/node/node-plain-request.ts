@@ -1,5 +1,4 @@
 import { setMaxListeners } from "node:events";
-import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { PlainRequest, RequestBody } from "../endpoint/plain-route.ts";
@@ -17,16 +16,12 @@ export class NodePlainRequest implements PlainRequest {
   readonly body: RequestBody | undefined;
   readonly #req: NodeRequest;
 
-  constructor(
-    req: NodeRequest,
-    res: ServerResponse,
-    { target, address }: Pick<PlainRequest, "target" | "address">,
-  ) {
+  constructor(req: NodeRequest, { target, address }: Pick<PlainRequest, "target" | "address">) {
     this.method = req.method ?? "GET";
     this.target = target;
     this.address = address;
     this.signal = connectionSignal(req.socket);
-    this.body = nodeBody(req, res);
+    this.body = nodeBody(req);
     this.header = (name) => {
       const value = req.headers[name];
       return typeof value === "string" ? value : undefined;

@@ -1,5 +1,6 @@
 import type { Agent as HttpAgent, IncomingMessage } from "node:http";
-import { onAbort, PeerWatch } from "@sluice/core/async";
+import type { Socket } from "node:net";
+import { onAbort } from "@sluice/core/async";
 import {
   definedMembers,
   parseRetryAfter,
@@ -7,7 +8,7 @@ import {
   type SluiceErrorCode,
   tlsFault,
 } from "@sluice/core";
-import { createTunnelAgents, proxyFor } from "@sluice/core/node";
+import { createTunnelAgents, proxyFor, ReaderWatch } from "@sluice/core/node";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
@@ -40,7 +41,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       if (isBinary) events.binary(data as Buffer);
       else events.text((data as Buffer).toString());
     });
-    let address: string | undefined;
+    let connection: Socket | undefined;
     await new Promise<void>((resolve, reject) => {
       const stop = (): void => {
         reject(signal.reason as Error);
@@ -48,7 +49,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       };
       const unlisten = onAbort(signal, stop);
       socket.on("upgrade", (response) => {
-        address = response.socket.remoteAddress;
+        connection = response.socket;
       });
       socket.on("unexpected-response", (_request, response) => {
         reject(refusedBy(url, response));
@@ -69,7 +70,12 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
     });
     const heartbeat = keepAlive(socket, pingIntervalMs);
     // its pings say only that the server is there
-    const watch = new PeerWatch({ onLate: () => socket.terminate() });
+    const watch = new ReaderWatch({
+      socket: () => connection,
+      // there may be one, and it would not say so
+      isProxy: true,
+      onLate: () => socket.terminate(),
+    });
     const sender = new FrameSender(socket, watch);
     socket.on("close", (code, reason) => {
       clearInterval(heartbeat);
@@ -86,7 +92,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       get bufferedAmount() {
         return socket.bufferedAmount;
       },
-      address,
+      address: connection?.remoteAddress,
     };
   };
 }

@@ -1,6 +1,8 @@
+import type { IncomingMessage } from "node:http";
 import type { BinaryLimits } from "@sluice/binary-transfer/transport";
-import { PeerWatch, TurnQueue } from "@sluice/core/async";
+import { TurnQueue } from "@sluice/core/async";
 import { cancelledBy, readRpc, SluiceError } from "@sluice/core";
+import { isForwarded, ReaderWatch } from "@sluice/core/node";
 import type { ByteLease } from "@sluice/server/transport";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
@@ -32,7 +34,7 @@ export class ServerChannel implements Transport {
   readonly #socket: WebSocket;
   readonly #maxBufferedBytes: number;
   readonly #takeToken: () => number;
-  readonly #watch: PeerWatch;
+  readonly #watch: ReaderWatch;
   readonly #sender: FrameSender;
   readonly #turns = new TurnQueue();
   readonly #unsent: ByteLease | undefined;
@@ -45,12 +47,20 @@ export class ServerChannel implements Transport {
   #heldUp = 0;
   readonly #binary: BinaryChannel | undefined;
 
-  constructor(socket: WebSocket, { maxBufferedBytes, unsent, messageRate, binary }: ChannelLimits) {
+  constructor(
+    socket: WebSocket,
+    request: Pick<IncomingMessage, "headers" | "socket">,
+    { maxBufferedBytes, unsent, messageRate, binary }: ChannelLimits,
+  ) {
     this.#socket = socket;
     this.#maxBufferedBytes = maxBufferedBytes;
     this.#takeToken = createTokenBucket(messageRate);
     // pongs say only that the peer is there
-    this.#watch = new PeerWatch({ onLate: () => socket.terminate() });
+    this.#watch = new ReaderWatch({
+      socket: () => request.socket,
+      isProxy: isForwarded(request.headers),
+      onLate: () => socket.terminate(),
+    });
     this.#sender = new FrameSender(socket, this.#watch);
     this.#unsent = unsent;
     this.#binary =

@@ -165,7 +165,7 @@ export function createWebSocketHandler(
     const limits = { maxBufferedBytes, unsent, messageRate, binary };
     const { headers } = request;
     const address = addressOf(request);
-    const channel = new ServerChannel(socket, limits);
+    const channel = new ServerChannel(socket, request, limits);
     const gone = new AbortController();
     const stopWatching = watchExpiry(authInfo?.expiresAt, () => channel.end(closings.expired));
     // frames against the protocol; ws has closed with the right code by now

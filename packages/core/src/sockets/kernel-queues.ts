@@ -1,0 +1,139 @@
+import { readFile } from "node:fs/promises";
+import type { Socket } from "node:net";
+import { endianness } from "node:os";
+import { backgroundClock } from "../async/clock.ts";
+
+/** What the system tells of the bytes of a TCP connection that were handed to it. */
+export interface KernelQueues {
+  /** Bytes that the peer's system has not acknowledged. */
+  readonly unacknowledged: number;
+  /** Bytes that the peer itself has not read; known where the peer is a process of this machine. */
+  readonly unread?: number | undefined;
+  /** Whether the peer's system owes an answer to what was sent again, or to a question whether it has room. */
+  readonly isUnanswered: boolean;
+}
+
+interface StreamHandle {
+  readonly bytesWritten: number;
+  readonly writeQueueSize?: number;
+  /** Of a handle of TLS: that of the connection below. */
+  readonly _parent?: StreamHandle;
+}
+
+/**
+ * Bytes of a socket that the system accepted, of a part of a chunk, too. Node has no public name for the rest of a chunk that waits
+ * in libuv; where its handle is another one, only whole chunks count.
+ */
+export function acceptedBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { readonly _handle?: StreamHandle | null };
+  const { bytesWritten = 0, writeQueueSize } = handle?._parent ?? handle ?? {};
+  return writeQueueSize === undefined
+    ? socket.bytesWritten - socket.writableLength
+    : bytesWritten - writeQueueSize;
+}
+
+/** Reads the queues of a socket; `undefined` where the system does not tell. */
+export type ReadQueues = (socket: Socket) => Promise<KernelQueues | undefined>;
+
+/**
+ * The queues of a socket from the tables that Linux keeps of all connections. One reading does for all sockets that wait for it.
+ * There is nothing to read on other systems, nor of sockets that have a path.
+ */
+export const readQueues: ReadQueues = async ({
+  localAddress,
+  localPort,
+  remoteAddress,
+  remotePort,
+}) => {
+  if (localAddress === undefined || remoteAddress === undefined) return undefined;
+  const tables = await readTables();
+  const [local, remote] = [
+    endNames(localAddress, localPort!),
+    endNames(remoteAddress, remotePort!),
+  ];
+  const own = findRow(tables, local, remote);
+  if (!own) return undefined;
+  return {
+    unacknowledged: Number.parseInt(own["sent"]!, 16),
+    // for the peer it is the other way round
+    unread: readCount(findRow(tables, remote, local)?.["received"]),
+    isUnanswered: Number.parseInt(own["repeats"]!, 16) > 0 || Number(own["probes"]) > 0,
+  };
+};
+
+const readCount = (hex: string | undefined): number | undefined =>
+  hex === undefined ? undefined : Number.parseInt(hex, 16);
+
+const paths = ["/proc/net/tcp", "/proc/net/tcp6"];
+let next: Promise<string> | undefined;
+let freeAt = 0;
+
+/**
+ * Text of the tables, read after this was called. It is searched for the few rows that are asked for: taking all apart would
+ * cost more.
+ */
+function readTables(): Promise<string> {
+  next ??= readNext();
+  return next;
+}
+
+async function readNext(): Promise<string> {
+  const waitMs = Math.max(0, freeAt - backgroundClock.now());
+  await new Promise<void>((resolve) => void backgroundClock.schedule(resolve, waitMs));
+  next = undefined;
+  const from = backgroundClock.now();
+  const texts = await Promise.all(paths.map((path) => readFile(path, "latin1").catch(() => "")));
+  const to = backgroundClock.now();
+  // many readers must not make this the process's work; where the tables are short, it takes a millisecond
+  freeAt = to + Math.min(1_000, 5 * (to - from));
+  return texts.join("");
+}
+
+/** Behind the ends: state, both queues, timer, repeats of what was sent, user, and questions for room without an answer. */
+const rowRest =
+  /^ [\dA-F]{2} (?<sent>[\dA-F]{8}):(?<received>[\dA-F]{8}) \S+ (?<repeats>[\dA-F]{8}) +\d+ +(?<probes>\d+) /;
+
+function findRow(
+  tables: string,
+  ends: readonly string[],
+  peers: readonly string[],
+): Readonly<Record<string, string>> | undefined {
+  for (const [at, end] of ends.entries()) {
+    const name = `${end} ${peers[at]}`;
+    const found = tables.indexOf(name);
+    if (found < 0) continue;
+    return rowRest.exec(tables.slice(found + name.length, found + name.length + 120))?.groups;
+  }
+  return undefined;
+}
+
+/** How the tables write an end. One of IPv4 may stand in either table, its peer in the other one. */
+function endNames(address: string, port: number): readonly string[] {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const v4 = /^(?:::ffff:)?(\d+)\.(\d+)\.(\d+)\.(\d+)$/i.exec(address)?.slice(1).map(Number);
+  if (!v4) return [words(bytesOfV6(address)) + suffix];
+  const mapped = [...Array<number>(10).fill(0), 0xff, 0xff, ...v4];
+  return [words(v4) + suffix, words(mapped) + suffix];
+}
+
+function bytesOfV6(address: string): number[] {
+  const [plain = ""] = address.split("%", 1);
+  const [head = "", tail = ""] = plain.split("::", 2);
+  const [left, right] = [head, tail].map((text) => (text === "" ? [] : text.split(":")));
+  const zeros = Array<string>(Math.max(0, 8 - left!.length - right!.length)).fill("0");
+  return [...left!, ...zeros, ...right!].flatMap((group) => {
+    const value = Number.parseInt(group, 16);
+    return [value >> 8, value & 255];
+  });
+}
+
+/** In hexadecimal, each four bytes as the number that they are to this machine. */
+function words(bytes: readonly number[]): string {
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 4) {
+    const word = bytes.slice(at, at + 4);
+    if (endianness() === "LE") word.reverse();
+    for (const byte of word) text += byte.toString(16).toUpperCase().padStart(2, "0");
+  }
+  return text;
+}
