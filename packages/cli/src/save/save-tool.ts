@@ -50,12 +50,12 @@ export async function createSaveTool(
     const { signal } = mcpReq;
     const noteProgress = createProgressNotes(mcpReq, size);
     const terms = { ifAbsent: true, signal, ...definedMembers({ size }) };
-    let refusal: unknown;
+    let fault: unknown;
     await using writer = await target.write!(to, terms).catch(async (error: unknown) => {
-      refusal = targetError(error);
+      fault = targetError(error);
       if (isTaken(error)) return undefined;
       await discardSource(opened, error);
-      throw refusal;
+      throw fault;
     });
     const hash = createHash("sha256");
     let bytes = 0;
@@ -66,12 +66,12 @@ export async function createSaveTool(
       noteProgress(bytes);
     }
     await writer?.commit().catch((error: unknown) => {
-      refusal = targetError(error);
-      if (!isTaken(error)) throw refusal;
+      fault = targetError(error);
+      if (!isTaken(error)) throw fault;
     });
     const saved = { size: bytes, sha256: hash.digest("hex") };
     // a host that repeats a call hears what the first one did
-    if (refusal && !(await isSameFile(target, to, saved, signal))) throw refusal;
+    if (fault && !(await isSameFile(target, to, saved, signal))) throw fault;
     return saved;
   }
 
