@@ -129,10 +129,8 @@ function keptOutcome(outcome: FilesOutcome | undefined): UploadOutcome {
       action:
         outcome?.action === "decline" || outcome?.action === "cancel" ? outcome.action : "failed",
     };
-  const hasFiles = ([, files]: [string, unknown]): boolean =>
-    Array.isArray(files) ? files.length > 0 : files !== undefined;
-  const fields = Object.entries(outcome.files)
-    .filter(hasFiles)
+  const fields = Object.entries<unknown>(outcome.files)
+    .filter(([, files]) => (Array.isArray(files) ? files.length > 0 : files !== undefined))
     .map(([name]) => name);
   return { action: "accept", fields, values: outcome.values };
 }

@@ -78,11 +78,6 @@ export function createPendingUploads({
     endpoint.url,
     ...questionContext(purpose),
   ];
-  const termsOf = ({ expiresAt }: PendingUpload, { owner = "" }: UploadPurpose): RecordTerms => ({
-    now: Date.now(),
-    expiresAt: expiresAt + graceMs,
-    owner,
-  });
   return {
     keep: (uploadId, upload, purpose) =>
       records.keep(uploadId, JSON.stringify(upload), contextOf(purpose), termsOf(upload, purpose)),
@@ -122,6 +117,10 @@ export function createPendingUploads({
       }
     },
   };
+}
+
+function termsOf({ expiresAt }: PendingUpload, { owner = "" }: UploadPurpose): RecordTerms {
+  return { now: Date.now(), expiresAt: expiresAt + graceMs, owner };
 }
 
 /** Ties what is sealed to a principal and a question. */
