@@ -305,13 +305,14 @@ export const overwriteMutants: PromiseMutants = {
         const writers = new Map<string, Set<() => Promise<void>>>();
         return writes((writer, key) => {
           const all = writers.get(key) ?? new Set();
-          writers.set(key, all.add(writer.abort));
+          const end = (): Promise<void> => writer.abort();
+          writers.set(key, all.add(end));
           return {
             async abort(reason) {
               await writer.abort(reason);
               for (const abort of all) await abort();
             },
-            commit: () => writer.commit().finally(() => all.delete(writer.abort)),
+            commit: () => writer.commit().finally(() => all.delete(end)),
           };
         });
       },

@@ -174,7 +174,7 @@ export const listRules: readonly Rule[] = [
       await putAll(fixture, [...numbered(6), ...numbered(6, "m")]);
       const { cursor } = await backend.list({ prefix: "n/", limit: 2 });
       assert.ok(cursor, "six objects were one page of two");
-      const changed = [...cursor].map((char, at) => {
+      const changed = Array.from(cursor, (char, at) => {
         const other = char === "0" ? "1" : "0";
         return /[a-z0-9]/i.test(char) ? cursor.slice(0, at) + other + cursor.slice(at + 1) : "";
       });

@@ -21,7 +21,7 @@ const sizes = [4 * kib, 64 * kib, 256 * kib, 512 * kib, oneMiB]
   .concat(1, 2, 8 * kib, 128 * kib, 2 * oneMiB);
 
 /** Contents that implementations like to trim, to skip or to unpack. */
-const contents: Readonly<Record<string, Uint8Array>> = {
+const fragile: Readonly<Record<string, Uint8Array>> = {
   "zeros at the end": Buffer.concat([pattern(100), new Uint8Array(8 * kib)]),
   "only zeros": new Uint8Array(64 * kib),
   "zeros in the middle": Buffer.concat([pattern(64 * kib), new Uint8Array(64 * kib), text("end")]),
@@ -145,7 +145,7 @@ export const openRules: readonly Rule[] = [
       const content = Buffer.concat([marks, all, marks]);
       await put("binary.txt", content);
       assertBytes(await readKey(backend, "binary.txt"), content);
-      for (const [what, bytes] of Object.entries(contents)) {
+      for (const [what, bytes] of Object.entries(fragile)) {
         await put("binary.txt", bytes);
         assertBytes(await readKey(backend, "binary.txt"), bytes, what);
       }

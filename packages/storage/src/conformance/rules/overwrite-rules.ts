@@ -106,10 +106,10 @@ export const overwriteRules: readonly Rule[] = [
         await writer.write(content.slice(start, start + 150_000));
         await expectOld(fixture, before);
       }
-      let isCommitted = false;
-      const committing = writer.commit().finally(() => (isCommitted = true));
+      const end = { isCommitted: false };
+      const committing = writer.commit().finally(() => (end.isCommitted = true));
       const reads = (async () => {
-        while (!isCommitted) {
+        while (!end.isCommitted) {
           await wait(0);
           const bytes = await readKey(backend, "over/replaced.bin").catch((error: unknown) => {
             assert.notEqual(showFailure(error), "not_found", "a read during commit");
