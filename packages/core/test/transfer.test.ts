@@ -383,3 +383,17 @@ describe("what follows an interruption", () => {
     expect(transfer).toMatchObject({ failure: { code: "interrupted" } });
   });
 });
+
+test("an answer that contradicts its grant is asked for under two new ones, and the kept bytes stay", () => {
+  const contradicted = interrupted({ kind: "contradicted" });
+  const kept = [authorized, whole(100, '"v1"'), received(40), cut, resumed];
+  expect(after(...kept, contradicted)).toMatchObject({
+    state: "interrupted",
+    recovery: { action: "reauthorize", delayMs: 0 },
+    receivedBytes: 40,
+  });
+  expect(outlasting(kept, contradicted)).toMatchObject({
+    tries: 3,
+    end: { state: "failed", failure: { code: "interrupted" } },
+  });
+});
