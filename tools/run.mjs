@@ -55,6 +55,8 @@ async function runTogether(...commands) {
   const failed = (await Promise.all(runs)).find((status) => status !== 0);
   if (failed !== undefined) process.exit(failed ?? 1);
 }
+const tool = (name) => [process.execPath, `tools/${name}.mjs`];
+
 /** Types, lint and layers, unless they passed on the very same files before: they read nothing else. */
 async function runStaticChecks() {
   const stamp = join(cache, "static-checks");
@@ -64,7 +66,6 @@ async function runStaticChecks() {
     return;
   }
   rmSync(stamp, { force: true });
-  const tool = (name) => [process.execPath, `tools/${name}.mjs`];
   await runTogether(typeCheck, ["oxlint"], tool("check-layers"), tool("check-targets"));
   if (hashTree(root) !== want) return;
   mkdirSync(cache, { recursive: true });

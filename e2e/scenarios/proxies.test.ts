@@ -68,9 +68,9 @@ async function startProxy() {
       joinSockets(client, far);
     });
   });
-  const { origin, close } = await listen(proxy);
-  onTestFinished(close);
-  return { origin, asked, carried: () => carried };
+  const listening = await listen(proxy);
+  onTestFinished(() => listening.close());
+  return { origin: listening.origin, asked, carried: () => carried };
 }
 
 const envOf = (origin: string): Record<string, string> => ({

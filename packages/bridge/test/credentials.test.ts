@@ -58,11 +58,12 @@ test("over plain http to another machine there is no sign-in, and a token of one
   let pages = 0;
   const folder = folderOf();
   const url = new URL("http://other.example/mcp");
-  const { provider, widen } = createSignIn(url, { folder, openBrowser: () => void pages++ });
+  const signIn = createSignIn(url, { folder, openBrowser: () => void pages++ });
+  const { provider } = signIn;
   expect(await provider.token()).toBeUndefined();
   const response = new Response("", { status: 401 });
   await expect(provider.onUnauthorized!({ response } as never)).rejects.toThrow(/in the clear/);
-  await expect(widen({ scope: "write" })).rejects.toThrow(/in the clear/);
+  await expect(signIn.widen({ scope: "write" })).rejects.toThrow(/in the clear/);
   expect(pages).toBe(0);
 });
 

@@ -48,7 +48,7 @@ async function signInWith(
   real = createSignInPlaces(server, [], names),
 ) {
   const places: SignInPlaces = {
-    ensure: real.ensure,
+    ensure: (url) => real.ensure(url),
     fetch: async (input, init) => {
       real.ensure(new URL(input));
       const answer = answers[String(input)];
@@ -99,7 +99,7 @@ function honest(changed: Readonly<Record<string, unknown>> = {}): Record<string,
     }),
     [`${login}/register`]: (init) =>
       Response.json(
-        { ...(JSON.parse(String(init?.body)) as object), client_id: "one" },
+        { ...(JSON.parse(init?.body as string) as object), client_id: "one" },
         { status: 201 },
       ),
     [`${login}/token`]: json({ access_token: "access", token_type: "Bearer" }),
@@ -217,8 +217,10 @@ test("a server on this machine may name others on it, over plain http, too", () 
 });
 
 test("what the user trusts, and the server's own origin, may be on a network of its own", () => {
-  const { ensure } = createSignInPlaces(new URL("https://10.0.0.8/mcp"), ["https://10.0.0.7"]);
-  ensure(new URL("https://10.0.0.8/token"));
-  ensure(new URL("https://10.0.0.7/token"));
-  expect(() => ensure(new URL("https://10.0.0.9/token"))).toThrow("no address of the public");
+  const places = createSignInPlaces(new URL("https://10.0.0.8/mcp"), ["https://10.0.0.7"]);
+  places.ensure(new URL("https://10.0.0.8/token"));
+  places.ensure(new URL("https://10.0.0.7/token"));
+  expect(() => places.ensure(new URL("https://10.0.0.9/token"))).toThrow(
+    "no address of the public",
+  );
 });

@@ -103,14 +103,14 @@ export function openTunnel(
     });
     asking.on("error", (cause) => fail(closed(name, end, cause)));
     asking.once("close", () => {
-      if (!socket) fail(closed(name, end, undefined));
+      if (!socket) fail(closed(name, end));
     });
     asking.end();
   });
 }
 
-function closed(name: string, end: string, cause: Error | undefined): SluiceError {
-  const code = (cause as NodeJS.ErrnoException | undefined)?.code ?? "no answer";
+function closed(name: string, end: string, cause?: NodeJS.ErrnoException): SluiceError {
+  const code = cause?.code ?? "no answer";
   return proxyFault("unavailable", `${name} broke off before it reached ${end} (${code})`, cause);
 }
 

@@ -123,9 +123,9 @@ export function createSignIn(
       // a refresh cannot give more than there was (RFC 6749 §6)
       const isMore = scope === undefined || isStrictScopeSuperset(scope, stored.scope);
       const forceReauthorization = isWider && isMore;
-      const run: typeof auth = async (...given) => {
+      const run: typeof auth = async (...step) => {
         try {
-          return await auth(...given);
+          return await auth(...step);
         } catch (error) {
           signal.throwIfAborted();
           throw calls.refusal ?? signInFault(error);
