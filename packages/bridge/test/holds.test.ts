@@ -26,7 +26,8 @@ function keyOf(uri: string): string {
 type SharedHold = ResultHold & Pick<HoldShare, "create">;
 
 function sharing(hold: ResultHold): SharedHold {
-  return { ...hold, create: hold.openShare().create };
+  const share = hold.openShare();
+  return { ...hold, create: () => share.create() };
 }
 
 async function hold(

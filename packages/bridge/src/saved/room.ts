@@ -18,8 +18,8 @@ export interface Room {
 export interface ReservationRecords {
   /** Bytes of all of them. */
   reservedBytes(): Promise<number>;
-  /** Counts bytes until they are given back, or this process ends. */
-  reserve(bytes: number): Promise<RecordedReservation>;
+  /** Begins one without bytes, which counts until it is given back, or this process ends. */
+  reserve(): RecordedReservation;
 }
 
 /** One of them. */
@@ -60,7 +60,7 @@ export function createRoom({ maxBytes, records, wholeBytes, fault }: RoomOptions
 
   return {
     async reserve(bytes = 0) {
-      const recorded = await records.reserve(0);
+      const recorded = records.reserve();
       let granted = 0;
 
       /** Takes `wanted` bytes, or fewer where only `needed` have room. */
@@ -84,7 +84,7 @@ export function createRoom({ maxBytes, records, wholeBytes, fault }: RoomOptions
       }
 
       try {
-        await inTurn(() => take(bytes, bytes));
+        await grow(bytes, 0);
       } catch (error) {
         await recorded.release();
         throw error;
@@ -107,11 +107,10 @@ export function createMemoryReservations(): ReservationRecords {
   const reserved = new Map<symbol, number>();
   return {
     reservedBytes: async () => [...reserved.values()].reduce((sum, bytes) => sum + bytes, 0),
-    async reserve(bytes) {
+    reserve() {
       const id = Symbol("reservation");
-      reserved.set(id, bytes);
       return {
-        resize: async (wanted) => void reserved.set(id, wanted),
+        resize: async (bytes) => void reserved.set(id, bytes),
         release: async () => void reserved.delete(id),
       };
     },

@@ -56,6 +56,8 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
   });
   /** Files do not change once they are there. */
   const known = new Map<string, SaveRecord>();
+  /** Reservations of this process. */
+  const own = new Map<string, number>();
 
   async function write(fileName: string, text: string): Promise<void> {
     const part = join(folder, randomPartName("kept"));
@@ -93,16 +95,25 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
       let bytes = 0;
       for (const each of await readdir(folder)) {
         if (!reservationName.test(each)) continue;
-        if (writerOfPart(each) === "ended") await drop(each);
+        const ownBytes = own.get(each);
+        if (ownBytes !== undefined) bytes += ownBytes;
+        else if (writerOfPart(each) === "ended") await drop(each);
         else bytes += Number(await readFile(join(folder, each), "utf8").catch(() => "0")) || 0;
       }
       return bytes;
     },
-    async reserve(bytes) {
+    reserve() {
       const reservation = randomPartName();
-      const resize = (wanted: number): Promise<void> => write(reservation, String(wanted));
-      await resize(bytes);
-      return { resize, release: () => drop(reservation) };
+      return {
+        async resize(bytes) {
+          await write(reservation, String(bytes));
+          own.set(reservation, bytes);
+        },
+        release() {
+          own.delete(reservation);
+          return drop(reservation);
+        },
+      };
     },
   };
 }
