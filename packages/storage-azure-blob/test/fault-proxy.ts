@@ -80,7 +80,8 @@ export async function startFaultProxy(
     forwarded.on("response", (answer) => {
       if (found?.kind === "lost") {
         answer.resume();
-        return void response.socket?.resetAndDestroy();
+        response.socket?.resetAndDestroy();
+        return;
       }
       if (found?.kind === "validator") {
         const { etag: _, ...rest } = answer.headers;

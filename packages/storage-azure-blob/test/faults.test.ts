@@ -62,11 +62,11 @@ describe("one transient fault ends no write of several blocks", () => {
         isDue = false;
         return fault;
       });
-      const { write } = protect(failing.backend, { random: () => 0 });
+      const patient = protect(failing.backend, { random: () => 0 });
       for (const options of [{}, { ifAbsent: true }]) {
         isDue = true;
         const key = `${options.ifAbsent}.bin`;
-        const writer = await write!(key, options);
+        const writer = await patient.write!(key, options);
         await writer.write(new Uint8Array(blockBytes + 1));
         const { etag } = await writer.commit();
         expect(isDue).toBe(false);
@@ -85,8 +85,8 @@ describe("one transient fault ends no write of several blocks", () => {
       before = undefined;
       return faults["failed"];
     });
-    const { write } = protect(failing.backend);
-    const writer = await write!("a", { ifAbsent: true });
+    const patient = protect(failing.backend);
+    const writer = await patient.write!("a", { ifAbsent: true });
     await writer.write(Buffer.from("same"));
     before = () => failing.container.getBlockBlobClient("a").upload("same", 4);
     await expect(writer.commit()).rejects.toMatchObject({ code: "precondition_failed" });

@@ -44,8 +44,8 @@ describe("one transient fault ends no write", () => {
   );
   test.each(cases)("%s, %s", async (_step, _way, { on, size, options }, fault) => {
     await using graph = await startEmulated();
-    const { write } = protect(graph.backend, { random: () => 0 });
-    const writer = await write!("a.bin", { ...options, size });
+    const patient = protect(graph.backend, { random: () => 0 });
+    const writer = await patient.write!("a.bin", { ...options, size });
     graph.emulator.fault({ on, ...fault });
     await writer.write(new Uint8Array(size));
     const { etag } = await writer.commit();
@@ -55,8 +55,8 @@ describe("one transient fault ends no write", () => {
   test("the last fragment, whose answer is lost, has made the file", async () => {
     await using graph = await startEmulated();
     const size = fragmentBytes + 1;
-    const { write } = protect(graph.backend, { random: () => 0 });
-    const writer = await write!("a.bin", { size });
+    const patient = protect(graph.backend, { random: () => 0 });
+    const writer = await patient.write!("a.bin", { size });
     await writer.write(new Uint8Array(size));
     await expect.poll(() => graph.sent("upload").length).toBe(1);
     graph.emulator.fault({ on: /^PUT upload/, isLost: true });
@@ -69,8 +69,8 @@ describe("one transient fault ends no write", () => {
     const size = fragmentBytes + 1;
     graph.drive.put("a.bin", new Uint8Array(size));
     graph.emulator.passTime(10_000);
-    const { write } = protect(graph.backend, { random: () => 0 });
-    const writer = await write!("a.bin", { size });
+    const patient = protect(graph.backend, { random: () => 0 });
+    const writer = await patient.write!("a.bin", { size });
     await writer.write(new Uint8Array(size));
     await expect.poll(() => graph.sent("upload").length).toBe(1);
     graph.emulator.fault({ on: /^PUT upload/, status: 500 });

@@ -48,11 +48,11 @@ describe("one transient fault ends no write of several parts", () => {
   );
   test.each(cases)("%s, %s", async (_step, _way, fault) => {
     await using bucket = await createBucket({}, { keepUploads: false });
-    const { write } = protect(bucket.backend, { random: () => 0 });
+    const patient = protect(bucket.backend, { random: () => 0 });
     for (const options of [{}, { ifAbsent: true }]) {
       bucket.standIn.faults.push(fault);
       const key = `${options.ifAbsent}.bin`;
-      const writer = await write!(key, options);
+      const writer = await patient.write!(key, options);
       await writer.write(new Uint8Array(partBytes + 1));
       const { etag } = await writer.commit();
       expect(await bucket.backend.describe(key)).toMatchObject({ size: partBytes + 1, etag });
@@ -62,8 +62,8 @@ describe("one transient fault ends no write of several parts", () => {
 
   test("an end whose answer is lost is not another writer's: twin", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
-    const { write } = protect(bucket.backend, { random: () => 0 });
-    const writer = await write!("a", { ifAbsent: true });
+    const patient = protect(bucket.backend, { random: () => 0 });
+    const writer = await patient.write!("a", { ifAbsent: true });
     await writer.write(new Uint8Array(partBytes + 1));
     // the first try does not arrive, and another writer comes before the second
     bucket.standIn.faults.push({ on: steps["the end"], status: 500, code: "InternalError" });
@@ -74,8 +74,8 @@ describe("one transient fault ends no write of several parts", () => {
 
 test("a part that fails again and again is sent alone until it is there, before the next one", async () => {
   await using bucket = await createBucket({}, { keepUploads: false });
-  const { write } = protect(bucket.backend, { random: () => 0 });
-  const writer = await write!("a");
+  const patient = protect(bucket.backend, { random: () => 0 });
+  const writer = await patient.write!("a");
   const fault = { on: /partNumber=1&/, status: 500, code: "InternalError", times: 3 };
   bucket.standIn.faults.push(fault);
   for (let n = 0; n < 3; n++) await writer.write(new Uint8Array(partBytes));

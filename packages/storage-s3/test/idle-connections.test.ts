@@ -13,7 +13,8 @@ async function startImpatient() {
     const { socket } = request;
     if (used.has(socket)) {
       closed++;
-      return void socket.resetAndDestroy();
+      socket.resetAndDestroy();
+      return;
     }
     used.add(socket);
     request.resume().on("end", () => response.writeHead(200, { etag: '"1"' }).end());

@@ -94,6 +94,23 @@ describe("resumable", () => {
     }
   });
 
+  test.each([undefined, "other"])(
+    "an answer that says another version of itself does not go on, whatever its description says: %s",
+    async (later) => {
+      const { backend } = breaking(40);
+      let opens = 0;
+      const marked = wrap(backend, {
+        open: (open) => async (key, options) => {
+          const opened = await open(key, options);
+          const validator = opens++ === 0 ? "first" : later;
+          return { ...opened, ...(validator !== undefined && { validator }) };
+        },
+      });
+      const { body } = await resumable(marked).open("a");
+      await expect(readText(body)).rejects.toMatchObject({ code: "precondition_failed" });
+    },
+  );
+
   test("without an etag nothing is resumed", async () => {
     const { backend, opens } = breaking(40);
     const anonymous = wrap(backend, {

@@ -1,10 +1,4 @@
-import {
-  type ByteRange,
-  definedMembers,
-  formatRange,
-  parseContentRange,
-  SluiceError,
-} from "@sluice/core";
+import { type ByteRange, definedMembers, formatRange, SluiceError } from "@sluice/core";
 import type { OpenedObject, StorageBackend } from "@sluice/storage";
 import {
   beginOperation,
@@ -13,6 +7,7 @@ import {
   ensureCondition,
   formatIfMatch,
   listPage,
+  readExtent,
   type ServiceCall,
   sliceBody,
 } from "@sluice/storage/plugin";
@@ -77,7 +72,7 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
       const response = await request({ operation, signal }, toPath(key), {
         method: "GET",
         headers: definedMembers({
-          range: range && toRangeHeader(range),
+          range: range && formatRange(toAskedRange(range)),
           "if-match": formatIfMatch(ifMatch, operation),
         }),
       });
@@ -109,8 +104,8 @@ function toPath(key: string): string {
 }
 
 /** HTTP cannot ask for no bytes: an empty range asks for one. */
-function toRangeHeader({ start, end }: ByteRange): string {
-  return formatRange(end === undefined ? { start } : { start, end: Math.max(end, start + 1) });
+function toAskedRange({ start, end }: ByteRange): ByteRange {
+  return end === undefined ? { start } : { start, end: Math.max(end, start + 1) };
 }
 
 type HeadersSent = Readonly<Record<string, string>>;
@@ -126,21 +121,27 @@ interface OpenRequest {
 /** One answer is one version, so `info` describes the bytes of the body. */
 function toOpened(
   key: string,
-  { statusCode, headers, body: answer }: Dispatcher.ResponseData,
+  { statusCode, headers, body: stream }: Dispatcher.ResponseData,
   { range, ifMatch, signal, operation }: OpenRequest,
 ): OpenedObject {
   if (statusCode !== 200 && statusCode !== 206) throw statusError(statusCode, headers, operation);
   if (range && statusCode === 200)
     throw new SluiceError("unsupported", `${operation}: the server ignores ranges`);
-  const { range: came, size } = parseContentRange(text(headers["content-range"])) ?? {};
-  const info = { ...toObjectInfo(key, headers), ...definedMembers({ size }) };
+  const described = toObjectInfo(key, headers);
+  const answer = {
+    status: statusCode,
+    contentType: described.contentType,
+    contentLength: described.size,
+    contentRange: text(headers["content-range"]),
+    etag: text(headers.etag),
+  };
+  const { size, sent } = readExtent(answer, { operation, range: range && toAskedRange(range) });
+  const info = { ...described, size };
   // not every server looks at If-Match
   ensureCondition(info, { ifMatch }, operation);
-  const body = createReadableBody(answer, { operation, signal });
+  const body = createReadableBody(stream, { operation, signal });
   if (!range) return { info, body };
-  if (came?.start !== range.start)
-    throw new SluiceError("corrupt", `${operation}: another range came than was asked for`);
-  if (range.end !== range.start) return { info, range: came, body };
+  if (range.end !== range.start) return { info, range: sent, body };
   // one byte came that was not asked for
   const nothing = { start: range.start, end: range.start };
   return { info, range: nothing, body: sliceBody(body, { start: 0, end: 0 }) };

@@ -108,7 +108,7 @@ function sizeOf(
   count: number | undefined,
   operation: string,
 ): number {
-  const { contentLength = 0, contentRange, contentType, etag } = answer;
+  const { contentLength = 0, contentRange, contentType, etag, _response } = answer;
   const total = Number(/^bytes .*\/(\d+)$/.exec(contentRange ?? "")?.[1] ?? NaN);
   // an emulator sends an empty 206 where the service refuses the range
   if (contentLength === 0 && total <= offset)
@@ -122,7 +122,7 @@ function sizeOf(
       : definedMembers({ start: offset, end: count === undefined ? undefined : offset + count });
   const { size, sent } = readExtent(
     {
-      status: answer._response.status,
+      status: _response.status,
       contentLength: answer.contentLength,
       contentRange,
       contentType,

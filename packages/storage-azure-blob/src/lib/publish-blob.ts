@@ -21,12 +21,12 @@ export interface Publication {
   /** Of this writer alone. */
   readonly writerId: string;
   readonly headers: object;
-  send(options: {
+  readonly send: (options: {
     readonly conditions: Conditions;
     readonly metadata?: Record<string, string>;
     readonly blobHTTPHeaders: object;
     readonly abortSignal: AbortSignal;
-  }): Promise<BlobFacts>;
+  }) => Promise<BlobFacts>;
 }
 
 /** Makes a blob once, however often its answer is lost, and gives what the service says of it. */

@@ -4,12 +4,8 @@ import { assertBytes, expectCode, oneMiB, pattern, readKey, text } from "../expe
 import { type Rule, rule } from "../rule.ts";
 
 /** The backend as servers use it, without the pauses. */
-function patient(
-  backend: StorageBackend,
-): Required<Pick<StorageBackend, "write" | "writeInSteps">> {
-  const options = { random: () => 0, attempts: 8 };
-  const { write, writeInSteps } = retry(backend, options) as Required<StorageBackend>;
-  return { write, writeInSteps };
+function patient(backend: StorageBackend): Required<StorageBackend> {
+  return retry(backend, { random: () => 0, attempts: 8 }) as Required<StorageBackend>;
 }
 
 /** One transient fault of a service does not end a write. */
@@ -66,14 +62,14 @@ export const repeatRules: readonly Rule[] = [
     needs: ["backend.writeInSteps", "fault.fail", "fault.loseAnswer"],
     async check({ backend, faults, traits }) {
       const content = pattern(traits?.partBytes ?? oneMiB);
-      const { writeInSteps } = patient(backend);
+      const storage = patient(backend);
       faults.fail();
-      const first = await writeInSteps("steps.bin");
+      const first = await storage.writeInSteps("steps.bin");
       faults.fail();
       await first.write(content.slice());
       const { rest } = await first.suspend();
       faults.fail();
-      const last = await writeInSteps("steps.bin", { id: first.id });
+      const last = await storage.writeInSteps("steps.bin", { id: first.id });
       if (rest.byteLength > 0) await last.write(rest);
       faults.loseAnswer();
       await last.commit();
