@@ -22,6 +22,7 @@ const operations = [
   "write",
   "writeInSteps",
   "remove",
+  "freeBytes",
   "close",
 ] as const;
 const groups = [...new Set(rules.map(({ id }) => groupOf(id)))];

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { Client } from "@modelcontextprotocol/client";
 import { expect, inject, test } from "vitest";
 import { asking, askingInResults, uploadPlace } from "./asking.ts";
@@ -29,6 +30,14 @@ for (const revision of ["legacy", "modern"] as const) {
     const sent = await callTool(client, "send_file", { path: "in/my.txt" });
     expect(sent).toMatchObject({ isError: false, facts: { way: "uri", tool: "save_file" } });
     expect(readFileSync(join(inbox, "my.txt")).equals(content)).toBe(true);
+    // what a name suggests is no claim: source code, and bytes of no known kind
+    for (const name of ["index.ts", "server.key", "f00d"]) {
+      const file = name === "f00d" ? gzipSync(content) : content;
+      writeFileSync(join(send, name), file);
+      const { isError } = await callTool(client, "send_file", { path: name });
+      expect([name, isError]).toEqual([name, false]);
+      expect(readFileSync(join(inbox, name)).equals(file)).toBe(true);
+    }
   });
 }
 

@@ -37,7 +37,7 @@ beforeAll(async () => {
   root = await mkdtemp(join(tmpdir(), "sluice-put-"));
   await writeFile(join(root, "a.txt"), "a file");
   await writeFile(join(root, "b.txt"), "another");
-  await writeFile(join(root, "c.bin"), "of another type");
+  await writeFile(join(root, "c.png"), "of another type");
   server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");
   url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
@@ -124,7 +124,7 @@ test("files of the command line answer a tool that asks for some", async () => {
 });
 
 test("what does not fit the question is not sent", async () => {
-  const { status, stderr, stdout } = await runHere(["put", url, "c.bin", "--tool", "look"], {
+  const { status, stderr, stdout } = await runHere(["put", url, "c.png", "--tool", "look"], {
     cwd: root,
   });
   expect(stderr).toContain("another type than text/plain");
@@ -164,7 +164,7 @@ test.skipIf(!isThere)(
   async () => {
     const { stdout, status } = await asked("sign", [
       ["Choose files to send?", "\r"],
-      ["Text (text/plain", "c.bin\r"],
+      ["Text (text/plain", "c.png\r"],
       ["Wanted is text/plain", "\u0015a.txt\r"],
       ["or nothing", "\r"],
       ["Your name", "Ada\r"],
