@@ -69,7 +69,7 @@ function createConnection(way: Way) {
     read(bytes: number) {
       const last = proxyBytes > 0 ? proxy : receive;
       last.held = Math.max(0, last.held - bytes);
-      for (const _store of stores) flow();
+      for (let n = 0; n < stores.length; n += 1) flow();
     },
     vanish: () => void (isGone = true),
     async queues(): Promise<KernelQueues | undefined> {
@@ -93,11 +93,11 @@ type Connection = ReturnType<typeof createConnection>;
 
 /** Lets a reader read for so long; gives the milliseconds after which it was given up. */
 async function readFor(
-  { read }: Connection,
+  connection: Connection,
   { ms, rate, isLate }: { ms: number; rate: number; isLate: () => boolean },
 ): Promise<number | undefined> {
   for (let at = 0; at < ms; at += 500) {
-    read(rate / 2);
+    connection.read(rate / 2);
     await vi.advanceTimersByTimeAsync(500);
     if (isLate()) return at + 500;
   }
@@ -106,9 +106,8 @@ async function readFor(
 
 function watch(connection: Connection, options: Partial<ReaderWatchOptions> = {}) {
   const onLate = vi.fn<() => void>();
-  const reader = new ReaderWatch(
-    { socket: () => connection.socket, onLate, ...options },
-    connection.queues,
+  const reader = new ReaderWatch({ socket: () => connection.socket, onLate, ...options }, () =>
+    connection.queues(),
   );
   connection.read(0);
   reader.begin();
@@ -173,7 +172,7 @@ test("time in which nothing waits is not the reader's", async () => {
   const idle = { writableLength: 0, bytesWritten: 0 } as Socket;
   let socket = idle;
   const onLate = vi.fn<() => void>();
-  const reader = new ReaderWatch({ socket: () => socket, onLate }, connection.queues);
+  const reader = new ReaderWatch({ socket: () => socket, onLate }, () => connection.queues());
   reader.begin();
   await vi.advanceTimersByTimeAsync(60 * minute);
   expect(vi.getTimerCount()).toBe(0);
