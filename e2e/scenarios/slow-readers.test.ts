@@ -42,7 +42,8 @@ async function readUrl(url: string): Promise<Read> {
   answer.on("error", () => (isCut = true)).on("close", () => (isCut = true));
   answer.on("readable", () => {});
   return async (bytes) => {
-    if (bytes > 0) answer.read(bytes) ?? answer.read();
+    // less than that is there: all of it
+    if (bytes > 0 && answer.read(bytes) === null) answer.read();
     return !isCut;
   };
 }

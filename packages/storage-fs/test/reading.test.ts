@@ -104,6 +104,23 @@ describe("a file that changes while it is read", () => {
     await expect(readAll(opened.body)).rejects.toMatchObject(changed);
   });
 
+  test("and is a log has no version that a later call could miss", async () => {
+    await using tree = await createTemporaryTree();
+    await tree.put("a.log", "first");
+    await tree.put("b.txt", "first");
+    const backend = createFsBackend({ root: tree.root, appendOnly: (key) => key.endsWith(".log") });
+    await backend.describe("b.txt");
+    const { objects } = await backend.list();
+    expect(new Map(objects.map(({ key, etag }) => [key, typeof etag]))).toEqual(
+      new Map([
+        ["a.log", "undefined"],
+        ["b.txt", "string"],
+      ]),
+    );
+    expect((await backend.describe("a.log")).etag).toBeUndefined();
+    expect((await backend.open("a.log")).info.etag).toBeUndefined();
+  });
+
   test("and is truncated is an error and never a short success", async () => {
     await using tree = await createTemporaryTree();
     for (const size of [0, 1, mebibyte - 1]) {

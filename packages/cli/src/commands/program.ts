@@ -63,6 +63,11 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--ws", "take WebSockets at the same address, too")
     .option("--no-tools", "leave out the tools that list, read and link files")
     .option(
+      "--append-only <ending>",
+      "names of files that only ever grow end so; a download gets what was there when it began; default: .log; may be repeated",
+      collect,
+    )
+    .option(
       "--save-to <folder>",
       "let models save files into this folder, with the tool save_to; made where it is missing",
     )

@@ -31,14 +31,14 @@ const drainMs = { http: 10_000, stdio: 1_000 };
 /** `sluice serve`: an MCP server over the files of a folder or another storage, until `signal` or the end of stdin. */
 export async function serveCommand(source: string, options: ServeOptions): Promise<void> {
   checkServeOptions(options);
-  const { host, port, stdio = false, signal } = options;
+  const { host, port, stdio = false, appendOnly = [".log"], signal } = options;
   const folder = folderOf(source);
   if (folder !== undefined) await ensureFolder(folder);
   const isPrinting = options.printConfig === true;
   for (const [option, target, mode] of targetFolders(options))
     await (isPrinting ? ensureNoFile(target, option) : prepareFolder(target, mode, option));
   if (isPrinting) return print(formatHostConfig(source, options, await runningFile()));
-  const backend = await openStorage(source, process.env).catch(refuseStorage);
+  const backend = await openStorage(source, process.env, { appendOnly }).catch(refuseStorage);
   const storage = protect(tellListFaults(backend, note));
   try {
     if (folder === undefined) await lookAtStorage({ source, backend, signal });

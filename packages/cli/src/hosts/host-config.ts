@@ -51,13 +51,14 @@ function stdioCommand(
   file: string | undefined,
 ): StartCommand {
   const place = parseStorageUrl(source);
-  const { uri, keys, audit, tools, uploads, maxUpload, saveTo, maxTotal } = options;
+  const { uri, keys, audit, tools, appendOnly, uploads, maxUpload, saveTo, maxTotal } = options;
   const isFolder = place.kind === "file";
   const start = startCommandOf(file, isFolder ? [] : [plugins[place.kind]]);
   const args = [...start.args, "serve", isFolder ? resolve(place.root) : source, "--stdio"];
   if (uri !== defaultUri) args.push("--uri", uri);
   for (const [option, path] of Object.entries({ keys, audit, uploads, "save-to": saveTo }))
     if (typeof path === "string") args.push(`--${option}`, resolve(path));
+  for (const ending of appendOnly ?? []) args.push("--append-only", ending);
   if (maxUpload !== undefined) args.push("--max-upload", String(maxUpload));
   if (maxTotal !== undefined) args.push("--max-total", String(maxTotal));
   if (tools === false) args.push("--no-tools");

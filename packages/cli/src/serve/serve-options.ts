@@ -22,6 +22,8 @@ export interface ServeOptions {
   readonly audit?: string | false;
   /** Take WebSockets at the endpoint, too. */
   readonly ws?: boolean;
+  /** Endings of the names of files that only ever grow. Default: `.log`. */
+  readonly appendOnly?: readonly string[];
   /** Give models the tools that list, read and link. Default: true. */
   readonly tools?: boolean;
   /** Folder that clients may put files into. */

@@ -16,10 +16,15 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export async function openStorage(
   text: string,
   environment: Environment,
-  { writable = false }: OpenStorageOptions = {},
+  { writable = false, appendOnly = [] }: OpenStorageOptions = {},
 ): Promise<StorageBackend> {
   const url = parseStorageUrl(text);
-  if (url.kind === "file") return createFsBackend({ ...url, writable });
+  if (url.kind === "file")
+    return createFsBackend({
+      ...url,
+      writable,
+      appendOnly: (key) => appendOnly.some((ending) => key.endsWith(ending)),
+    });
   if (url.kind === "s3") {
     const s3 = import("@sluice/storage-s3");
     return (await loadPlugin(s3, plugins.s3)).createS3Backend({ ...url, writable });
@@ -32,6 +37,8 @@ export async function openStorage(
 interface OpenStorageOptions {
   /** The storage writes and removes, too. Default: false. */
   readonly writable?: boolean;
+  /** Endings of the names of files in a folder that only ever grow. Default: none. */
+  readonly appendOnly?: readonly string[];
 }
 
 /** By the variables that Azure's own tools and the Go Cloud Development Kit read. */

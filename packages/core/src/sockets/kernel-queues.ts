@@ -26,6 +26,7 @@ interface StreamHandle {
  */
 export function acceptedBytes(socket: Socket): number {
   const { _handle: handle } = socket as { readonly _handle?: StreamHandle | null };
+  // oxlint-disable-next-line no-underscore-dangle -- Node's name
   const { bytesWritten = 0, writeQueueSize } = handle?._parent ?? handle ?? {};
   return writeQueueSize === undefined
     ? socket.bytesWritten - socket.writableLength

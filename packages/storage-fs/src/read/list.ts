@@ -30,7 +30,7 @@ export interface FsLister {
  * Between two pages the walk stays open, so that the next page goes on where the last one ended:
  * at most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
  */
-export function createLister(root: FsRoot, racyMs: number): FsLister {
+export function createLister(root: FsRoot, racyOf: (key: string) => number): FsLister {
   /** By prefix and position that they continue, longest idle first. */
   const idle = new Map<string, { readonly walk: FileWalk; readonly cancelTimer: () => void }>();
   let closed = false;
@@ -66,7 +66,7 @@ export function createLister(root: FsRoot, racyMs: number): FsLister {
       while (found.length < limit) {
         const file = await walk.next(signal);
         if (file === undefined) break;
-        const info = toListed(file, racyMs);
+        const info = toListed(file, racyOf(file.key));
         walk.hold(info);
         if (found.push(info) % together === 0) await Promise.all(found.slice(-together));
       }

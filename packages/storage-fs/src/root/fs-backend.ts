@@ -28,7 +28,9 @@ export interface FsBackendOptions {
   readonly dotfiles?: boolean;
   /**
    * Keys of files that are only ever appended to, such as logs: their growth after opening is no
-   * change, and the bytes that were there are delivered. Default: no key.
+   * change, and the bytes that were there are delivered. They have no etag, and `describe` tells no size, since each moment
+   * has a version of its own that nothing keeps: what is asked for later, or goes on after a break, gets the whole file as it is
+   * then. Default: no key.
    */
   readonly appendOnly?: (key: string) => boolean;
   /**
@@ -52,7 +54,9 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     throw new TypeError('createFsBackend: root must be the path of a folder: { root: "./files" }');
   const { dotfiles = false, appendOnly = () => false, racyMs = 100, writable = false } = options;
   const root = createRoot(options.root, dotfiles);
-  const lister = createLister(root, racyMs);
+  // a file that may grow at any moment is always too young for an etag
+  const racyOf = (key: string): number => (appendOnly(key) ? Infinity : racyMs);
+  const lister = createLister(root, racyOf);
   const smallFiles = createSmallFiles(root);
   const watches = createFsWatch(root);
   const withKeyLock = createKeyLocks();
@@ -66,14 +70,16 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
       const kept = smallFiles.find(key);
       if (kept) return kept.info;
       let file = await lookAt(root, key, operation, signal);
-      let waitMs = racyFor(file.stats, racyMs);
+      let waitMs = racyFor(file.stats, racyOf(file.key));
       // what asks for a version gets one: the next change will have another time
       if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
         // a timer that starts late in a turn of the event loop ends early by the clock
         for (; waitMs > 0; waitMs = racyFor(file.stats, racyMs)) await sleep(waitMs, signal);
         file = await lookAt(root, key, operation, signal);
       }
-      return toObjectInfo(file.key, file.stats, racyMs);
+      const { size, ...info } = toObjectInfo(file.key, file.stats, racyOf(file.key));
+      // a size that is told is a promise, and by the time of opening there may be more
+      return appendOnly(file.key) ? info : { size, ...info };
     }, smallFiles.find),
     // #endregion
 
@@ -90,7 +96,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
       if (kept) return openKept(kept);
       const file = await openFile(root, key, operation, signal);
       try {
-        const info = toObjectInfo(file.key, file.stats, racyMs);
+        const info = toObjectInfo(file.key, file.stats, racyOf(file.key));
         ensureCondition(info, { ifMatch }, operation);
         const resolved = range && resolveRange(range, info.size, operation);
         const fresh = whole && info.key === key ? await smallFiles.keep(file, info) : undefined;
