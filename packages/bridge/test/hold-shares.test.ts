@@ -36,7 +36,7 @@ const keyOf = (uri: string): string => createUriMapper("held://results/").toKey(
 
 async function open(hold: ResultHold, uri: string): Promise<void> {
   const { body } = await hold.storage.open(keyOf(uri));
-  for await (const _chunk of body);
+  await new Response(body).arrayBuffer();
 }
 
 /** Numbers of the results that are there. */

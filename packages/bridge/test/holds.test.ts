@@ -25,9 +25,9 @@ function keyOf(uri: string): string {
 /** A hold and the share of one session of it. */
 type SharedHold = ResultHold & Pick<HoldShare, "create">;
 
-function sharing(hold: ResultHold): SharedHold {
-  const share = hold.openShare();
-  return { ...hold, create: () => share.create() };
+function sharing(results: ResultHold): SharedHold {
+  const share = results.openShare();
+  return { ...results, create: () => share.create() };
 }
 
 async function hold(

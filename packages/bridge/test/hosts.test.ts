@@ -324,17 +324,17 @@ describe("limits", () => {
       "content-type": "application/json",
       accept: "application/json, text/event-stream",
     };
-    const post = async (body: string) => {
+    const answerTo = async (body: string) => {
       const response = await fetch(url, { method: "POST", headers, body });
       return `${response.status} ${await response.text()}`;
     };
     const many = "[],".repeat(100_001);
-    expect(await post(`[${many}[]]`)).toMatch(/^400 .*more than 100000 arrays/);
+    expect(await answerTo(`[${many}[]]`)).toMatch(/^400 .*more than 100000 arrays/);
     const nested = `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":[${many}[]]}}`;
-    expect(await post(nested)).toMatch(/^400 .*more than 100000 arrays/);
+    expect(await answerTo(nested)).toMatch(/^400 .*more than 100000 arrays/);
     // what is in a string counts for nothing
     const text = `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"${many}"}}`;
-    expect(await post(text)).not.toContain("arrays");
+    expect(await answerTo(text)).not.toContain("arrays");
   });
 
   test.each([0, 1.5, -1, Number.NaN])("%d is no bound", (maxSessions) => {

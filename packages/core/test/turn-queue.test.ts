@@ -6,8 +6,8 @@ function noting(log: string[], name: string): () => void {
   return () => {
     log.push(name);
     void Promise.resolve()
-      .then(() => {})
-      .then(() => log.push(`${name} is handled`));
+      .then(() => name)
+      .then((handled) => log.push(`${handled} is handled`));
   };
 }
 

@@ -11,12 +11,14 @@ test("messages of one read arrive in order, each after all that the one before s
   const stdin = new PassThrough();
   const transport = createStdioTransport({ stdin, stdout: new PassThrough() });
   const log: string[] = [];
-  transport.onmessage = (message) => {
-    const name = "method" in message ? message.method : "result";
-    log.push(name);
-    void Promise.resolve().then(() => log.push(`${name} is handled`));
-  };
-  transport.onclose = () => void log.push("closed");
+  Object.assign(transport, {
+    onmessage(message: object) {
+      const name = "method" in message ? String(message.method) : "result";
+      log.push(name);
+      void Promise.resolve().then(() => log.push(`${name} is handled`));
+    },
+    onclose: () => void log.push("closed"),
+  });
   await transport.start();
   stdin.end([progress, progress, result].map((line) => `${JSON.stringify(line)}\n`).join(""));
   await expect.poll(() => log.at(-1)).toBe("closed");

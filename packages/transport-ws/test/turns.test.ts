@@ -1,12 +1,19 @@
+import type { Socket } from "node:net";
 import { Client } from "@modelcontextprotocol/client";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { createWebSocketTransport as createPortableTransport } from "@sluice/transport-ws/client";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { WebSocket } from "ws";
 import { answer, parse, rawServer } from "./raw-server.ts";
 
 const count = 60;
 const hasWebSocket = "WebSocket" in globalThis;
 if (!hasWebSocket) console.log("turns: this Node has no WebSocket of its own");
+
+/** The connection of a socket of ws, which does not tell it. */
+function connectionOf(socket: WebSocket): Socket {
+  return (socket as unknown as Record<"_socket", Socket>)["_socket"];
+}
 
 /** A server whose progress and result leave in one packet. */
 async function serve(): Promise<string> {
@@ -15,7 +22,7 @@ async function serve(): Promise<string> {
       const message = parse(data);
       if (message.method !== "tools/call") return answer(socket, message);
       const { progressToken } = message.params!["_meta"] as { progressToken: number };
-      const line = (socket as unknown as { _socket: import("node:net").Socket })._socket;
+      const line = connectionOf(socket);
       line.cork();
       for (let progress = 1; progress <= count; progress += 1) {
         const params = { progressToken, progress, total: count };

@@ -95,21 +95,21 @@ async function saveStream(
   const agreed = agreedBytes(save.context);
   let refusal: unknown;
   try {
-    return await withRoom(save, size ?? 0, (reservation) =>
-      writeSaved(save, name, (place) => {
+    return await withRoom(save, size ?? 0, (reservation) => {
+      const reserve = async (bytes: number): Promise<void> => {
+        try {
+          if (size === undefined && bytes > agreed) throw unboundedFault(agreed);
+          await reservation.growAhead(bytes);
+        } catch (error) {
+          refusal = error;
+          throw error;
+        }
+      };
+      return writeSaved(save, name, (place) => {
         terms.place = place;
-        const reserve = async (bytes: number): Promise<void> => {
-          try {
-            if (size === undefined && bytes > agreed) throw unboundedFault(agreed);
-            await reservation.growAhead(bytes);
-          } catch (error) {
-            refusal = error;
-            throw error;
-          }
-        };
         return stream.saveTo(place.held, { resume: true, reserve });
-      }),
-    );
+      });
+    });
   } catch (error) {
     await stream.body.cancel(error).catch(() => {});
     // the client has words of its own for a full disk

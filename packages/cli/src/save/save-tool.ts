@@ -54,9 +54,9 @@ export async function createSaveTool(
       await entry.admit();
       const opened = await storage.open(key, { signal });
       const place = join(root, ...to.split("/"));
-      const written = await write(opened, to, ctx, async (facts) => {
+      const written = await write(opened, to, ctx, async (content) => {
         const { mtimeMs: modifiedMs } = await lstat(place);
-        await saved.note({ key: to, uri, savedMs: Date.now(), modifiedMs, ...facts });
+        await saved.note({ key: to, uri, savedMs: Date.now(), modifiedMs, ...content });
       });
       return { path: place, ...written };
     });
@@ -70,7 +70,7 @@ export async function createSaveTool(
     opened: OpenedObject,
     to: string,
     { mcpReq }: ServerContext,
-    remember: (facts: Omit<SavedFile, "path">) => Promise<void>,
+    remember: (content: Omit<SavedFile, "path">) => Promise<void>,
   ) {
     const { size } = opened.info;
     const { signal } = mcpReq;
