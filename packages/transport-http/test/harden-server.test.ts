@@ -12,7 +12,7 @@ async function startHardened(maxConnections?: number) {
   let asked = 0;
   const server = createServer((req, res) => {
     asked++;
-    res.end(String(Object.keys(req.headers).length));
+    if (req.url !== "/held") res.end(String(Object.keys(req.headers).length));
   });
   const origin = await listen(
     hardenServer(server, maxConnections === undefined ? {} : { maxConnections }),
@@ -156,12 +156,36 @@ test.each([
 );
 
 test("connections beyond the limit are closed unanswered", async () => {
-  const { port } = await startHardened(2);
-  const held = [talk(port, "GET / HTTP/1.1\r\n"), talk(port, "GET / HTTP/1.1\r\n")];
-  await Promise.all(held.map(({ socket }) => new Promise((done) => socket.once("ready", done))));
+  const { server, port } = await startHardened(2);
+  const held: Socket[] = [];
+  for (let opened = 0; opened < 2; opened += 1) {
+    const isAsking = once(server, "request");
+    held.push(talk(port, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n").socket);
+    await isAsking;
+  }
   expect(await talk(port, asking).said).toBe("");
-  for (const { socket } of held) socket.destroy();
+  for (const socket of held) socket.destroy();
 });
+
+test.each(["", "GET / HTTP/1.1\r\nHost: x\r\n"])(
+  "connections that send %j and no request keep no other client out",
+  async (beginning) => {
+    const { server, port } = await startHardened(20);
+    const isOpen = once(server, "request");
+    const working = talk(port, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n");
+    await isOpen;
+    const silent: Socket[] = [];
+    for (let opened = 0; opened < 100; opened += 1) {
+      const socket = talk(port, beginning).socket.resume();
+      silent.push(socket);
+      await once(socket, "ready");
+    }
+    expect(await talk(port, asking).said).toMatch(/^HTTP\/1.1 200/);
+    // a request that is worked on is nobody's room
+    expect(working.socket.closed).toBe(false);
+    for (const socket of [...silent, working.socket]) socket.destroy();
+  },
+);
 
 test("a connection that says nothing, or half of something, is closed, and so is one that is half closed", async () => {
   const server = hardenServer(createServer((_req, res) => void res.end()));

@@ -35,6 +35,24 @@ export function boundRequests(server: Server, limit: number): void {
 }
 
 /**
+ * Has a server close the connection that sent no request for longest, when such connections have more than half of all places:
+ * clients that only connect keep no other out. The returned function takes the connections that sent one.
+ */
+export function boundSilence(server: Server, maxConnections: number): (socket: Socket) => void {
+  const maxSilent = Math.max(1, Math.floor(maxConnections / 2));
+  const silent = new Map<string, Socket>();
+  server.prependListener("connection", (socket: Socket) => {
+    const name = nameOf(socket);
+    silent.set(name, socket);
+    socket.once("close", () => silent.delete(name));
+    if (silent.size <= maxSilent) return;
+    const [longest] = silent.values();
+    longest!.destroy();
+  });
+  return (socket) => void silent.delete(nameOf(socket));
+}
+
+/**
  * Has a server with TLS close a connection whose handshake is not done in time. For all else there are the times of
  * `node:http`, which begin with the connection.
  */

@@ -1,13 +1,21 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as HttpsServer } from "node:https";
 import { holdContinue, setBodyDeadline } from "./node-body.ts";
-import { boundConnections, boundHandshakes, boundRequests } from "./bound-connections.ts";
+import {
+  boundConnections,
+  boundHandshakes,
+  boundRequests,
+  boundSilence,
+} from "./bound-connections.ts";
 import { noteAnswers } from "./open-answers.ts";
 import { refuseOddFields } from "./refuse-odd-fields.ts";
 
 /** What {@link hardenServer} can be told. */
 export interface HardenServerOptions {
-  /** Most connections at once. Default 2,000. */
+  /**
+   * Most connections at once. Default 2,000. Those that sent no request have at most half of them: the oldest is closed for a
+   * new one.
+   */
   readonly maxConnections?: number;
   /**
    * Most connections of one address at once; more are closed unanswered. An IPv6 address counts with its /64. Default: no limit,
@@ -58,7 +66,7 @@ export function hardenServer<Http extends Server>(
     server.emit("request", req, res);
   });
   server.keepAliveTimeout = keepAliveTimeoutMs;
-  refuseOddFields(server, maxFields);
+  refuseOddFields(server, maxFields, boundSilence(server, maxConnections));
   server.maxRequestsPerSocket = maxRequests;
   boundRequests(server, maxRequests);
   server.maxConnections = maxConnections;
