@@ -123,9 +123,12 @@ function idsOf(findings: readonly Finding[], outcome: Finding["outcome"]): strin
 }
 
 /** Operations that a provider does not have. */
-const optional = /^(write|steps|remove|watch|presign|file)-|^abort-close/;
+const optional = /^(write|steps|repeat|remove|watch|presign|file)-|^abort-close/;
 
 const absent = [
+  "answer-page",
+  "answer-remarked",
+  "answer-unmarked",
   "open-folder",
   "open-encoded",
   "range-ignored",

@@ -113,30 +113,27 @@ type ItemFacts = Pick<DownloadGrant, "size" | "digest" | "etag" | "mimeType">;
 
 /** What of a response contradicts the grant that it answers. */
 function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | undefined {
-  if (areOther(promised.size, found.size))
-    return new SluiceError(
-      "corrupt",
-      `client: the server promised ${promised.size} bytes and sends ${found.size}`,
-    );
-  if (areOther(promised.digest, found.digest))
-    return new SluiceError("corrupt", "client: the server promised another digest than it sends");
-  if (areOther(promised.etag, found.etag))
-    return new SluiceError(
-      "precondition_failed",
-      "client: the server promised another version than it sends; start again",
-    );
+  let isVouched = false;
+  for (const [fact, code] of facts) {
+    const [due, sent] = [promised[fact], found[fact]];
+    if (due === undefined || sent === undefined) continue;
+    if (due !== sent)
+      return new SluiceError(
+        code,
+        `client: the server promised the ${fact} ${due} and sends ${sent}`,
+      );
+    isVouched = true;
+  }
   // a storage may label the same bytes in another way
-  const isVouched = vouchers.some(
-    (fact) => promised[fact] !== undefined && found[fact] !== undefined,
-  );
-  const format = isVouched ? undefined : unpromisedFormat(found.mimeType, promised.mimeType);
-  return format && errorText(`${format} in place of the file`);
+  const format = unpromisedFormat(found.mimeType, promised.mimeType);
+  return isVouched || !format ? undefined : errorText(`${format} in place of the file`);
 }
 
-const vouchers = ["size", "digest", "etag"] as const;
-function areOther<T>(promised: T | undefined, found: T | undefined): boolean {
-  return promised !== undefined && found !== undefined && promised !== found;
-}
+const facts = [
+  ["size", "corrupt"],
+  ["digest", "corrupt"],
+  ["etag", "precondition_failed"],
+] as const;
 
 /**
  * Throws `protocol` unless the headers name this resource. A download URL knows no more how it was

@@ -44,29 +44,20 @@ export function formatContentType(text: string | null | undefined): string {
 /**
  * The format of a response that is probably the text of an error: services write errors in HTML, JSON or XML, and some
  * send them with status 200. `undefined` for any other type, and where `promised`, the type of the resource, is of the same
- * format or says nothing of it.
+ * format or says nothing of it. Gives `HTML`, `JSON` or `XML`.
  */
 export function unpromisedFormat(
   found: string | null | undefined,
   promised: string | null | undefined,
-): "HTML" | "JSON" | "XML" | undefined {
+): string | undefined {
   const format = messageFormat(found);
-  const type = parseMediaType(promised)?.essence;
-  const isPromised = type === undefined || genericTypes.has(type) || messageFormat(type) === format;
+  const type = parseMediaType(promised)?.essence ?? "";
+  const isPromised = /^$|octet-stream$|^text\/plain$/.test(type) || messageFormat(type) === format;
   return isPromised ? undefined : format;
 }
 
-function messageFormat(type: string | null | undefined): ReturnType<typeof unpromisedFormat> {
-  const essence = parseMediaType(type)?.essence ?? "";
-  if (essence === "text/html") return "HTML";
-  // also of lines, and with a suffix
-  if (essence.includes("json")) return "JSON";
-  return /[/+]xml$/.test(essence) ? "XML" : undefined;
+function messageFormat(type: string | null | undefined): string | undefined {
+  // JSON also of lines, and JSON and XML with a suffix
+  const [, one, other] = /(html$|json)|[/+](xml)$/.exec(parseMediaType(type)?.essence ?? "") ?? [];
+  return (one ?? other)?.toUpperCase();
 }
-
-/** Types of anything, and of any text. */
-const genericTypes: ReadonlySet<string> = new Set([
-  "application/octet-stream",
-  "binary/octet-stream",
-  "text/plain",
-]);

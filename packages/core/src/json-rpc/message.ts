@@ -1,4 +1,4 @@
-import { shapeFault } from "./parse-json.ts";
+import { isTooComplex } from "./parse-json.ts";
 
 /** Id of a JSON-RPC request. */
 export type RpcId = string | number;
@@ -63,12 +63,10 @@ export type ReadRpc =
 
 /**
  * Reads JSON of another party. The text is checked for its depth before it is parsed; its length is for the
- * transport to bound, and `maxContainers` bounds its arrays and objects. A fault never quotes the text.
+ * transport to bound. A fault never quotes the text.
  */
-export function readJson(text: string, maxContainers: number = Infinity): ReadJson {
-  const shape = shapeFault(text, maxContainers);
-  if (shape === "deep") return { fault: tooDeep };
-  if (shape === "many") return { fault: tooMany(maxContainers) };
+export function readJson(text: string): ReadJson {
+  if (isTooComplex(text)) return { fault: tooDeep };
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -153,10 +151,6 @@ const tooDeep: MessageFault = {
   code: -32_700,
   message: "Parse error: nested deeper than 128 levels",
 };
-const tooMany = (maxContainers: number): MessageFault => ({
-  code: -32_700,
-  message: `Parse error: more than ${maxContainers} arrays and objects`,
-});
 const notJsonRpc: MessageFault = {
   code: -32_600,
   message: "Invalid Request: one JSON-RPC 2.0 message, no batches",

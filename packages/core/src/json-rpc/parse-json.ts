@@ -6,17 +6,15 @@ const maxLevels = 128;
  * and objects nested deeper than 128 levels. That message quotes nothing of the text.
  */
 export function parseJson(text: string): unknown {
-  if (isTooDeep(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
+  if (isTooComplex(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
   return JSON.parse(text);
 }
 
-/** True for nesting deeper than 128 levels. Looks at each character once; text that is no JSON gives any answer. */
-export function isTooDeep(text: string): boolean {
-  return shapeFault(text, Infinity) === "deep";
-}
-
-/** The same, and true for more than so many arrays and objects: a parser takes long for each, however small it is. */
-export function shapeFault(text: string, maxContainers: number): "deep" | "many" | undefined {
+/**
+ * True for nesting deeper than 128 levels, and for more than `maxContainers` arrays and objects: a parser takes long for each,
+ * however small it is. Looks at each character once; text that is no JSON gives any answer.
+ */
+export function isTooComplex(text: string, maxContainers: number = Infinity): boolean {
   let level = 0;
   let containers = 0;
   for (let at = 0; at < text.length; at += 1) {
@@ -25,11 +23,10 @@ export function shapeFault(text: string, maxContainers: number): "deep" | "many"
     else if (code === openBracket || code === openBrace) {
       level += 1;
       containers += 1;
-      if (level > maxLevels) return "deep";
-      if (containers > maxContainers) return "many";
+      if (level > maxLevels || containers > maxContainers) return true;
     } else if (code === closeBracket || code === closeBrace) level -= 1;
   }
-  return undefined;
+  return false;
 }
 
 /** Where the string whose content begins at `from` has its closing quote. */
