@@ -59,6 +59,7 @@ export { canonicalType } from "./headers/type-names.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export { withoutCredentials } from "./headers/credentials.ts";
 export { curlLine } from "./headers/curl-line.ts";
+export { excerpt } from "./headers/excerpt.ts";
 export {
   fileNameFromUri,
   isPlainPath,

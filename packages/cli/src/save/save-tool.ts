@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, discardSource, SluiceError } from "@sluice/core";
+import { definedMembers, discardSource, excerpt, SluiceError } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/transport";
 import type { OpenedObject } from "@sluice/storage";
@@ -116,7 +116,7 @@ export async function createSaveTool(
         return answerOf(await save({ mcp, ctx, uri, path }));
       } catch (error) {
         ctx.mcpReq.signal.throwIfAborted();
-        return refusal(`${uri}: ${sentenceOf(error, host.onError)}`);
+        return refusal(`${excerpt(uri)}: ${sentenceOf(error, host.onError)}`);
       }
     });
 }

@@ -1,4 +1,4 @@
-import { retryWords, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { excerpt, retryWords, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
 const advice = new WeakMap<object, string>();
 
@@ -92,7 +92,12 @@ export function toolError(
   const { code, text, isOurs } = toolFault(error, origin);
   if (isOurs) onError(error);
   const { retryAfterMs, size } = SluiceError.is(error) ? error : {};
-  return new SluiceError(code, `${about}: ${text}`, { cause: error, retryAfterMs, size, origin });
+  return new SluiceError(code, `${excerpt(about)}: ${text}`, {
+    cause: error,
+    retryAfterMs,
+    size,
+    origin,
+  });
 }
 
 function messageFor(error: unknown, origin: string | undefined): string | undefined {

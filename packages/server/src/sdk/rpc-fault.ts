@@ -18,6 +18,9 @@ export interface RpcFault {
   readonly challenge?: string;
 }
 
+/** A longer URI is not sent back. */
+const maxUriLength = 2_048;
+
 /** Thrown with the exact fault, where the error table alone does not say it. */
 export class FaultError extends Error {
   readonly fault: RpcFault;
@@ -52,7 +55,7 @@ export function rpcFault(
     message: hint === undefined ? row.message : `${row.message}. ${hint}`,
     data: definedMembers({
       reason,
-      uri,
+      uri: uri !== undefined && uri.length > maxUriLength ? undefined : uri,
       retryAfterMs,
       suggestion,
       // MCP 2026-07-28 names the missing capability beside its code

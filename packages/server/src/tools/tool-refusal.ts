@@ -1,4 +1,5 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
+import { excerpt } from "@sluice/core";
 import { toolFault } from "../sdk/advice.ts";
 
 interface RefusedCall {
@@ -14,6 +15,6 @@ export function toolRefusal(
 ): CallToolResult & { isError: true } {
   const { text, isOurs } = toolFault(error);
   if (isOurs && !ctx.mcpReq.signal.aborted) onError(error);
-  const about = uri === undefined ? text : `${uri}: ${text}`;
+  const about = uri === undefined ? text : `${excerpt(uri)}: ${text}`;
   return { isError: true, content: [{ type: "text", text: about }] };
 }
