@@ -168,6 +168,20 @@ test("a malformed header is a mistake of the command line, and is not repeated",
   expect(stderr).not.toContain("secret");
 });
 
+test.each([
+  "ftp://u:secret@h.example/mcp",
+  "wss://h.example/secret",
+  "htps://h.example/mcp?key=secret",
+  "https:/u:secret@h.example/mcp",
+  "u:secret@h.example/mcp",
+  "u:secret@h.example:3000",
+])("sluice bridge %s is run as no program, and not repeated", async (address) => {
+  const { status, stderr } = await runHere(["bridge", address]);
+  expect(stderr).toMatch(/neither an http: nor https: address nor a program; write it like https:/);
+  expect(stderr).not.toContain("secret");
+  expect(status).toBe(2);
+});
+
 test.each(["localhost:3000/mcp", "mcp.acme.com/mcp", "acme:3000", "[::1]:3000"])(
   "sluice bridge %s is told how to write the address",
   async (address) => {

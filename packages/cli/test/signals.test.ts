@@ -6,6 +6,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { exitCodes } from "../src/outcome/exit-code.ts";
 import { Stopped } from "../src/outcome/failure.ts";
@@ -88,3 +90,40 @@ test.each(Object.entries(commands))(
     }
   },
 );
+
+// it reads its input, ends with neither that nor SIGTERM, and says its id
+const stubborn = `
+  process.on("SIGTERM", () => {});
+  setInterval(() => {}, 1_000);
+  process.stdin.once("data", (line) => {
+    const { id } = JSON.parse(line);
+    const serverInfo = { name: String(process.pid), version: "1" };
+    const result = { protocolVersion: "2025-06-18", capabilities: {}, serverInfo };
+    console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+  });`;
+
+test(
+  "a stubborn program behind a bridge is gone before a host of the official SDK kills the bridge",
+  { tags: "slow" },
+  async () => {
+    const [command, ...args] = [...program, "bridge", "--", process.execPath, "-e", stubborn];
+    const client = new Client({ name: "host", version: "1" });
+    await client.connect(new StdioClientTransport({ command, args, stderr: "ignore" }));
+    const pid = Number(client.getServerVersion()?.name);
+    expect(isAlive(pid)).toBe(true);
+    try {
+      await client.close();
+      await expect.poll(() => isAlive(pid)).toBe(false);
+    } finally {
+      if (isAlive(pid)) process.kill(pid, "SIGKILL");
+    }
+  },
+);
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

@@ -13,19 +13,25 @@ export interface FoundPlace {
 /** Finds the values of a message that are one of `markers`. */
 export function findPlaces(message: unknown, markers: ReadonlySet<string>): FoundPlace[] {
   const places: FoundPlace[] = [];
-  const visit = (value: unknown, path: readonly string[]): void => {
+  // most messages have none, and may have millions of values
+  if (markers.size === 0) return places;
+  const path: string[] = [];
+  const visit = (value: unknown): void => {
     if (!isObject(value) || path.length > mostLevels) return;
-    for (const [member, inner] of Object.entries(value)) {
-      if (isObject(inner)) visit(inner, [...path, member]);
+    for (const member of Object.keys(value)) {
+      const inner = value[member];
+      path.push(member);
+      if (isObject(inner)) visit(inner);
       else if (typeof inner === "string" && markers.has(inner))
         places.push(
-          isProtocol([...path, member])
+          isProtocol(path)
             ? { marker: inner, holder: value, protocolMember: member }
             : { marker: inner, holder: value },
         );
+      path.pop();
     }
   };
-  visit(message, []);
+  visit(message);
   return places;
 }
 

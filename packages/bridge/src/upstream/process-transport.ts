@@ -19,7 +19,7 @@ export interface ProcessOptions {
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** Largest message to take from it, in bytes. Default: 32 MiB. */
   readonly maxMessageBytes?: number | undefined;
-  /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 3 s. */
+  /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 1.5 s. */
   readonly endMs?: number | undefined;
   /** Wraps its output, as the spool does. */
   readonly wrapOutput?:
@@ -28,6 +28,8 @@ export interface ProcessOptions {
 }
 
 const defaultMaxMessageBytes = 32 * 2 ** 20;
+/** Twice this is less than the 4 s that hosts of the official SDK leave a bridge before they kill it. */
+const defaultEndMs = 1_500;
 
 /** Speaks lines of JSON with a child process, which it starts and ends. */
 export class ProcessTransport implements Transport {
@@ -109,7 +111,7 @@ export class ProcessTransport implements Transport {
     this.#isClosed = true;
     const child = this.#child;
     if (!child?.pid) return;
-    const { endMs = 3_000 } = this.#options;
+    const { endMs = defaultEndMs } = this.#options;
     child.stdin?.end();
     if (!(await isInTime(this.#exited, endMs))) {
       kill(child, "SIGTERM");

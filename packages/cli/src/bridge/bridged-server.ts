@@ -31,6 +31,13 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
       `${first} is neither the address of a server nor a program`,
       `write it like ${isLoopbackHost(hostIn(first)) ? "http" : "https"}://${first}`,
     );
+  // run as a program, it would stand in messages with whatever credentials it holds
+  if (isForeignAddress(first) && !existsSync(first))
+    throw fault(
+      "invalid_argument",
+      "that is neither an http: nor https: address nor a program",
+      "write it like https://mcp.example.com/mcp",
+    );
   if (!/^https?:\/\//i.test(first))
     return { kind: "process", name: nameOf(first, args), url: undefined, command: first, args };
   if (args.length > 0)
@@ -48,6 +55,11 @@ function isBareAddress(text: string): boolean {
   if (host === "" || !URL.canParse(`http://${text}`)) return false;
   const isHost = host === "localhost" || host.includes(".") || host.startsWith("[");
   return port !== undefined || (isHost && path !== undefined);
+}
+
+/** True for an address of another scheme, and for one without a scheme that holds credentials. */
+function isForeignAddress(text: string): boolean {
+  return /^(?!https?:\/\/)(?:[a-z][a-z\d+.-]*:\/|[^\s/]*:[^\s/]*@)/i.test(text);
 }
 
 function hostIn(address: string): string {
