@@ -151,6 +151,25 @@ test("a response that breaks before its first byte is never followed by a part o
   expect(await mixedVersions("small")).toEqual([]);
 });
 
+test("more bytes than the size that was promised are never cut off and saved, over any way", async () => {
+  const saved: string[] = [];
+  for (const [way, options] of Object.entries(ways))
+    for (const size of [1, 5_000, 1_200_000]) {
+      await using server: RawServer = await startRawServer({
+        stream: (request, res) => replyUrl(res, request, `${server.origin}/d`, { size }),
+        get(_req, res) {
+          // chunked: no header tells the length of what has replaced the resource
+          res.writeHead(200, { "mcp-resource-uri": uri, etag: '"v2"' });
+          res.end(Buffer.alloc(size + 1, "B"));
+        },
+      });
+      const got = await receive(server, options).catch((error: unknown) => error);
+      if (!SluiceError.is(got)) saved.push(`${way}, ${size}`);
+      expect(await readdir(directory)).toEqual([]);
+    }
+  expect(saved).toEqual([]);
+});
+
 test(
   "shares that break while the object changes become one whole download",
   { tags: "slow" },

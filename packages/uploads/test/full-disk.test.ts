@@ -105,6 +105,23 @@ describe("a storage without room is answered with 507 and a time to come back", 
     },
   );
 
+  test.each(storageKinds)(
+    "a file in steps that became larger than the storage takes is removed at once, over $kind",
+    async ({ start }) => {
+      const { state, wrapBackend } = limited("too_large");
+      const server = await start({ wrap: wrapBackend });
+      const location = (await begin((await server.slot()).url)).headers.get("location")!;
+      expect((await append(location, 0, noise(100_000))).status).toBe(204);
+      state.isFull = () => true;
+      const refused = await append(location, 100_000, noise(100_000));
+      expect([refused.status, ((await refused.json()) as { reason: string }).reason]).toEqual([
+        413,
+        "too_large",
+      ]);
+      expect(await server.files()).toEqual([]);
+    },
+  );
+
   const [inSteps, , inParts] = storageKinds as [StorageKind, StorageKind, StorageKind];
   test.each([
     { ...inSteps, object: "step-" },

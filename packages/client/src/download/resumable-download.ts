@@ -208,7 +208,10 @@ export function createResumableDownload(
     function write(chunk: Uint8Array, release?: () => void): Promise<void> | void {
       watch.moved(chunk.length);
       const at = transfer.receivedBytes;
-      const room = (until?.() ?? Number.POSITIVE_INFINITY) - at;
+      const bound = until?.();
+      // nobody has what lies behind the end of the whole: more bytes are no part of this resource
+      const isLast = bound === undefined || bound === transfer.size;
+      const room = isLast ? Number.POSITIVE_INFINITY : bound - at;
       const mine = chunk.length > room ? chunk.subarray(0, Math.max(0, room)) : chunk;
       advance({ type: "received", bytes: mine.length });
       if (transfer.state === "failed") throw failure();

@@ -8,7 +8,7 @@ import { newId } from "../slots/random-id.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
-import { isStorageFull, type Room } from "../store/room.ts";
+import { exceedsStorage, type Room } from "../store/room.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { PartialFile } from "./partial-file.ts";
 import type { PartialFiles, UploadListing } from "./partial-files.ts";
@@ -123,8 +123,8 @@ export function createResumableUploads({
       isHeld = false;
       return wholeProgress(record);
     } catch (error) {
-      // a file that does not fit must not keep the storage full for all others
-      const isRefused = error instanceof RefusedFile || isStorageFull(error);
+      // what cannot become whole must not keep the storage full for all others
+      const isRefused = error instanceof RefusedFile || exceedsStorage(error);
       if (!isRefused) await keepInTime(file, lease).catch(onError);
       // after an abort a newer request has the file, and judges for itself
       if (isRefused && !lease.signal.aborted) {

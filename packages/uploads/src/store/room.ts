@@ -53,7 +53,8 @@ export function createRoom({ freeBytes }: Pick<UploadStorage, "freeBytes">): Roo
   };
 }
 
-/** Whether storage has no room. The quota of an owner is another reason. */
-export function isStorageFull(error: unknown): boolean {
-  return SluiceError.is(error) && error.code === "no_space" && error.origin !== uploadsOrigin;
+/** Whether storage cannot hold the file: it has no room, or takes none of this size. The quota of an owner is another reason. */
+export function exceedsStorage(error: unknown): boolean {
+  if (!SluiceError.is(error) || error.origin === uploadsOrigin) return false;
+  return error.code === "no_space" || error.code === "too_large";
 }
