@@ -51,6 +51,7 @@ test.each([
 
 test.each([
   ["an address", ["ls", "https://ada:hunter2@host/mcp"]],
+  ["an address without its scheme", ["ls", "ada:hunter2@h.example/mcp"]],
   ["an address to copy to", ["put", "ftp://ada:hunter2@host/mcp", "package.json"]],
   ["a server to look at", ["doctor", "https://ada:hunter2@host/mcp"]],
   ["a connection string", ["serve", "AccountName=a;AccountKey=hunter2;x=y", "--no-audit"]],

@@ -120,6 +120,34 @@ test(
   },
 );
 
+test.each(["SIGTERM", "SIGHUP", "SIGQUIT"] as const)(
+  "a second signal after %s ends the bridge and its stubborn program at once",
+  { tags: "slow" },
+  async (signal) => {
+    const [command = "", ...args] = [...program, "bridge", "--", process.execPath, "-e", stubborn];
+    const bridge = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"] });
+    const ended = once(bridge, "exit");
+    const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
+    const request = { jsonrpc: "2.0", id: 1, method: "initialize", params };
+    bridge.stdin.write(`${JSON.stringify(request)}\n`);
+    const [line] = (await once(bridge.stdout, "data")) as [Buffer];
+    const { result } = JSON.parse(String(line)) as { result: { serverInfo: { name: string } } };
+    const pid = Number(result.serverInfo.name);
+    expect(isAlive(pid)).toBe(true);
+    try {
+      bridge.kill(signal);
+      await sleep(50);
+      bridge.kill("SIGTERM");
+      expect(await ended).toEqual([143, null]);
+      await expect.poll(() => isAlive(pid)).toBe(false);
+    } finally {
+      if (isAlive(pid)) process.kill(pid, "SIGKILL");
+    }
+  },
+);
+
+const clientInfo = { name: "host", version: "1" };
+
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);

@@ -5,6 +5,7 @@ test.each([
   ["https://user:pa%40ss@host/mcp", "https://…@host/mcp"],
   ['"redis://:p@ss@host:6379/0" is not a URL', '"redis://…@host:6379/0" is not a URL'],
   ["https://token@host", "https://…@host"],
+  ['"ada:hunter2@h.example/mcp" is not a URL', '"…@h.example/mcp" is not a URL'],
   [
     "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0==;EndpointSuffix=x",
     "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=…;EndpointSuffix=x",

@@ -59,7 +59,15 @@ export class ProcessTransport implements Transport {
       detached: process.platform !== "win32",
     });
     this.#child = child;
-    this.#exited = new Promise((resolve) => child.once("exit", resolve));
+    // a process that ends at once, as by a second signal, leaves nothing behind
+    const killNow = (): void => kill(child, "SIGKILL");
+    process.once("exit", killNow);
+    this.#exited = new Promise((resolve) => {
+      child.once("exit", (code) => {
+        process.off("exit", killNow);
+        resolve(code);
+      });
+    });
     child.stdin?.on("error", (error) => this.onerror?.(error));
     try {
       await once(child, "spawn");

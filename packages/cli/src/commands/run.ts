@@ -32,18 +32,26 @@ export async function execute(args: readonly string[], signal: AbortSignal): Pro
   }
 }
 
-/** The first signal asks politely; the next one, whichever it is, ends the process as it always would. */
+/**
+ * The first signal asks politely; the next one, whichever it is, ends the process at once. It exits by itself: what listens to
+ * "exit", such as a bridge with a program, ends what it started.
+ */
 function stopAtSignal(): AbortSignal {
   const stop = new AbortController();
-  const end = (outcome: "interrupted" | "terminated"): void => {
-    process.off("SIGINT", interrupt).off("SIGTERM", terminate);
-    stop.abort(new Stopped(outcome));
-  };
-  const interrupt = (): void => end("interrupted");
-  const terminate = (): void => end("terminated");
-  process.on("SIGINT", interrupt).on("SIGTERM", terminate);
+  for (const [signal, outcome] of Object.entries(endings))
+    process.on(signal, () => {
+      if (stop.signal.aborted) process.exit(exitStatus(outcome));
+      stop.abort(new Stopped(outcome));
+    });
   return stop.signal;
 }
+
+const endings = {
+  SIGINT: "interrupted",
+  SIGTERM: "terminated",
+  SIGHUP: "terminated",
+  SIGQUIT: "terminated",
+} as const;
 
 function prepare(command: Command): void {
   for (const inner of command.commands) prepare(inner);
