@@ -151,7 +151,14 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     ...slots,
     asked: createAskedUploads({ host, slots, pages, pending, uris }),
     onError,
-    requestFiles: createRequestFiles({ host, slots, pages, pending, isServed: () => isServed }),
+    requestFiles: createRequestFiles({
+      host,
+      slots,
+      pages,
+      pending,
+      takeAnswer: (page, given) => takeAnswer(page, given, AbortSignal.any([closing])),
+      isServed: () => isServed,
+    }),
     routes(base) {
       isServed = true;
       const slotAt = createUploadRoutes({ host, tokens, requests, serve, slotPage }, base);
