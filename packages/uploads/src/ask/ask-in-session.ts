@@ -71,13 +71,13 @@ export function createSessionAsker({
   async function confirmAnswer<F extends Fields>(
     call: AskingCall<F>,
     reserved: ReservedQuestion,
-    send: () => Promise<SentQuestion>,
+    ask: () => Promise<SentQuestion>,
   ): Promise<FilesOutcome<F>> {
     const { slots, expiresAt } = reserved;
     let sent: SentQuestion | undefined;
     let given: RawAnswer | undefined;
     try {
-      sent = await send();
+      sent = await ask();
       given = await sent.answer;
       if (!given) {
         if (call.until === undefined || Date.now() >= expiresAt) throw tooLate();
@@ -90,11 +90,6 @@ export function createSessionAsker({
       throw error;
     }
     return confirmation.confirm(call, { ...given, expected: slots, pageId: sent.pageId });
-  }
-
-  /** How long a call waits for its answer. */
-  function waitMsOf({ until = Infinity }: AskingCall, { expiresAt }: ReservedQuestion): number {
-    return Math.max(0, Math.min(expiresAt - Date.now(), until - takingMs - systemClock.now()));
   }
 
   function sendQuestion(
@@ -159,6 +154,11 @@ export function createSessionAsker({
       confirmAnswer(call, reserved, async () => sendQuestion(call, reserved, onProgress)),
     askOnPage: (call, reserved) => confirmAnswer(call, reserved, () => sendPage(call, reserved)),
   };
+}
+
+/** How long a call waits for its answer. */
+function waitMsOf({ until = Infinity }: AskingCall, { expiresAt }: ReservedQuestion): number {
+  return Math.max(0, Math.min(expiresAt - Date.now(), until - takingMs - systemClock.now()));
 }
 
 /** Tells a client that asked its user to open a page that this is done. */

@@ -156,7 +156,8 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       slots,
       pages,
       pending,
-      takeAnswer: (page, given) => takeAnswer(page, given, AbortSignal.any([closing])),
+      takeAnswer: (page, given) =>
+        closing.during(undefined, (ending) => takeAnswer(page, given, ending)),
       isServed: () => isServed,
     }),
     routes(base) {
@@ -165,8 +166,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       const pageAt = createPageRoutes({ host, pages, takeAnswer, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
     },
-    sweep: ({ signal } = {}) =>
-      sweeper.sweep(AbortSignal.any(signal ? [signal, closing] : [closing])),
+    sweep: ({ signal } = {}) => closing.during(signal, (ending) => sweeper.sweep(ending)),
     async close({ deadlineMs = 0, signal } = {}) {
       await requests.close(deadlineMs, signal);
       memory.clear();
