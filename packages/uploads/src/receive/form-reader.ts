@@ -27,6 +27,9 @@ const maxAroundBytes = 4_096;
 const lineBreakBytes = 2;
 const carriageReturn = 0x0d;
 
+/** Searches faster, where the runtime has it. */
+const { Buffer: Native } = globalThis as { readonly Buffer?: typeof Buffer };
+
 /**
  * Makes the reader of one body; `onPart` is called as each part begins. Each part must be a file in the field `file`,
  * with at most 5 headers of 2 KiB; before the first and after the last there may be 4 KiB. The bytes of a part are
@@ -101,13 +104,12 @@ export function createFormReader(
 
   /** Where the next whole delimiter is, or -1. */
   function findDelimiter(chunk: Uint8Array, from: number): number {
-    const last = chunk.length - delimiter.length;
+    if (Native)
+      return Native.from(chunk.buffer, chunk.byteOffset, chunk.length).indexOf(delimiter, from);
     let at = chunk.indexOf(carriageReturn, from);
-    while (at >= 0 && at <= last) {
-      if (isDelimiter(chunk, at, delimiter.length)) return at;
+    while (at >= 0 && !isDelimiter(chunk, at, delimiter.length))
       at = chunk.indexOf(carriageReturn, at + 1);
-    }
-    return -1;
+    return at;
   }
 
   function seek(chunk: Uint8Array, from: number): number {
