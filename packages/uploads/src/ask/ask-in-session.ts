@@ -92,28 +92,6 @@ export function createSessionAsker({
     return confirmation.confirm(call, { ...given, expected: slots, pageId: sent.pageId });
   }
 
-  function sendQuestion(
-    call: AskingCall,
-    reserved: ReservedQuestion,
-    onProgress: ((progress: Progress) => void) | undefined,
-  ): SentQuestion {
-    const { ctx, until } = call;
-    const { question, expiresAt } = reserved;
-    const fromClient = send(ctx, question, { expiresAt, onProgress: onProgress ?? (() => {}) });
-    const settled = fromClient.then(
-      () => {},
-      () => {},
-    );
-    async function answer(): Promise<RawAnswer | undefined> {
-      const { signal } = ctx.mcpReq;
-      const isLate =
-        until !== undefined && !(await isInTime(settled, waitMsOf(call, reserved), signal));
-      signal.throwIfAborted();
-      return isLate ? undefined : { raw: await fromClient, isFromPage: false };
-    }
-    return { answer: answer(), fromClient };
-  }
-
   async function sendPage(call: AskingCall, reserved: ReservedQuestion): Promise<SentQuestion> {
     const { ctx, owner, until } = call;
     const { question, expiresAt } = reserved;
@@ -159,6 +137,26 @@ export function createSessionAsker({
 /** How long a call waits for its answer. */
 function waitMsOf({ until = Infinity }: AskingCall, { expiresAt }: ReservedQuestion): number {
   return Math.max(0, Math.min(expiresAt - Date.now(), until - takingMs - systemClock.now()));
+}
+
+/** Asks a client that sends the files itself. */
+function sendQuestion(
+  call: AskingCall,
+  reserved: ReservedQuestion,
+  onProgress: ((progress: Progress) => void) | undefined,
+): SentQuestion {
+  const { ctx, until } = call;
+  const { question, expiresAt } = reserved;
+  const fromClient = send(ctx, question, { expiresAt, onProgress: onProgress ?? (() => {}) });
+  const settled = fromClient.catch(() => {});
+  async function answer(): Promise<RawAnswer | undefined> {
+    const { signal } = ctx.mcpReq;
+    const isLate =
+      until !== undefined && !(await isInTime(settled, waitMsOf(call, reserved), signal));
+    signal.throwIfAborted();
+    return isLate ? undefined : { raw: await fromClient, isFromPage: false };
+  }
+  return { answer: answer(), fromClient };
 }
 
 /** Tells a client that asked its user to open a page that this is done. */
