@@ -3,7 +3,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import { formatKey, generateKey } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { bundleWorker, hasWorkerd, startWorker } from "../bed/workerd.ts";
+import { bundleWorker, hasWorkerd, startWorker } from "../bed/runtimes.ts";
 
 if (!hasWorkerd)
   console.log("no workerd: the example of Workers is not run (its binary is for Linux on x64)");

@@ -241,6 +241,7 @@ export function createAsker(sluice: Sluice, slots: Slots, pages?: UploadPages): 
     slots,
     pages: pages ?? createUploadPages(host),
     pending: createPendingUploads(host),
+    takeAnswer: async () => {},
     isServed: () => false,
   });
 }

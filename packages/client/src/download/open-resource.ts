@@ -16,7 +16,7 @@ import type { DownloadGrant } from "./download-grant.ts";
 import { createGrantProvider, type GrantProvider } from "./grant-provider.ts";
 import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
 import type { StreamFacts } from "./stream-facts.ts";
-import { noAbort, type StreamSettings, type TransferCount } from "./stream-options.ts";
+import type { StreamSettings, TransferCount } from "./stream-options.ts";
 
 /** A resource that was asked for, with the first answer waiting. */
 export interface OpenedResource {
@@ -38,8 +38,7 @@ export async function openResource(
   fallback: Exchange,
 ): Promise<OpenedResource> {
   const stop = new AbortController();
-  const signal =
-    wanted.signal === noAbort ? stop.signal : AbortSignal.any([wanted.signal, stop.signal]);
+  const signal = AbortSignal.any([wanted.signal, stop.signal]);
   const settings: { -readonly [K in keyof StreamSettings]: StreamSettings[K] } = {
     ...wanted,
     signal,

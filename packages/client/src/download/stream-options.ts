@@ -51,13 +51,11 @@ export interface StreamSettings
   readonly timeouts: TransferTimeouts;
 }
 
-/** The signal of a caller that gave none. */
-export const noAbort: AbortSignal = new AbortController().signal;
-
 /** Fills in the defaults. Throws `invalid_argument` for a trusted origin that is none. */
 export function settingsOf(options: StreamOptions): StreamSettings {
   ensureTrustedOrigins(options.trustedOrigins ?? []);
-  const { signal = noAbort, maxStreamSize = 2 ** 30, timeouts } = options;
+  // in Workers neither a module nor another request may make it
+  const { signal = new AbortController().signal, maxStreamSize = 2 ** 30, timeouts } = options;
   return {
     trustedOrigins: [],
     redirects: "trusted",

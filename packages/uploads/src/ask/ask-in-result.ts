@@ -2,7 +2,9 @@ import type { CallToolResult } from "@modelcontextprotocol/server";
 import { sleep, systemClock } from "@sluice/core/async";
 import { unlessMissing } from "@sluice/storage/plugin";
 import type { Host } from "@sluice/server/transport";
-import type { UploadPages } from "../page/upload-pages.ts";
+import { z } from "zod/v4";
+import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
+import { newId } from "../slots/random-id.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { awaitArrival } from "./arrival.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
@@ -34,6 +36,21 @@ interface AskResult {
 export interface ResultAsker {
   /** Ends the call with an answer that asks for the files. */
   ask(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult>;
+  /** Makes the page of a question that a client is asked, too, and keeps it for calls that come later. */
+  begin(
+    call: AskingCall,
+    reserved: ReservedQuestion,
+    options?: { readonly isForPage?: boolean },
+  ): Promise<BegunUpload>;
+  /** Ends a call whose client has not answered yet. A late answer counts like one of the page; a dialog that closes by itself is none. */
+  goOn(
+    call: AskingCall,
+    asked: {
+      readonly open: BegunUpload;
+      readonly reserved: ReservedQuestion;
+      readonly answer: Promise<unknown>;
+    },
+  ): AskResult;
   /** Takes up the call that names the upload. Rejects with `not_found` for an upload that is not of this call. */
   takeUp<F extends Fields>(call: AskingCall<F>, uploadId: string): Promise<FilesOutcome<F>>;
 }
@@ -45,12 +62,14 @@ export function createResultAsker({
   pending,
   pages,
   slots,
+  takeAnswer,
 }: {
   readonly host: Pick<Host, "tokens" | "onError">;
   readonly confirmation: AnswerConfirmation;
   readonly pending: PendingUploads;
   readonly pages: UploadPages;
   readonly slots: Pick<Slots, "received" | "reopen">;
+  readonly takeAnswer: (page: OpenQuestion, given: GivenAnswer) => Promise<void>;
 }): ResultAsker {
   const { onError } = host;
 
@@ -87,6 +106,24 @@ export function createResultAsker({
       return askAgain(call, await beginUpload({ host, pages, pending }, reserved, call), "asked");
     },
 
+    begin: (call, reserved, options) =>
+      beginUpload({ host, pages, pending }, reserved, call, options),
+
+    goOn(call, { open, reserved, answer }) {
+      const { question, expiresAt } = reserved;
+      const owner = call.owner ?? "";
+      const page = { phase: "open", pageId: open.uploadId, question, expiresAt, owner } as const;
+      const late = answer
+        // without one there is still the page
+        .catch(() => undefined)
+        .then((raw) => {
+          const given = lateAnswer.safeParse(raw).data;
+          return given && takeAnswer(page, { answerId: newId(), ...given });
+        });
+      late.catch(onError);
+      return askAgain(call, open, "waiting");
+    },
+
     async takeUp(call, uploadId) {
       const { ctx, fields, principal } = call;
       const { signal } = ctx.mcpReq;
@@ -121,6 +158,12 @@ export function createResultAsker({
     },
   };
 }
+
+/** A dialog that is closed with its call says `cancel`: the user has the page. */
+const lateAnswer = z.object({
+  action: z.enum(["accept", "decline"]),
+  content: z.record(z.string(), z.unknown()).default({}),
+});
 
 /** What of an outcome makes it again: files lie in storage. */
 function keptOutcome(outcome: FilesOutcome | undefined): UploadOutcome {

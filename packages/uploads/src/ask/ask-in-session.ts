@@ -5,11 +5,14 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
+import { isInTime, systemClock } from "@sluice/core/async";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { z } from "zod/v4";
 import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";
+import type { ResultAsker } from "./ask-in-result.ts";
+import type { BegunUpload } from "./begin-upload.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
 import { awaitAnswer, isConsent } from "./elicit-page.ts";
@@ -17,7 +20,7 @@ import type { ReservedQuestion } from "./reserve-question.ts";
 
 // MCP 2025-11-25 and older: the server asks by a request of its own while the call of the tool stays open.
 
-/** Asks clients within their sessions. */
+/** Asks clients within their sessions. A call with an `until` ends before its host gives up: then its model calls again. */
 export interface SessionAsker {
   /** Sends the question to the client and waits for its answer. */
   ask<F extends Fields>(
@@ -32,84 +35,140 @@ export interface SessionAsker {
   ): Promise<FilesOutcome<F>>;
 }
 
+/** What of a call's time is left for its files once they are there. */
+const takingMs = 10_000;
+
 interface RawAnswer {
   readonly raw: unknown;
   readonly isFromPage: boolean;
 }
 
+/** A question that is on its way. */
+interface SentQuestion {
+  /** Of its page, where it has one. */
+  readonly pageId?: string;
+  /** What later calls know of it, where it is kept for them. */
+  readonly open?: BegunUpload | undefined;
+  /** `undefined`: none came while the call can wait. */
+  readonly answer: Promise<RawAnswer | undefined>;
+  /** What the client says of the files, however late. */
+  readonly fromClient: Promise<unknown>;
+}
+
 /** Makes the asker of one server. */
 export function createSessionAsker({
   confirmation,
+  inResult,
   pages,
   onError,
 }: {
   readonly confirmation: AnswerConfirmation;
+  readonly inResult: Pick<ResultAsker, "begin" | "goOn">;
   readonly pages: UploadPages;
   readonly onError: (error: unknown) => void;
 }): SessionAsker {
-  /** Waits for an answer and confirms it; without one the slots are closed. */
+  /** Asks, waits for an answer and confirms it; without one the slots are closed. */
   async function confirmAnswer<F extends Fields>(
     call: AskingCall<F>,
-    { slots }: ReservedQuestion,
-    { answer, pageId }: { readonly answer: Promise<RawAnswer>; readonly pageId?: string },
+    reserved: ReservedQuestion,
+    ask: () => Promise<SentQuestion>,
   ): Promise<FilesOutcome<F>> {
-    let given: RawAnswer;
+    const { slots, expiresAt } = reserved;
+    let sent: SentQuestion | undefined;
+    let given: RawAnswer | undefined;
     try {
-      given = await answer;
+      sent = await ask();
+      given = await sent.answer;
+      if (!given) {
+        if (call.until === undefined || Date.now() >= expiresAt) throw tooLate();
+        const open = sent.open ?? (await inResult.begin(call, reserved, { isForPage: true }));
+        return inResult.goOn(call, { open, reserved, answer: sent.fromClient });
+      }
     } catch (error) {
-      await confirmation.cancel(call.principal, { slots, pageId });
+      await confirmation.cancel(call.principal, { slots, pageId: sent?.pageId });
       call.ctx.mcpReq.signal.throwIfAborted();
       throw error;
     }
-    return confirmation.confirm(call, { ...given, expected: slots, pageId });
+    return confirmation.confirm(call, { ...given, expected: slots, pageId: sent.pageId });
   }
 
-  async function answerOnPage(
-    { ctx, owner }: AskingCall,
-    { question, expiresAt }: ReservedQuestion,
-    pageId: string,
-  ): Promise<RawAnswer> {
-    const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
+  async function sendPage(call: AskingCall, reserved: ReservedQuestion): Promise<SentQuestion> {
+    const { ctx, owner, until } = call;
+    const { question, expiresAt } = reserved;
+    const open = until === undefined ? undefined : await inResult.begin(call, reserved);
+    const pageId = open?.uploadId ?? newId();
+    const url =
+      open?.upload.pageUrl ?? (await pages.pageUrl({ pageId, question, expiresAt, owner }));
     const params = { mode: "url", message: question.message, url, elicitationId: pageId };
     const stop = new AbortController();
     const signal = AbortSignal.any([ctx.mcpReq.signal, stop.signal]);
-    const fromPage = awaitAnswer(pages, pageId, { waitMs: expiresAt - Date.now(), signal }).then(
-      (raw) => ({ raw, isFromPage: true }),
-    );
+    const waitMs = waitMsOf(call, reserved);
+    const fromPage = awaitAnswer(pages, pageId, { waitMs, signal }).then((raw) => ({
+      raw,
+      isFromPage: true,
+    }));
     // "accept" only says that the user agreed to open the page
-    const fromClient = send(ctx, params, { expiresAt }).then((given) =>
-      isConsent(given) ? fromPage : { raw: given, isFromPage: false },
+    const refusal = send(ctx, params, { expiresAt }).then((raw) =>
+      isConsent(raw) ? undefined : raw,
+    );
+    const fromClient = refusal.then((raw) =>
+      raw === undefined ? fromPage : { raw, isFromPage: false },
     );
     // the MCP Inspector agrees when it hears that the page is done: neither is waited for alone
     const outcomes = [fromPage, fromClient];
     for (const outcome of outcomes) outcome.catch(() => {});
-    const outcome = await Promise.race(outcomes).finally(() => stop.abort());
-    if (!outcome.isFromPage) return outcome;
-    if (outcome.raw === undefined) throw tooLate();
-    await ctx.mcpReq
-      .notify({ method: "notifications/elicitation/complete", params: { elicitationId: pageId } })
-      .catch(onError);
-    return outcome;
+    async function answer(): Promise<RawAnswer | undefined> {
+      const outcome = await Promise.race(outcomes).finally(() => stop.abort());
+      if (!outcome.isFromPage) return outcome;
+      if (outcome.raw === undefined) return undefined;
+      await notifyComplete(ctx, pageId).catch(onError);
+      return outcome;
+    }
+    return { pageId, open, answer: answer(), fromClient: refusal };
   }
 
   return {
-    ask(call, reserved, onProgress) {
-      const { question, expiresAt } = reserved;
-      const answer = send(call.ctx, question, { expiresAt, onProgress }).then((raw) => ({
-        raw,
-        isFromPage: false,
-      }));
-      return confirmAnswer(call, reserved, { answer });
-    },
-    askOnPage(call, reserved) {
-      const pageId = newId();
-      return confirmAnswer(call, reserved, {
-        answer: answerOnPage(call, reserved, pageId),
-        pageId,
-      });
-    },
+    ask: (call, reserved, onProgress) =>
+      confirmAnswer(call, reserved, async () => sendQuestion(call, reserved, onProgress)),
+    askOnPage: (call, reserved) => confirmAnswer(call, reserved, () => sendPage(call, reserved)),
   };
 }
+
+/** How long a call waits for its answer. */
+function waitMsOf({ until = Infinity }: AskingCall, { expiresAt }: ReservedQuestion): number {
+  return Math.max(0, Math.min(expiresAt - Date.now(), until - takingMs - systemClock.now()));
+}
+
+/** Asks a client that sends the files itself. */
+function sendQuestion(
+  call: AskingCall,
+  reserved: ReservedQuestion,
+  onProgress: ((progress: Progress) => void) | undefined,
+): SentQuestion {
+  const { ctx, until } = call;
+  const { question, expiresAt } = reserved;
+  const fromClient = send(ctx, question, { expiresAt, onProgress: onProgress ?? (() => {}) });
+  const settled = fromClient.catch(() => {});
+  async function answer(): Promise<RawAnswer | undefined> {
+    const { signal } = ctx.mcpReq;
+    const isLate =
+      until !== undefined && !(await isInTime(settled, waitMsOf(call, reserved), signal));
+    signal.throwIfAborted();
+    return isLate ? undefined : { raw: await fromClient, isFromPage: false };
+  }
+  return { answer: answer(), fromClient };
+}
+
+/** Tells a client that asked its user to open a page that this is done. */
+export function notifyComplete({ mcpReq }: ServerContext, elicitationId: string): Promise<void> {
+  return mcpReq.notify({
+    method: "notifications/elicitation/complete",
+    params: { elicitationId },
+  });
+}
+
+/** How much longer than its time to be answered a question may take while its files are being sent. */
+const sendingMs = 3_600_000;
 
 /** Sends a request to the client, which may take as long as the question is good. */
 async function send(
@@ -128,7 +187,12 @@ async function send(
     return await ctx.mcpReq.send(
       { method: ELICIT_METHOD, params: { ...params } },
       z.looseObject({}),
-      { timeout, signal: ctx.mcpReq.signal, ...(onProgress && { onprogress: onProgress }) },
+      {
+        timeout,
+        maxTotalTimeout: timeout + sendingMs,
+        signal: ctx.mcpReq.signal,
+        ...(onProgress && { onprogress: onProgress, resetTimeoutOnProgress: true }),
+      },
     );
   } catch (error) {
     ctx.mcpReq.signal.throwIfAborted();

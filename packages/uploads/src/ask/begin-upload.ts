@@ -23,7 +23,14 @@ export async function beginUpload(
   },
   { question, slots, expiresAt }: ReservedQuestion,
   purpose: UploadPurpose,
-  { endsWithSlot = false }: { readonly endsWithSlot?: boolean } = {},
+  {
+    endsWithSlot = false,
+    isForPage = false,
+  }: {
+    readonly endsWithSlot?: boolean;
+    /** Files alone are no answer: who sends them also says when they are all there. */
+    readonly isForPage?: boolean;
+  } = {},
 ): Promise<BegunUpload> {
   const [first] = slots.values();
   const { uploadId, url } = first!;
@@ -33,7 +40,7 @@ export async function beginUpload(
   const pageUrl = host.tokens === "stored" ? url : page;
   const { properties, required } = question.requestedSchema;
   const needsOther = required.some((name) => properties[name]?.type !== "file");
-  const uploadUrl = slots.size === 1 && !needsOther ? url : undefined;
+  const uploadUrl = slots.size === 1 && !needsOther && !isForPage ? url : undefined;
   const kept = [...slots].map(([name, slot]) => [
     name,
     { uploadId: slot.uploadId, expiresAt: slot.expiresAt, terms: slot.terms },

@@ -41,6 +41,8 @@ export interface AskingCall<F extends Fields = Fields> {
   readonly owner: string | undefined;
   readonly message: string;
   readonly fields: F;
+  /** When its host is about to give up, by the system's clock; absent where it waits as long as it takes. */
+  readonly until?: number | undefined;
 }
 
 /** An answer as it came. */
@@ -98,7 +100,7 @@ export function createAnswerConfirmation({
   }
 
   async function confirmFiles<F extends Fields>(
-    { principal, ctx, fields }: AskingCall<F>,
+    { principal, ctx, fields, until }: AskingCall<F>,
     { expected, raw, isFromPage }: UnconfirmedAnswer,
   ): Promise<FilesOutcome<F>> {
     const { signal } = ctx.mcpReq;
@@ -111,7 +113,7 @@ export function createAnswerConfirmation({
         const { uploadId } = expected.get(name)!;
         const unnamed = isFromPage ? "remove" : "refuse";
         const confirm = () => slots.confirm(principal, uploadId, claims, { signal, unnamed });
-        confirmed.set(name, await retryWhileScanning(confirm, signal));
+        confirmed.set(name, await retryWhileScanning(confirm, until, signal));
       }
     } catch (error) {
       const kept = [...confirmed.values()].flat();
@@ -152,12 +154,16 @@ export function createAnswerConfirmation({
   };
 }
 
-/** How long a scanner may take to know what a file is: clients give up on a request after 60 s. */
+/** How long a scanner may take to know what a file is, where the host waits so long. */
 const scannerMs = 45_000;
 /** How long a storage may be down before the files of an answer are given up. */
 const outageMs = 10_000;
 
-async function retryWhileScanning<T>(confirm: () => Promise<T>, signal: AbortSignal): Promise<T> {
+async function retryWhileScanning<T>(
+  confirm: () => Promise<T>,
+  until = Infinity,
+  signal: AbortSignal,
+): Promise<T> {
   const begunAt = systemClock.now();
   for (;;) {
     try {
@@ -165,7 +171,7 @@ async function retryWhileScanning<T>(confirm: () => Promise<T>, signal: AbortSig
     } catch (error) {
       if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
       const mostMs = error.origin === uploadsOrigin ? scannerMs : outageMs;
-      const leftMs = begunAt + mostMs - systemClock.now();
+      const leftMs = Math.min(begunAt + mostMs, until) - systemClock.now();
       if (leftMs <= 0 || (error.retryAfterMs ?? 0) > mostMs) throw error;
       await sleep(Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
     }

@@ -6,16 +6,18 @@ import {
 } from "@modelcontextprotocol/server";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callInV2, type Host } from "@sluice/server/transport";
-import type { UploadPages } from "../page/upload-pages.ts";
+import { systemClock } from "@sluice/core/async";
+import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
 import { errorForTool } from "../slots/upload-error.ts";
-import { createSessionAsker, passesNoQuestions } from "./ask-in-session.ts";
+import { createSessionAsker, notifyComplete, passesNoQuestions } from "./ask-in-session.ts";
 import { identifyAsker } from "./asking-caller.ts";
 import { createResultAsker } from "./ask-in-result.ts";
 import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
 import { createAnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "./elicit-fields.ts";
 import { createQuestionStates } from "./elicit-state.ts";
+import { keepAlive, patienceMs, wantsProgress } from "./keep-alive.ts";
 import { isStateless, isStdio, noEndpoint, noUploadId, wayTo } from "./elicit-way.ts";
 import type { PendingUploads } from "./pending-uploads.ts";
 import { reserveQuestion } from "./reserve-question.ts";
@@ -54,6 +56,8 @@ interface AskingParts {
   readonly slots: Slots;
   readonly pages: UploadPages;
   readonly pending: PendingUploads;
+  /** Takes an answer that came late, as the page's own. */
+  readonly takeAnswer: (page: OpenQuestion, given: GivenAnswer) => Promise<void>;
   /** Whether this process has routes for uploads. */
   readonly isServed: () => boolean;
 }
@@ -67,14 +71,15 @@ export function createRequestFiles({
   slots,
   pages,
   pending,
+  takeAnswer,
   isServed,
 }: AskingParts): RequestFiles {
   const { onError } = host;
   const confirmation = createAnswerConfirmation({ slots, pages, onError });
-  const inSession = createSessionAsker({ confirmation, pages, onError });
   const states = createQuestionStates(host);
   const stateless = createStatelessAsker({ confirmation, states, pages });
-  const inResult = createResultAsker({ host, confirmation, pending, pages, slots });
+  const inResult = createResultAsker({ host, confirmation, pending, pages, slots, takeAnswer });
+  const inSession = createSessionAsker({ confirmation, inResult, pages, onError });
 
   async function ask<F extends Fields>(
     { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
@@ -82,14 +87,25 @@ export function createRequestFiles({
   ): Promise<FilesOutcome<F>> {
     const { message, fields, onProgress, uploadId } = request;
     const way = wayTo(mcp, ctx);
-    const call = { ctx, ...(await identifyAsker(host, mcp, ctx)), message, fields };
+    const begunAt = systemClock.now();
+    const canRepeat = isStateless(mcp) || Object.hasOwn(request, "uploadId");
+    const until = canRepeat && !wantsProgress(ctx) ? begunAt + patienceMs : undefined;
+    const call = { ctx, ...(await identifyAsker(host, mcp, ctx)), message, fields, until };
     // models fill arguments that they leave out
-    if (uploadId !== undefined && uploadId !== "") return inResult.takeUp(call, uploadId);
+    if (uploadId !== undefined && uploadId !== "") {
+      const outcome = await inResult.takeUp(call, uploadId);
+      if (outcome.action !== "ask" && way.kind === "page" && !isStateless(mcp))
+        await notifyComplete(ctx, uploadId).catch(onError);
+      return outcome;
+    }
     const sealed = isStateless(mcp) ? ctx.mcpReq.requestState() : undefined;
     if (sealed !== undefined) return stateless.takeUp(call, way, sealed);
     if (isStdio(ctx) && !isServed()) throw noEndpoint();
     if (way.kind === "result" && !Object.hasOwn(request, "uploadId")) throw noUploadId(mcp);
-    const reserved = await reserveQuestion(slots, call, way, request);
+    const reserved = await reserveQuestion(slots, call, way, {
+      ...request,
+      isForPage: !isStateless(mcp) && until !== undefined,
+    });
     if (way.kind === "result") return inResult.ask(call, reserved);
     const isPage = way.kind === "page";
     if (isStateless(mcp))
@@ -106,7 +122,7 @@ export function createRequestFiles({
   return async (given, request) => {
     const { mcp, ctx } = callInV2({ mcp: request.mcp, ctx: given });
     try {
-      return await ask({ mcp, ctx }, request);
+      return await keepAlive(ctx, () => ask({ mcp, ctx }, request));
     } catch (error) {
       if (isStateless(mcp) && ProtocolError.isInstance(error)) return failingResult(error);
       throw ctx.mcpReq.signal.aborted ? error : errorForTool(error, onError);

@@ -30,16 +30,19 @@ export async function reserveQuestion(
     readonly message: string;
     readonly fields: Fields;
     readonly ttlMs?: number | undefined;
+    /** A page may answer, too, which has no bearer token. */
+    readonly isForPage?: boolean;
   },
 ): Promise<ReservedQuestion> {
   const isBinary = way.kind === "binary";
-  const auth = isBinary && principal ? "bound" : "self";
+  const isBound = isBinary && request.isForPage !== true;
+  const auth = isBound && principal ? "bound" : "self";
   const { maxTtlMs } = tokenLifetimes.upload[auth];
   const ttlMs = Math.min(request.ttlMs ?? defaultTtlMs, maxTtlMs);
   const reserved = new Map<string, Slot>();
   for (const [name, field] of fileFieldsOf(request.fields)) {
     const terms = termsOf(field, isBinary ? way.limits : {});
-    const options = { ttlMs, selfAuthenticating: !isBinary, share: owner ?? "" };
+    const options = { ttlMs, selfAuthenticating: !isBound, share: owner ?? "" };
     reserved.set(name, await slots.reserve(principal, terms, options));
   }
   if (reserved.size === 0) throw new TypeError("requestFiles: no field is a file");

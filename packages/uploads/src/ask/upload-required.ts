@@ -15,7 +15,7 @@ export function uploadIdInput(): z.ZodOptional<z.ZodString> {
 }
 
 /** What stands in the way of an answer, as far as it is known. */
-export type UploadStage = "asked" | "nothing" | "undone";
+export type UploadStage = "asked" | "waiting" | "nothing" | "undone";
 
 /** An upload that is asked for, in words and in data. */
 export interface RequiredUpload extends BegunUpload {
@@ -113,6 +113,8 @@ function withSlash(url: string): string {
 
 const stages: Readonly<Record<UploadStage, string>> = {
   asked: "A file from the user is needed.",
+  waiting:
+    "The user has been asked and has not answered yet. What is open for it, a page or a dialog, still counts.",
   nothing: "Nothing has come yet.",
   undone:
     "The file is there, and the user has not said that it is the right one: ask for a press on Done.",

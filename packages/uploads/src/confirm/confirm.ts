@@ -1,6 +1,7 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { Ending } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
 import { ownerOf } from "../slots/slot-token.ts";
 import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.ts";
@@ -63,7 +64,7 @@ export function createConfirmation({
   readonly scanFile: ScanFile;
   readonly remover: Pick<UploadRemover, "discard">;
   /** Aborts when the endpoint is closed. */
-  readonly closing: AbortSignal;
+  readonly closing: Ending;
   readonly onError: (error: unknown) => void;
 }): Confirmation {
   /** Finds an upload of this principal; others do not learn that there is one. */
@@ -181,7 +182,9 @@ export function createConfirmation({
       if (!(await createJson(storage, markerKey(upload.folder), confirmation, signal)))
         throw confirmedBefore();
       // what became whole since the files were compared; whatever does so from now on sees the marker
-      await removeUnnamed(upload, confirmation, AbortSignal.any([closing])).catch(onError);
+      await closing
+        .during(undefined, (ending) => removeUnnamed(upload, confirmation, ending))
+        .catch(onError);
       return files.map((file) => toUploadedFile(upload, file));
     },
 

@@ -4,6 +4,7 @@ import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod/v4";
 import { jsonReply, refusalOf } from "../receive/answers.ts";
 import { createBodyReader } from "../receive/read-body.ts";
+import type { Ending } from "../slots/open-requests.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import { pageAssets, pageHeaders } from "./page-assets.ts";
 import { failurePage, pageOf } from "./page-html.ts";
@@ -25,7 +26,7 @@ export function createPageRoutes(
     readonly pages: UploadPageStore;
     readonly takeAnswer: TakeAnswer;
     /** Aborts when the endpoint is closed. */
-    readonly closing: AbortSignal;
+    readonly closing: Ending;
   },
   base: string,
 ): Routes {
@@ -63,8 +64,11 @@ export function createPageRoutes(
     }
   }
 
-  async function takeGiven(request: PlainRequest, token: string): Promise<Reply> {
-    const signal = AbortSignal.any(request.signal ? [request.signal, closing] : [closing]);
+  async function takeGiven(
+    request: PlainRequest,
+    token: string,
+    signal: AbortSignal,
+  ): Promise<Reply> {
     try {
       // first, so that a made-up URL is told nothing but 404
       const page = await pages.open(token);
@@ -98,7 +102,8 @@ export function createPageRoutes(
     const asset = Object.values(pageAssets).find((known) => known.path === rest);
     if (asset && isRead(method))
       return { status: 200, headers: asset.headers, ...(method === "GET" && { text: asset.text }) };
-    if (method === "POST" && !asset) return takeGiven(request, rest);
+    if (method === "POST" && !asset)
+      return closing.during(request.signal, (ending) => takeGiven(request, rest, ending));
     if (isRead(method))
       return request.header("accept") === "application/json"
         ? tell(request, rest)

@@ -75,7 +75,9 @@ export function malformed(why: string): SluiceError {
 /** Names come as UTF-8 (RFC 7578 §5.1), and as Latin-1 from some that are older. */
 function utf8(text: string): string {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(text, "latin1"));
+    return new TextDecoder("utf-8", { fatal: true }).decode(
+      Uint8Array.from(text, (letter) => letter.charCodeAt(0)),
+    );
   } catch {
     return text;
   }

@@ -60,7 +60,7 @@ export function createUploadRoutes(
     let slot: PresentedSlot | undefined;
     let isHolder = false;
 
-    async function work(): Promise<Reply> {
+    async function work(signal: AbortSignal): Promise<Reply> {
       const now = Date.now();
       const isShort = path === shortSlotsPath;
       slot = isShort ? await tokens.openStored(token, now) : tokens.openSealed(token, now);
@@ -72,8 +72,6 @@ export function createUploadRoutes(
       await host.usage.admit(owner, "request");
       if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
       const slotUrl = `${host.endpoint.url}${path}${token}`;
-      const { closing } = requests;
-      const signal = AbortSignal.any(request.signal ? [request.signal, closing] : [closing]);
       if (isBrowser && slot.auth === "self") return slotPage.show(slot, slotUrl, signal);
       const reply = await serve({
         request,
@@ -102,12 +100,13 @@ export function createUploadRoutes(
           .end("denied", { reason });
       }
       if (outcome === "failed") host.onError(error);
-      if (requests.leaving.aborted)
+      if (requests.leaving.isOver)
         return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
       return isBrowser && slot?.auth !== "bound" ? slotPage.refuse(told) : refusalOf(told, slot);
     }
 
-    const answered = (): Promise<Reply> => work().catch(refuse);
+    const answered = (): Promise<Reply> =>
+      requests.closing.during(request.signal, work).catch(refuse);
     const reply = await (entry ? entry.run(answered) : answered());
     return isTus(request) ? asTusReply(reply, slot) : reply;
   }

@@ -2,6 +2,7 @@ import type { ProgressTracker } from "../receive/progress-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
 import type { ReadBody } from "../receive/read-body.ts";
 import type { UploadRequest } from "../receive/request-facts.ts";
+import type { Ending } from "../slots/open-requests.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { PartialFile } from "./partial-file.ts";
 
@@ -12,7 +13,7 @@ export type ReceiveStep = (
   length: number | undefined,
 ) => Promise<void>;
 
-/** Makes the receiver of one endpoint. A step ends early when `leaving` aborts. */
+/** Makes the receiver of one endpoint. A step ends early when the endpoint is left. */
 export function createStepReceiver({
   progress,
   readBody,
@@ -20,7 +21,7 @@ export function createStepReceiver({
 }: {
   readonly progress: ProgressTracker;
   readonly readBody: ReadBody;
-  readonly leaving: AbortSignal;
+  readonly leaving: Ending;
 }): ReceiveStep {
   return async (request, file, length) => {
     const { slot, facts, body } = request;
@@ -28,13 +29,13 @@ export function createStepReceiver({
     const most = length ?? terms.maxBytes;
     ensureSize(file.offset + (facts.contentLength ?? 0), most);
     progress.begin(slot, file.fileId, { received: file.offset, total: length });
-    const signal = AbortSignal.any([request.signal, leaving]);
-    await readBody({ body, signal }, (chunk) => {
+    const take = (chunk: Uint8Array): Promise<void> | undefined => {
       if (file.offset + chunk.byteLength > most)
         throw new RefusedFile("too_large", `more than ${most} bytes came`);
       progress.add(uploadId, file.fileId, chunk.byteLength);
       request.onBytes(chunk.byteLength);
       return file.write(chunk);
-    });
+    };
+    await leaving.during(request.signal, (signal) => readBody({ body, signal }, take));
   };
 }

@@ -4,6 +4,7 @@ import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
+import type { Ending } from "../slots/open-requests.ts";
 import { newId } from "../slots/random-id.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
@@ -63,8 +64,7 @@ export function createResumableUploads({
   readonly receiveStep: ReceiveStep;
   readonly room: Room;
   readonly pages: Pick<UploadPageStore, "isAnswered">;
-  /** Aborts when the endpoint is closed. */
-  readonly closing: AbortSignal;
+  readonly closing: Ending;
   readonly onError: (error: unknown) => void;
 }): ResumableUploads {
   /** Works on a file while no other request does; the signal of `work` aborts when another one wants to. */
@@ -84,7 +84,7 @@ export function createResumableUploads({
   /** Removes a file that can never be whole; false when that fails. */
   async function removeRefused(slot: OpenSlot, fileId: string): Promise<boolean> {
     try {
-      await partials.remove(slot, fileId, AbortSignal.any([closing]));
+      await closing.during(undefined, (ending) => partials.remove(slot, fileId, ending));
       return true;
     } catch (error) {
       onError(error);

@@ -36,10 +36,7 @@ const askEveryMs = 100;
 /** Makes the lock of this process, which it shares with all others of the same store. */
 export function createWriteLock(store: UploadStore, onError: (error: unknown) => void): WriteLock {
   /** Requests of this process: they are asked without the store. */
-  const current = new Map<
-    string,
-    { readonly stop: AbortController; readonly over: Promise<void> }
-  >();
+  const current = new Map<string, { readonly want: () => void; readonly over: Promise<void> }>();
 
   async function claim(fileId: string, signal: AbortSignal): Promise<Held> {
     let lease = leaseOf(leaseMs);
@@ -62,7 +59,7 @@ export function createWriteLock(store: UploadStore, onError: (error: unknown) =>
   return {
     async acquire(fileId, signal) {
       for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
-        holder.stop.abort(overtaken());
+        holder.want();
         await within(holder.over, {
           clock: systemClock,
           timeoutMs: leaseMs,
@@ -74,9 +71,13 @@ export function createWriteLock(store: UploadStore, onError: (error: unknown) =>
         });
       }
       const stop = new AbortController();
+      let want!: () => void;
+      // in Workers no request may abort what another one made; each goes on with its own promises
+      const wanted = new Promise<void>((resolve) => void (want = resolve));
+      void wanted.then(() => stop.abort(overtaken()));
       let finish!: () => void;
       const over = new Promise<void>((resolve) => void (finish = resolve));
-      current.set(fileId, { stop, over });
+      current.set(fileId, { want, over });
       const leave = (): void => {
         current.delete(fileId);
         finish();

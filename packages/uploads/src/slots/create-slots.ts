@@ -6,6 +6,7 @@ import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { ProgressTracker } from "../receive/progress-tracker.ts";
 import type { ReceiveFiles } from "../receive/raw-upload.ts";
+import type { Ending } from "./open-requests.ts";
 import { ownerOf, tagOfOwner, type SlotTokens } from "./slot-token.ts";
 import type { Slots, UploadedFile } from "./slots.ts";
 import { codeOf } from "./upload-error.ts";
@@ -28,12 +29,8 @@ export function createSlots({
   readonly remover: UploadRemover;
   readonly pages: Pick<UploadPageStore, "concludeSlot">;
   readonly progress: ProgressTracker;
-  readonly closing: AbortSignal;
+  readonly closing: Ending;
 }): Slots {
-  // one of its own for every call: listeners do not pile up at the one that lasts
-  const either = (signal?: AbortSignal): AbortSignal =>
-    AbortSignal.any(signal ? [signal, closing] : [closing]);
-
   return {
     async reserve(principal, terms, options = {}) {
       const { url, slot } = await tokens.issue(principal, terms, options);
@@ -46,46 +43,49 @@ export function createSlots({
     async confirm(principal, uploadId, claims, { signal, unnamed } = {}) {
       const files = await recordConfirmation(host, principal, uploadId, () => {
         const answer = definedMembers({ claims, unnamed });
-        return confirmation.confirm(principal, uploadId, answer, either(signal));
+        return closing.during(signal, (ending) =>
+          confirmation.confirm(principal, uploadId, answer, ending),
+        );
       });
       await pages.concludeSlot(uploadId, "accepted").catch(host.onError);
       return files;
     },
     received: (principal, uploadId, { signal } = {}) =>
-      confirmation.received(principal, uploadId, either(signal)),
+      closing.during(signal, (ending) => confirmation.received(principal, uploadId, ending)),
     reopen: (principal, uploadId, { signal } = {}) =>
-      confirmation.reopen(principal, uploadId, either(signal)),
+      closing.during(signal, (ending) => confirmation.reopen(principal, uploadId, ending)),
 
-    async keep(principal, file, terms, { signal } = {}) {
-      const ending = either(signal);
-      const { name, mimeType } = file;
-      const { size, body } = "bytes" in file ? bodyOf(file.bytes) : file;
-      const slot = tokens.describe(principal, terms);
-      const records = await raw({
-        slot,
-        facts: {
-          ...definedMembers({ contentLength: size, contentType: mimeType }),
-          name: name === undefined ? undefined : sanitizeFileName(name),
-        },
-        body,
-        signal: ending,
-        onBytes: () => {},
-      });
-      const claims = records.map((record) => ({
-        name: sanitizeFileName(name, "file"),
-        size: record.size,
-        mimeType: record.mimeType,
-        sha256: record.sha256,
-      }));
-      const [kept] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
-      return kept!;
-    },
+    keep: (principal, file, terms, { signal } = {}) =>
+      closing.during(signal, async (ending) => {
+        const { name, mimeType } = file;
+        const { size, body } = "bytes" in file ? bodyOf(file.bytes) : file;
+        const slot = tokens.describe(principal, terms);
+        const records = await raw({
+          slot,
+          facts: {
+            ...definedMembers({ contentLength: size, contentType: mimeType }),
+            name: name === undefined ? undefined : sanitizeFileName(name),
+          },
+          body,
+          signal: ending,
+          onBytes: () => {},
+        });
+        const claims = records.map((record) => ({
+          name: sanitizeFileName(name, "file"),
+          size: record.size,
+          mimeType: record.mimeType,
+          sha256: record.sha256,
+        }));
+        const [kept] = await confirmation.confirm(principal, slot.uploadId, { claims }, ending);
+        return kept!;
+      }),
 
     async revoke(principal, { uploadId, expiresAt }) {
-      await remover.revoke({ uploadId, expiresAt, owner: ownerOf(principal) }, either());
+      const slot = { uploadId, expiresAt, owner: ownerOf(principal) };
+      await closing.during(undefined, (ending) => remover.revoke(slot, ending));
       await pages.concludeSlot(uploadId, "cancelled").catch(host.onError);
     },
-    discard: (uploadId) => remover.discard(uploadId, either()),
+    discard: (uploadId) => closing.during(undefined, (ending) => remover.discard(uploadId, ending)),
     progress: (uploadId) => progress.of(uploadId),
   };
 }

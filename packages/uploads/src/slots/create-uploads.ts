@@ -151,15 +151,22 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     ...slots,
     asked: createAskedUploads({ host, slots, pages, pending, uris }),
     onError,
-    requestFiles: createRequestFiles({ host, slots, pages, pending, isServed: () => isServed }),
+    requestFiles: createRequestFiles({
+      host,
+      slots,
+      pages,
+      pending,
+      takeAnswer: (page, given) =>
+        closing.during(undefined, (ending) => takeAnswer(page, given, ending)),
+      isServed: () => isServed,
+    }),
     routes(base) {
       isServed = true;
       const slotAt = createUploadRoutes({ host, tokens, requests, serve, slotPage }, base);
       const pageAt = createPageRoutes({ host, pages, takeAnswer, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
     },
-    sweep: ({ signal } = {}) =>
-      sweeper.sweep(AbortSignal.any(signal ? [signal, closing] : [closing])),
+    sweep: ({ signal } = {}) => closing.during(signal, (ending) => sweeper.sweep(ending)),
     async close({ deadlineMs = 0, signal } = {}) {
       await requests.close(deadlineMs, signal);
       memory.clear();

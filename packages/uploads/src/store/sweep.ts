@@ -3,6 +3,7 @@ import type { UploadStore } from "@sluice/state";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { CountedFile, QuotaTracker } from "../quota/quota-tracker.ts";
 import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { Ending } from "../slots/open-requests.ts";
 import { newId } from "../slots/random-id.ts";
 import {
   markerKey,
@@ -50,7 +51,7 @@ export function startSweeper({
   readonly everyMs: number;
   readonly progress: ProgressTracker;
   /** Ends the sweeps of the timer. */
-  readonly closing: AbortSignal;
+  readonly closing: Ending;
 }): Sweeper {
   const { onError } = uploads;
   const place = newId();
@@ -75,8 +76,8 @@ export function startSweeper({
   let cancel: (() => void) | undefined;
   const sweepByTimer = (): void => {
     cancel = backgroundClock.schedule(sweepByTimer, everyMs);
-    sweep(AbortSignal.any([closing])).catch((error: unknown) => {
-      if (!closing.aborted) onError(error);
+    closing.during(undefined, sweep).catch((error: unknown) => {
+      if (!closing.isOver) onError(error);
     });
   };
   sweepByTimer();
