@@ -52,8 +52,12 @@ test(
       [join(inbox, "big.bin"), join(root, "big.bin")].map(async (path) => (await stat(path)).mode),
     );
     expect(modes[0]).toBe(modes[1]);
-    const again = await put([served.url, "note.txt", "--json"]);
-    expect(JSON.parse(again.stdout)).toMatchObject({
+    // a host that repeats a call gets the answer of the first one
+    await put([served.url, "note.txt"]);
+    await mkdir(join(root, "other"));
+    await writeFile(join(root, "other", "note.txt"), "other\n");
+    const other = await put([served.url, "other/note.txt", "--json"]);
+    expect(JSON.parse(other.stdout)).toMatchObject({
       files: [{ name: "note.txt", size: 6, mimeType: "text/plain" }],
       structuredContent: { name: "note (1).txt", size: 6 },
     });
