@@ -8,9 +8,10 @@ import { alice, bearer, startUploadServer } from "./upload-server.ts";
 /** Sends a request as it is written, for what `fetch` does not send. */
 async function sendLines(url: string, lines: readonly string[], body = ""): Promise<string> {
   const { hostname, port, host, pathname } = new URL(url);
-  const [method, ...headers] = lines;
+  const [first = "", ...headers] = lines;
+  const [method, query = ""] = first.split(" ");
   const socket = connect(Number(port), hostname);
-  const head = [`${method} ${pathname} HTTP/1.1`, `Host: ${host}`, "Connection: close"];
+  const head = [`${method} ${pathname}${query} HTTP/1.1`, `Host: ${host}`, "Connection: close"];
   socket.write([...head, "Authorization: Bearer alice", ...headers, "", body].join("\r\n"));
   let answer = "";
   socket.on("data", (chunk: Buffer) => (answer += chunk.toString("latin1")));
@@ -39,6 +40,15 @@ const rows: readonly (readonly [what: string, lines: readonly string[], body?: s
   ["a malformed Upload-Length", ["PUT", "Upload-Length: five", "Content-Length: 5"], "hello"],
   ["a malformed Upload-Complete", ["PUT", "Upload-Complete: true", "Content-Length: 5"], "hello"],
   ["a place in a file", ["PUT", "Upload-Offset: 0", "Content-Length: 5"], "hello"],
+  ["a part of S3", ["PUT ?partNumber=1&uploadId=x", "Content-Length: 5"], "hello"],
+  ["a block of Azure", ["PUT ?comp=block&blockid=QQ==", "Content-Length: 5"], "hello"],
+  ["a part of a form", ["POST ?resumableChunkNumber=1", "Content-Length: 5"], "hello"],
+  [
+    "a body in chunks of AWS",
+    ["PUT", "X-Amz-Decoded-Content-Length: 3", "Content-Length: 5"],
+    "hello",
+  ],
+  ["a malformed Upload-Incomplete", ["POST", "Upload-Incomplete: 1", "Content-Length: 5"], "hello"],
   ["a first part of draft-01", ["POST", "Upload-Incomplete: ?1", "Content-Length: 5"], "hello"],
   [
     "a step of tus at a slot",

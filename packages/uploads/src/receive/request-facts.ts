@@ -85,6 +85,7 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
 const lengthHeaders = [
   UPLOAD_LENGTH_HEADER,
   "oc-total-length",
+  "x-amz-decoded-content-length",
   "x-expected-entity-length",
   "x-file-size",
   "x-goog-upload-header-content-length",
@@ -100,6 +101,18 @@ const stepHeaders = [
   "x-goog-upload-offset",
   "x-goog-upload-protocol",
 ];
+/** Query parameters, in lower case, by which clients of S3, Azure Blob Storage and of forms in parts name one. */
+const stepParameters: ReadonlySet<string> = new Set([
+  "blockid",
+  "chunk",
+  "comp",
+  "dzchunkindex",
+  "flowchunknumber",
+  "partnumber",
+  "qqpartindex",
+  "resumablechunknumber",
+  "uploadid",
+]);
 /** Media type of a step of tus. */
 export const TUS_STEP_TYPE = "application/offset+octet-stream";
 /** Media types of steps. */
@@ -111,14 +124,13 @@ const stepTypes: ReadonlySet<string | undefined> = new Set([PARTIAL_UPLOAD_TYPE,
  * file, or nothing of it, that counts as the file.
  */
 export function wholeLength(
-  { header, body }: Pick<PlainRequest, "header" | "body">,
+  { header, body, target }: Pick<PlainRequest, "header" | "body" | "target">,
   { contentLength, contentType }: RequestFacts,
 ): number | undefined {
-  const step = stepHeaders.find((name) => header(name) !== undefined);
-  const isBegun = booleanIn(header("upload-incomplete")) === true;
-  if (step !== undefined || isBegun || stepTypes.has(parseMediaType(contentType)?.essence))
+  const step = stepSign(header, target);
+  if (step !== undefined || stepTypes.has(parseMediaType(contentType)?.essence))
     throw malformed(
-      `${step ?? (isBegun ? "upload-incomplete" : "the type of the body")} is of another upload protocol; send the whole file, or steps with Upload-Complete, or tus 1.0`,
+      `${step ?? "the type of the body"} is of another upload protocol; send the whole file, or steps with Upload-Complete, or tus 1.0`,
     );
   // an empty file has a length of 0
   if (contentLength === undefined && !body)
@@ -131,6 +143,18 @@ export function wholeLength(
       `the headers name several lengths, ${[length, ...others].join(" and ")} bytes; send the whole file in one body`,
     );
   return length;
+}
+
+/** What of a request says that it sends a part of a file, or nothing of it. */
+function stepSign(header: PlainRequest["header"], target: string): string | undefined {
+  const named = stepHeaders.find((name) => header(name) !== undefined);
+  if (named !== undefined) return named;
+  const incomplete = header("upload-incomplete");
+  if (incomplete !== undefined && booleanIn(incomplete) !== false) return "upload-incomplete";
+  const [, query = ""] = target.split("?", 2);
+  return [...new URLSearchParams(query).keys()].find((name) =>
+    stepParameters.has(name.toLowerCase()),
+  );
 }
 
 /**
