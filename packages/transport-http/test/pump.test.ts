@@ -6,10 +6,12 @@ import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type FileRegion } from "@sluice/core";
+import { nextTurn } from "@sluice/core/async";
 import { createByteAccount, type Reply, type TransferResult } from "@sluice/server/transport";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createBufferPool } from "../src/download/buffer-pool.ts";
-import { createOutflow, type OutflowOptions } from "../src/download/outflow.ts";
+import { createBufferPool, type BufferPool } from "../src/download/buffer-pool.ts";
+import { createOutflow, type Outflow, type OutflowOptions } from "../src/download/outflow.ts";
+import { pumpFile } from "../src/download/pump-file.ts";
 import { sendReply } from "../src/download/send-reply.ts";
 import { sendResponse } from "../src/download/send-response.ts";
 import { listen } from "./serve.ts";
@@ -276,6 +278,75 @@ describe("a reader", () => {
     }
     expect(socket.closed).toBe(false);
     socket.destroy();
+  });
+});
+
+describe("many readers at once", () => {
+  /** Pumps a file to a reader of whom `taken` says what happens to each chunk. */
+  async function pumpTo(taken: "at once" | "never", pool: BufferPool): Promise<() => void> {
+    const { region } = await createRegion(Buffer.alloc(KiB * KiB));
+    let isBroken = false;
+    let giveUp = (): void => {};
+    const broken = new Promise<void>((resolve) => (giveUp = resolve));
+    let underWay = 0;
+    const outflow = {
+      get isBroken() {
+        return isBroken;
+      },
+      write(_chunk: Uint8Array, done: (flushed: boolean) => void) {
+        if (taken === "at once") done(true);
+        else underWay += 1;
+      },
+      fewerThan: async (count: number) => (underWay < count ? undefined : broken),
+      end: async () => {},
+    };
+    void pumpFile(region, outflow as unknown as Outflow, { pool, begin() {} })
+      .catch(() => {})
+      .then(() => region.close());
+    return () => {
+      isBroken = true;
+      giveUp();
+    };
+  }
+
+  test("have few chunks in one turn of the event loop, in which Node accepts one connection", async () => {
+    const real = createBufferPool();
+    let inTurn = 0;
+    const turns: number[] = [];
+    const pool: BufferPool = {
+      pooledBytes: 0,
+      take(bytes) {
+        inTurn += 1;
+        return real.take(bytes);
+      },
+    };
+    const begun = Promise.all(Array.from({ length: 40 }, () => pumpTo("at once", pool)));
+    for (let all = 0; all < 150; all += inTurn) {
+      inTurn = 0;
+      await nextTurn();
+      turns.push(inTurn);
+    }
+    for (const stop of await begun) stop();
+    // two, and those of the turn before whose end this did not see
+    expect(Math.max(...turns)).toBeLessThanOrEqual(4);
+  });
+
+  test("hold one small chunk each while they take nothing, and no large one is left", async () => {
+    const real = createBufferPool({ maxBytes: 0 });
+    const lent: number[] = [];
+    const pool: BufferPool = {
+      pooledBytes: 0,
+      take(bytes) {
+        const loan = real.take(bytes);
+        lent.push(loan.buffer.length);
+        return loan;
+      },
+    };
+    const stops = await Promise.all([pumpTo("never", pool), pumpTo("never", pool)]);
+    await expect.poll(() => lent.length).toBeGreaterThanOrEqual(2);
+    for (let turns = 0; turns < 1_000; turns += 1) await nextTurn();
+    for (const stop of stops) stop();
+    expect(lent).toEqual([64 * KiB, 64 * KiB]);
   });
 });
 

@@ -52,12 +52,12 @@ export const readQueues: ReadQueues = async ({
     endNames(localAddress, localPort!),
     endNames(remoteAddress, remotePort!),
   ];
-  const own = findRow(tables, local, remote);
+  const own = tables.find(local, remote);
   if (!own) return undefined;
   return {
     unacknowledged: Number.parseInt(own["sent"]!, 16),
     // for the peer it is the other way round
-    unread: readCount(findRow(tables, remote, local)?.["received"]),
+    unread: readCount(tables.find(remote, local)?.["received"]),
     isUnanswered: Number.parseInt(own["repeats"]!, 16) > 0 || Number(own["probes"]) > 0,
   };
 };
@@ -66,19 +66,16 @@ const readCount = (hex: string | undefined): number | undefined =>
   hex === undefined ? undefined : Number.parseInt(hex, 16);
 
 const paths = ["/proc/net/tcp", "/proc/net/tcp6"];
-let next: Promise<string> | undefined;
+let next: Promise<Tables> | undefined;
 let freeAt = 0;
 
-/**
- * Text of the tables, read after this was called. It is searched for the few rows that are asked for: taking all apart would
- * cost more.
- */
-function readTables(): Promise<string> {
+/** The tables, read after this was called. */
+function readTables(): Promise<Tables> {
   next ??= readNext();
   return next;
 }
 
-async function readNext(): Promise<string> {
+async function readNext(): Promise<Tables> {
   const waitMs = Math.max(0, freeAt - backgroundClock.now());
   await new Promise<void>((resolve) => void backgroundClock.schedule(resolve, waitMs));
   next = undefined;
@@ -87,26 +84,53 @@ async function readNext(): Promise<string> {
   const to = backgroundClock.now();
   // many readers must not make this the process's work; where the tables are short, it takes a millisecond
   freeAt = to + Math.min(1_000, 5 * (to - from));
-  return texts.join("");
+  return new Tables(texts.join(""));
 }
 
 /** Behind the ends: state, both queues, timer, repeats of what was sent, user, and questions for room without an answer. */
 const rowRest =
   /^ [\dA-F]{2} (?<sent>[\dA-F]{8}):(?<received>[\dA-F]{8}) \S+ (?<repeats>[\dA-F]{8}) +\d+ +(?<probes>\d+) /;
 
-function findRow(
-  tables: string,
-  ends: readonly string[],
-  peers: readonly string[],
-): Readonly<Record<string, string>> | undefined {
-  for (const [at, end] of ends.entries()) {
-    const name = `${end} ${peers[at]}`;
-    const found = tables.indexOf(name);
-    if (found < 0) continue;
-    return rowRest.exec(tables.slice(found + name.length, found + name.length + 120))?.groups;
+/** Rows of one reading. */
+class Tables {
+  readonly #text: string;
+  #searches = 0;
+  #rows: ReadonlyMap<string, string> | undefined;
+
+  constructor(text: string) {
+    this.#text = text;
   }
-  return undefined;
+
+  find(
+    ends: readonly string[],
+    peers: readonly string[],
+  ): Readonly<Record<string, string>> | undefined {
+    for (const [at, end] of ends.entries()) {
+      const rest = this.#restOf(`${end} ${peers[at]}`);
+      if (rest !== undefined) return rowRest.exec(rest)?.groups;
+    }
+    return undefined;
+  }
+
+  /** For a few sockets a search costs less than taking all rows apart; for many it would cost their square. */
+  #restOf(name: string): string | undefined {
+    this.#searches += 1;
+    if (this.#searches > mostSearches) {
+      this.#rows ??= new Map(
+        Array.from(this.#text.matchAll(row), ([, key, rest]) => [key!, rest!]),
+      );
+      return this.#rows.get(name);
+    }
+    const found = this.#text.indexOf(name);
+    if (found < 0) return undefined;
+    return this.#text.slice(found + name.length, found + name.length + 120);
+  }
 }
+
+const mostSearches = 16;
+
+/** Number, both ends, and what is behind them. */
+const row = /^ *\d+: (\S+ \S+)( .*)$/gm;
 
 /** How the tables write an end. One of IPv4 may stand in either table, its peer in the other one. */
 function endNames(address: string, port: number): readonly string[] {

@@ -2,6 +2,7 @@ import { read } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError, type FileRegion } from "@sluice/core";
 import type { BufferPool } from "./buffer-pool.ts";
+import { ChunkTurns } from "./chunk-turns.ts";
 import type { Outflow } from "./outflow.ts";
 
 const firstChunkBytes = 128 * 1024;
@@ -11,9 +12,12 @@ const largestChunkBytes = 256 * 1024;
 /** A chunk that takes longer than this to leave makes the next ones smaller. */
 const slowMs = 250;
 
+/** One for all transfers of the process. */
+const turns = new ChunkTurns(2);
+
 /**
  * Sends a region of a file and ends the response: at most two buffers are being written while a third fills, of small ones
- * one while a second fills. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
+ * one is all there is. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
  * which changed meanwhile never looks complete. Rejects when the file breaks; a reader that goes away shows in `outflow.isBroken`.
  */
 export async function pumpFile(
@@ -24,7 +28,9 @@ export async function pumpFile(
   const { fd, start, end } = region;
   let position = start;
   let chunkBytes = firstChunkBytes;
-  while (!outflow.isBroken) {
+  for (;;) {
+    await turns.next();
+    if (outflow.isBroken) return;
     const loan = pool.take(Math.min(chunkBytes, end - position));
     const { buffer } = loan;
     const wanted = Math.min(buffer.length, chunkBytes, end - position);
@@ -39,8 +45,7 @@ export async function pumpFile(
     }
     const chunk = wanted === buffer.length ? buffer : buffer.subarray(0, wanted);
     const waitedFrom = performance.now();
-    // of small buffers, which stand for a process with many readers, each reader has one less
-    await outflow.fewerThan(buffer.length > smallestChunkBytes ? 2 : 1);
+    await outflow.fewerThan(2);
     if (outflow.isBroken) return loan.release();
     if (position === end) {
       await outflow.end(chunk);
@@ -49,6 +54,8 @@ export async function pumpFile(
       return;
     }
     outflow.write(chunk, (flushed) => (flushed ? loan.release() : loan.forget()));
+    // small buffers stand for a process with many readers, or for a slow one: it holds nothing more than it takes
+    if (buffer.length <= smallestChunkBytes) await outflow.fewerThan(1);
     chunkBytes =
       performance.now() - waitedFrom > slowMs
         ? smallestChunkBytes
