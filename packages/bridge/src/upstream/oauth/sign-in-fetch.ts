@@ -1,3 +1,4 @@
+import type { LookupFunction } from "node:net";
 import { createPublicLookup, ensurePublic } from "@sluice/client";
 import { isLoopbackHost, readJson, SluiceError, type FetchLike } from "@sluice/core";
 import { fetch as undiciFetch, type Dispatcher } from "undici";
@@ -34,7 +35,7 @@ let publicConnections: Dispatcher | undefined;
 export function createSignInPlaces(
   server: URL,
   trustedOrigins: readonly string[] = [],
-  lookup = createPublicLookup(),
+  lookup: LookupFunction = createPublicLookup(),
 ): SignInPlaces {
   const isLocal = isLoopbackHost(server.hostname);
   const isNear = ({ origin, hostname }: URL): boolean =>
