@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { request } from "node:http";
+import { request as openRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
@@ -270,7 +270,10 @@ describe("room is asked for before the first byte", () => {
     const location = (await begin((await server.slot()).url)).headers.get("location")!;
     expect((await append(location, 0, noise(100_000))).status).toBe(204);
     // one that announces much and sends nothing
-    const greedy = request((await server.slot()).url, { method: "PUT", headers: bearer("alice") });
+    const greedy = openRequest((await server.slot()).url, {
+      method: "PUT",
+      headers: bearer("alice"),
+    });
     greedy.on("error", () => {});
     greedy.setHeader("content-length", 10 * large);
     greedy.flushHeaders();
