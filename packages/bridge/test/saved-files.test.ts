@@ -303,6 +303,21 @@ test("saves under way count, also those of other processes, and those of dead on
   expect((await saveAs(client, url, "b.bin")).isError).toBe(false);
 });
 
+test("what another machine reserved counts for a day, also where it has another name by now", async () => {
+  const folders = makeFolders();
+  const url = await server();
+  await saveAs(await bridgeOf(url, folders), url, "a.bin");
+  const root = join(stateOf(folders), "saved");
+  const left = join(root, readdirSync(root)[0]!, `.0000${"0".repeat(28)}.part`);
+  writeFileSync(left, "1000");
+  const client = await bridgeOf(url, folders, { maxTotalBytes: 2_500 });
+  expect((await saveAs(client, url, "b.bin")).text).toContain("500 are free");
+  const dayBefore = Date.now() / 1_000 - 86_401;
+  utimesSync(left, dayBefore, dayBefore);
+  expect((await saveAs(client, url, "b.bin")).isError).toBe(false);
+  expect(existsSync(left)).toBe(false);
+});
+
 test("no age is set: a saved file is never removed", async () => {
   const folders = makeFolders();
   const url = await server();

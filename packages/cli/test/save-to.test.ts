@@ -284,6 +284,37 @@ test.each([
   expect((await save("again")).isError).toBeFalsy();
 });
 
+test("a repeated call needs no room, and one with another file of that size reads none of it", async () => {
+  const store = createMemoryBackend({ "a.txt": "x".repeat(1_000) });
+  let readBytes = 0;
+  const counted: StorageBackend = {
+    ...store,
+    async open(key, options) {
+      const { info, body } = await store.open(key, options);
+      const counter = new TransformStream<Uint8Array, Uint8Array>(
+        {
+          transform(chunk, controller) {
+            readBytes += chunk.byteLength;
+            controller.enqueue(chunk);
+          },
+        },
+        undefined,
+        { highWaterMark: 0 },
+      );
+      return { info, body: body.pipeThrough(counter) };
+    },
+  };
+  const save = await saverOf(counted, { maxTotalBytes: 1_500 });
+  const first = await save("a");
+  expect(first.isError).toBeFalsy();
+  expect(await save("a")).toEqual(first);
+  readBytes = 0;
+  store.put("a.txt", "x".repeat(1_001));
+  const other = await save("a");
+  expect(other.content[0].text).toContain("is there already");
+  expect(readBytes).toBe(0);
+});
+
 test("a client that asks for it hears once a second how far a large file is, and another one nothing", () => {
   vi.useFakeTimers();
   try {

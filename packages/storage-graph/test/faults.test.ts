@@ -1,8 +1,9 @@
+import { randomBytes } from "node:crypto";
 import type { EmulatedFault } from "@sluice/graph-emulator";
 import { protect } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { failOneInAHundred, writeMany } from "../../storage/test/failing-calls.ts";
-import { startEmulated } from "./emulated.ts";
+import { readKey, startEmulated } from "./emulated.ts";
 
 const fragmentBytes = 5 * 1024 * 1024;
 
@@ -62,6 +63,37 @@ describe("one transient fault ends no write", () => {
     graph.emulator.fault({ on: /^PUT upload/, isLost: true });
     await writer.commit();
     expect(graph.sent("upload").map((line) => line.split(" ")[0])).toEqual(["PUT", "PUT", "GET"]);
+  });
+
+  test("the own file is known by its bytes where the service forgot the session", async () => {
+    await using graph = await startEmulated();
+    const bytes = randomBytes(fragmentBytes + 3);
+    const patient = protect(graph.backend, { random: () => 0 });
+    const writer = await patient.write!("a.bin", { size: bytes.length, ifAbsent: true });
+    await writer.write(bytes);
+    await expect.poll(() => graph.sent("upload").length).toBe(1);
+    graph.emulator.fault({ on: /^PUT upload/, isLost: true });
+    await writer.commit();
+    expect(bytes.equals(await readKey(graph.backend, "a.bin"))).toBe(true);
+  });
+
+  test("a file of another writer, as long and as new, is not taken for the own one: twin", async () => {
+    await using graph = await startEmulated(
+      {},
+      {
+        onRequest() {
+          if (graph.sent("upload").length === 1) graph.drive.put("a.bin", Buffer.from("another!"));
+          return undefined;
+        },
+      },
+    );
+    graph.emulator.fault({ on: /^PUT upload/, status: 500 });
+    graph.emulator.fault({ on: /^GET upload/, status: 404, times: 9 });
+    const patient = protect(graph.backend, { random: () => 0 });
+    const writer = await patient.write!("a.bin", { size: 8, ifAbsent: true });
+    await writer.write(Buffer.from("this one"));
+    await expect(writer.commit()).rejects.toMatchObject({ code: "interrupted" });
+    expect(String(await readKey(graph.backend, "a.bin"))).toBe("another!");
   });
 
   test("a session that is gone while the file is an older one has made nothing: twin", async () => {

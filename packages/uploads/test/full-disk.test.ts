@@ -1,10 +1,11 @@
 import { execFileSync } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { request as openRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { UploadRequest } from "../src/receive/request-facts.ts";
 import { createRoom } from "../src/store/room.ts";
 import { faultFor } from "../src/files-sep-2631/file-fault.ts";
@@ -260,6 +261,33 @@ describe("room is asked for before the first byte", () => {
     free.bytes = large - 1;
     await expectNoRoom(await append(location, 100_000, noise(large), true), server);
     expect(await server.files()).toEqual([]);
+  });
+
+  test("a file that gives way to what others are sending stays, and goes on when they are done", async () => {
+    let questions = 0;
+    const free = {
+      get bytes() {
+        questions += 1;
+        return 10 * large;
+      },
+    };
+    const server = await startWithRoom(free);
+    const location = (await begin((await server.slot()).url)).headers.get("location")!;
+    expect((await append(location, 0, noise(100_000))).status).toBe(204);
+    // one that announces much and sends nothing
+    const greedy = openRequest((await server.slot()).url, {
+      method: "PUT",
+      headers: bearer("alice"),
+    });
+    greedy.on("error", () => {});
+    greedy.setHeader("content-length", 10 * large);
+    greedy.flushHeaders();
+    await vi.waitFor(() => expect(questions).toBe(1));
+    await expectNoRoom(await append(location, 100_000, noise(large), true), server);
+    greedy.destroy();
+    await vi.waitFor(async () =>
+      expect((await append(location, 100_000, noise(large), true)).status).toBe(201),
+    );
   });
 
   test("what others are sending has its room, less what has come of it", async () => {

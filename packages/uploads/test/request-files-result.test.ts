@@ -251,6 +251,39 @@ test("a call that is given up leaves the upload for the next one", async () => {
   expect(JSON.parse((await call(client, upload_id)).text)).toMatchObject({ action: "accept" });
 });
 
+test("a call that is given up while its files are confirmed leaves them for the next one", async () => {
+  let confirm: (() => void) | undefined;
+  let isHeld = false;
+  const server = await startUploadServer({
+    wrap: (backend) => ({
+      ...backend,
+      async write(key, options) {
+        if (isHeld) await new Promise<void>((resolve) => void (confirm = resolve));
+        return backend.write!(key, options);
+      },
+    }),
+  });
+  const { fetch } = await start(one, server);
+  const client = await connectAnswerer({ era: "modern", fetch, capabilities: {}, token: "alice" });
+  const { data } = await call(client);
+  const { upload_id } = data;
+  await put(data["upload_url"]);
+  isHeld = true;
+  const stop = new AbortController();
+  const givenUp = client.callTool(
+    { name: "send", arguments: { upload_id } },
+    { signal: stop.signal },
+  );
+  givenUp.catch(() => {});
+  await vi.waitFor(() => expect(confirm).toBeDefined());
+  stop.abort();
+  await expect(givenUp).rejects.toThrow(/abort/i);
+  isHeld = false;
+  const again = call(client, upload_id);
+  confirm!();
+  expect(JSON.parse((await again).text)).toMatchObject({ action: "accept" });
+});
+
 test("legacy: it works without a session", async () => {
   const { sluice, uploads } = await startUploadServer();
   const handler = createMcpHandler(() =>

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { mkdir, readdir, readFile, rename, unlink, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { randomPartName, writerOfPart } from "@sluice/client";
 import * as z from "zod/mini";
@@ -70,6 +70,13 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
     }
   }
 
+  async function isAbandoned(reservation: string): Promise<boolean> {
+    if (writerOfPart(reservation) === "ended") return true;
+    // of a machine that has another name by now, or a process whose id another one got
+    const info = await stat(join(folder, reservation)).catch(() => undefined);
+    return info !== undefined && Date.now() - info.mtimeMs > abandonedMs;
+  }
+
   const drop = (fileName: string): Promise<void> => unlink(join(folder, fileName)).catch(() => {});
 
   return {
@@ -97,7 +104,7 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
         if (!reservationName.test(each)) continue;
         const ownBytes = own.get(each);
         if (ownBytes !== undefined) bytes += ownBytes;
-        else if (writerOfPart(each) === "ended") await drop(each);
+        else if (await isAbandoned(each)) await drop(each);
         else bytes += Number(await readFile(join(folder, each), "utf8").catch(() => "0")) || 0;
       }
       return bytes;
@@ -118,6 +125,8 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
   };
 }
 
+/** No save takes longer without a step that enlarges its reservation. */
+const abandonedMs = 24 * 3_600_000;
 /** Files that are remembered of one folder. */
 const mostRecords = 10_000;
 const recordName = /^\d{15}-[0-9a-f]{8}\.json$/;

@@ -59,15 +59,8 @@ export class ProcessTransport implements Transport {
       detached: process.platform !== "win32",
     });
     this.#child = child;
-    // a process that ends at once, as by a second signal, leaves nothing behind
-    const killNow = (): void => kill(child, "SIGKILL");
-    process.once("exit", killNow);
-    this.#exited = new Promise((resolve) => {
-      child.once("exit", (code) => {
-        process.off("exit", killNow);
-        resolve(code);
-      });
-    });
+    if (child.pid !== undefined) killAtExit(child);
+    this.#exited = new Promise((resolve) => child.once("exit", resolve));
     child.stdin?.on("error", (error) => this.onerror?.(error));
     try {
       await once(child, "spawn");
@@ -129,6 +122,22 @@ export class ProcessTransport implements Transport {
     kill(child, "SIGKILL");
     child.stdout?.destroy();
   }
+}
+
+const running = new Set<ChildProcess>();
+
+function killRunning(): void {
+  for (const child of running) kill(child, "SIGKILL");
+}
+
+/** A process that ends at once, as by a second signal, leaves nothing behind. One listener does for all sessions. */
+function killAtExit(child: ChildProcess): void {
+  if (running.size === 0) process.on("exit", killRunning);
+  running.add(child);
+  child.once("exit", () => {
+    running.delete(child);
+    if (running.size === 0) process.off("exit", killRunning);
+  });
 }
 
 function kill(child: ChildProcess, signal: NodeJS.Signals): void {

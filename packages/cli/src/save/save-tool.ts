@@ -6,6 +6,7 @@ import { definedMembers, discardSource, excerpt, SluiceError } from "@sluice/cor
 import type { Sluice } from "@sluice/server";
 import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/transport";
 import type { OpenedObject } from "@sluice/storage";
+import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { z } from "zod";
 import { formatBytes } from "../terminal/quantity.ts";
@@ -86,16 +87,22 @@ export async function createSaveTool(
       if (!isTaken(error)) throw error;
       conflict = error;
     };
-    const reservation = await saved.room.reserve(size).catch(giveUp(rethrowOfRoom));
+    const writing = target.write!(to, terms).catch(noteConflict);
+    await using writer = await writing.catch(giveUp(rethrowOfTarget));
+    // nothing is read for a file that cannot be the one that is there
+    if (!writer && size !== undefined) {
+      const there = await unlessMissing(target.describe(to, { signal }));
+      if (there?.size !== size) return await giveUp(rethrowOfTarget)(conflict);
+    }
+    // the one that is there takes no more room
+    const reservation = writer && (await saved.room.reserve(size).catch(giveUp(rethrowOfRoom)));
     try {
-      const writing = target.write!(to, terms).catch(noteConflict);
-      await using writer = await writing.catch(giveUp(rethrowOfTarget));
       const hash = createHash("sha256");
       let bytes = 0;
       for await (const chunk of opened.body) {
         hash.update(chunk);
         bytes += chunk.byteLength;
-        if (writer) await reservation.growAhead(bytes).catch(rethrowOfRoom);
+        await reservation?.growAhead(bytes).catch(rethrowOfRoom);
         await writer?.write(chunk).catch(rethrowOfTarget);
         noteProgress(bytes);
       }
@@ -106,7 +113,7 @@ export async function createSaveTool(
       else if (!(await isSameFile(target, to, facts, signal))) rethrowOfTarget(conflict);
       return facts;
     } finally {
-      await reservation.release();
+      await reservation?.release();
     }
   }
 

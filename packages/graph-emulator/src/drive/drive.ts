@@ -154,7 +154,7 @@ export function createDrive(
     item.meta = meta;
     // the hash of what is generated would cost as much as reading it
     item.hash =
-      content.size <= 1024 * 1024 ? quickXorHash(content.read(0, content.size)) : undefined;
+      content.size <= 8 * 1024 * 1024 ? quickXorHash(content.read(0, content.size)) : undefined;
     change(item, "content");
     return item;
   };

@@ -13,6 +13,7 @@ import { beginCall } from "./address.ts";
 import { canonicalKey, type DriveItem, toObjectInfo } from "./drive-item.ts";
 import { type FileCall, findFile } from "./find-file.ts";
 import type { GraphRoute } from "./graph-client.ts";
+import { createQuickXor } from "./quick-xor.ts";
 import { openSpool, type Spool } from "./spool.ts";
 import {
   conditionsOf,
@@ -51,6 +52,7 @@ function createGraphDriver(
   const { size, ifMatch, ifAbsent, signal } = options;
   const call = { operation, signal };
   const repeat = repeaterOf(options, signal);
+  const hash = createQuickXor();
   let session: GraphUploadSession | undefined;
   let spool: Spool | undefined;
 
@@ -60,8 +62,9 @@ function createGraphDriver(
     ));
   const findMade = async (total: number, since: Date): Promise<DriveItem | undefined> => {
     const { info } = (await unlessMissing(findFile(route, key, call))) ?? {};
-    const isMade = info?.size === total && info.lastModified && info.lastModified >= since;
-    return isMade ? {} : undefined;
+    const isNew = info?.size === total && info.lastModified && info.lastModified >= since;
+    // another writer may have made one of that size
+    return isNew && info.digests?.["quickXor"] === hash.digest() ? {} : undefined;
   };
   const locally = async (work: () => Promise<void>): Promise<void> => {
     try {
@@ -116,11 +119,13 @@ function createGraphDriver(
   return createPartDriver(
     {
       async send(fragment, sent) {
+        hash.update(fragment);
         if (size === undefined)
           await locally(async () => (spool ??= await openSpool()).append(fragment));
         else await openSession(size).send(sent * fragmentBytes, fragment);
       },
       async publish(last, sent, written) {
+        hash.update(last);
         if (spool) await sendSpooled(spool, sent, written);
         // the service compares when a session begins, perhaps an hour ago, and not at all where no file is any more
         await ensureWritable({ ifMatch }, operation, () =>

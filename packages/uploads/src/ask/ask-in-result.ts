@@ -24,6 +24,8 @@ import { uploadRequired, type UploadStage } from "./upload-required.ts";
 
 /** How long a repeated call waits: some hosts give up on a call after 30 s. */
 const arrivalWaitMs = 20_000;
+/** How long files may take to be confirmed, also when the call is given up. */
+const confirmMs = 60_000;
 /** How often a repeated call looks for the answer of the one before. */
 const repeatEveryMs = 200;
 
@@ -141,6 +143,9 @@ export function createResultAsker({
       // one of all calls that see the same files confirms them; hosts repeat calls that take long
       if (!(await pending.take(uploadId, upload, call))) return repeat(call, { uploadId, upload });
       let outcome: FilesOutcome<typeof fields> | undefined;
+      // a host that gives a slow call up repeats it: the files stay for that one
+      const ends = AbortSignal.timeout(confirmMs);
+      const lasting = { ...call, ctx: { ...ctx, mcpReq: { ...ctx.mcpReq, signal: ends } } };
       try {
         if (arrival.kind === "over") throw unknownUpload();
         const expected = new Map(Object.entries(upload.slots));
@@ -149,12 +154,14 @@ export function createResultAsker({
             ? await pages.answerOf(uploadId)
             : answerWith(fields, uploadId, arrival.files);
         const answer = { expected, raw, isFromPage: true, pageId: uploadId };
-        return (outcome = await confirmation.confirm(call, answer));
+        outcome = await confirmation.confirm(lasting, answer);
       } finally {
         await pending
           .settle(uploadId, { upload, outcome: keptOutcome(outcome) }, call)
           .catch(onError);
       }
+      signal.throwIfAborted();
+      return outcome;
     },
   };
 }

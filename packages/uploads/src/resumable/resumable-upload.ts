@@ -7,7 +7,7 @@ import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive
 import type { Ending } from "../slots/open-requests.ts";
 import { newId } from "../slots/random-id.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
-import { RefusedFile, uploadError } from "../slots/upload-error.ts";
+import { codeOf, RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
 import { exceedsStorage, type Room } from "../store/room.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
@@ -124,7 +124,8 @@ export function createResumableUploads({
       return wholeProgress(record);
     } catch (error) {
       // what cannot become whole must not keep the storage full for all others
-      const isRefused = error instanceof RefusedFile || exceedsStorage(error);
+      const isUseless = file.offset === 0 && codeOf(error) === "no_space";
+      const isRefused = error instanceof RefusedFile || exceedsStorage(error) || isUseless;
       if (!isRefused) await keepInTime(file, lease).catch(onError);
       // after an abort a newer request has the file, and judges for itself
       if (isRefused && !lease.signal.aborted) {

@@ -40,6 +40,8 @@ export function createRoom({ freeBytes }: Pick<UploadStorage, "freeBytes">): Roo
           throw new SluiceError(
             "no_space",
             `uploads: a file needs ${bytes} bytes of storage; ${free} are free, ${before} of them for files that are coming`,
+            // what others only announced may never come
+            bytes > free ? {} : { retryAfterMs: 60_000 },
           );
         const onBytes = (count: number): void => {
           own.bytes = Math.max(0, own.bytes - count);
@@ -53,8 +55,12 @@ export function createRoom({ freeBytes }: Pick<UploadStorage, "freeBytes">): Roo
   };
 }
 
-/** Whether storage cannot hold the file: it has no room, or takes none of this size. The quota of an owner is another reason. */
+/**
+ * Whether storage cannot hold the file: it has no room, or takes none of this size. The quota of an owner is another reason, and
+ * so is room that others have booked.
+ */
 export function exceedsStorage(error: unknown): boolean {
-  if (!SluiceError.is(error) || error.origin === uploadsOrigin) return false;
+  if (!SluiceError.is(error) || error.origin === uploadsOrigin || error.retryAfterMs !== undefined)
+    return false;
   return error.code === "no_space" || error.code === "too_large";
 }
