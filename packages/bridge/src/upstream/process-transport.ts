@@ -120,6 +120,7 @@ export class ProcessTransport implements Transport {
     }
     // also what outlived its parent
     kill(child, "SIGKILL");
+    await isInTime(this.#exited, endMs);
     child.stdout?.destroy();
   }
 }
