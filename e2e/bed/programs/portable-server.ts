@@ -55,11 +55,9 @@ function start(env: Env): SluiceHandler {
     });
     mcp.registerTool("count", { inputSchema: z.object({}) }, async (_args, ctx) => {
       const { progressToken } = ctx.mcpReq._meta ?? {};
-      for (let progress = 1; progress <= 3 && progressToken !== undefined; progress++) {
-        await ctx.mcpReq.notify({
-          method: "notifications/progress",
-          params: { progressToken, progress },
-        });
+      for (const progress of progressToken === undefined ? [] : [1, 2, 3]) {
+        const params = { progressToken: progressToken!, progress };
+        await ctx.mcpReq.notify({ method: "notifications/progress", params });
         await new Promise((resolve) => void setTimeout(resolve, 20));
       }
       return { content: [{ type: "text", text: "counted" }] };

@@ -124,7 +124,7 @@ test.each(["SIGTERM", "SIGHUP", "SIGQUIT"] as const)(
   "a second signal after %s ends the bridge and its stubborn program at once",
   { tags: "slow" },
   async (signal) => {
-    const [command = "", ...args] = [...program, "bridge", "--", process.execPath, "-e", stubborn];
+    const [command, ...args] = [...program, "bridge", "--", process.execPath, "-e", stubborn];
     const bridge = spawn(command, args, { stdio: ["pipe", "pipe", "ignore"] });
     const ended = once(bridge, "exit");
     const params = { protocolVersion: "2025-06-18", capabilities: {}, clientInfo };
