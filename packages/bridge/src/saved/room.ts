@@ -23,7 +23,7 @@ export interface ReservationRecords {
 }
 
 /** One of them. */
-export interface RecordedReservation {
+interface RecordedReservation {
   resize(bytes: number): Promise<void>;
   release(): Promise<void>;
 }

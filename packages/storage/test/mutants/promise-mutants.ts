@@ -10,7 +10,7 @@ import type { Service } from "../reference-service.ts";
 import type { Mutant } from "./mutant.ts";
 
 /** A backend that breaks a sentence of the contract, however a rule may look at it. */
-export interface PromiseMutant extends Omit<Mutant, "also"> {
+interface PromiseMutant extends Omit<Mutant, "also"> {
   /** The rule that catches it. */
   readonly rule: string;
 }
