@@ -212,7 +212,8 @@ export const openRules: readonly Rule[] = [
       await wait(100);
       const grown = held() - before;
       await reader.cancel();
-      assert.ok(grown <= 8 * oneMiB, `${grown} bytes were taken for one chunk`);
+      // what the systems on the way buffer counts, too
+      assert.ok(grown <= 16 * oneMiB, `${grown} bytes were taken for one chunk`);
     },
   }),
 ];
