@@ -102,7 +102,7 @@ async function sendable({ root, names }: SendPlace): Promise<SendableFile | unde
   }
 }
 
-/** Each folder is opened before what is in it is asked for: nobody learns what lies behind a link. */
+/** Opens each folder before it looks for a name in it, so that no answer tells what lies behind a link. */
 async function openStepwise(root: string, names: readonly string[]): Promise<FileHandle> {
   const folder = await holdFolder(root, names.slice(0, -1), { make: false }).catch((error) => {
     throw SluiceError.is(error) && error.code === "permission_denied" ? linkedFault() : error;

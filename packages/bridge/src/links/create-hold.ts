@@ -231,7 +231,7 @@ export function createHold(parts: HoldParts): ResultHold {
   };
 }
 
-/** Sorts what goes first to the front: results of ended sessions, what nobody opened, what larger sessions have, and old ones. */
+/** Sorts results by eviction: of ended sessions first, then unopened ones, those of larger sessions, and old ones. */
 function byWorth(a: HeldEntry, b: HeldEntry): number {
   return (
     Number(b.share.isEnded) - Number(a.share.isEnded) ||

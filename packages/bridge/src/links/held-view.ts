@@ -4,9 +4,9 @@ import { createBody, withBody } from "@sluice/storage/plugin";
 /** Folder of a storage in which all results lie. */
 export const heldFolder = "held/";
 
-/** Who reads held results. */
+/** The readers of held results. */
 export interface HeldReaders {
-  /** Somebody opens the result of this id. */
+  /** A reader opens the result of this id. */
   open(id: string): void;
   /** Its body is read, until the function that this gives is called. */
   read(id: string): () => void;

@@ -11,7 +11,7 @@ export interface HoldShare extends SpoolTarget {
 export interface ResultHold {
   /**
    * Begins the share of a session. Where a result has no room, others go for it: first those of ended sessions, then those
-   * of sessions that have more, and of these the ones first that nobody opened. What is being read stays.
+   * of sessions that have more, in each the unopened ones first. A result that is being read stays.
    */
   openShare(): HoldShare;
   /** What is held, to be read: `createSluice({ storage: hold.storage, baseUri: hold.baseUri, links: {} })` serves it. */

@@ -209,7 +209,7 @@ export function createResumableDownload(
       watch.moved(chunk.length);
       const at = transfer.receivedBytes;
       const bound = until?.();
-      // nobody has what lies behind the end of the whole: more bytes are no part of this resource
+      // no other share takes bytes after the end of the whole: they are not part of this resource
       const isLast = bound === undefined || bound === transfer.size;
       const room = isLast ? Number.POSITIVE_INFINITY : bound - at;
       const mine = chunk.length > room ? chunk.subarray(0, Math.max(0, room)) : chunk;

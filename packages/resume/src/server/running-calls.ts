@@ -124,7 +124,10 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
     async deleteSession(sessionId, work) {
       const deletion = deleteSession(sessionId, work);
       deletions.set(sessionId, deletion);
-      return deletion.finally(() => deletions.delete(sessionId));
+      return deletion.finally(() => {
+        // a later request may be deleting the same session
+        if (deletions.get(sessionId) === deletion) deletions.delete(sessionId);
+      });
     },
     get isClosing() {
       return isClosing;

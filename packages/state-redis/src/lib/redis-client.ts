@@ -220,7 +220,7 @@ function isFull(error: unknown): boolean {
   return error instanceof Error && /\bOOM command not allowed\b/.test(error.message);
 }
 
-/** Longer than clients wait: it stays full until records end or somebody helps, and callers learn that at once. */
+/** Longer than clients wait: Redis stays full until records expire or its operator helps, so callers get the error at once. */
 function full(operation: string, cause: unknown): SluiceError {
   return new SluiceError("unavailable", `${operation}: Redis is full; raise its maxmemory`, {
     cause,

@@ -131,7 +131,7 @@ function createGraphDriver(
         await ensureWritable({ ifMatch }, operation, () =>
           repeat(() => describe(route, key, call)),
         );
-        // only of a session it is sure afterwards who made the file
+        // only a session tells afterwards which writer made the file
         if (ifAbsent && written > 0) openSession(written);
         if (!session) return infoOf(await publishWhole(last));
         const item = await session.send(sent * fragmentBytes, last);
