@@ -163,3 +163,28 @@ test("the process ends with the host, also when it takes no hint", async () => {
   await bridge.ended;
   await expect.poll(() => isAlive(pid)).toBe(false);
 });
+
+test("a process that closes its output and lives on is gone before the next one starts", async () => {
+  const bridge = bridged({
+    upstream: scripted(
+      `(m) => {
+        if (m.method === "initialize") start(m);
+        else if (m.method === "mute") {
+          process.on("SIGTERM", () => {});
+          setInterval(() => {}, 1000);
+          require("node:fs").closeSync(1);
+        } else if (m.id !== undefined) answer(m.id, { pid: process.pid });
+      }`,
+      { endMs: 300 },
+    ),
+  });
+  const host = await legacyHost(bridge);
+  await host.send({ id: 1, method: "pid" });
+  await expect.poll(() => host.got.length).toBe(2);
+  await host.send({ method: "mute" });
+  await expect.poll(() => bridge.notes.some((note) => note.includes("is away"))).toBe(true);
+  expect(isAlive(pidIn(host.got[1]))).toBe(false);
+  await host.send({ id: 2, method: "pid" });
+  await expect.poll(() => host.got.length).toBe(3);
+  expect(pidIn(host.got[2])).not.toBe(pidIn(host.got[1]));
+});

@@ -93,9 +93,10 @@ export class ProcessTransport implements Transport {
     }
   }
 
-  #ended(): void {
+  /** The next process starts once this one is gone: it may need the same port or lock. */
+  async #ended(): Promise<void> {
     const wasClosed = this.#isClosed;
-    void this.close();
+    await this.close();
     if (!wasClosed) this.onclose?.();
   }
 
