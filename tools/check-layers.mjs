@@ -57,6 +57,29 @@ const mayImport = {
   ],
 };
 
+/**
+ * The chapters of a package (the folders of its source), from the lowest to the highest: a file may import what stands
+ * before its own chapter. The files beside the chapters are entries, which may import all.
+ */
+const chapters = {
+  core: [
+    "async",
+    "errors",
+    "bytes",
+    "transfer",
+    "wire",
+    "headers",
+    "tokens",
+    "json-rpc",
+    "sockets",
+  ],
+  state: ["contract", "memory", "tokens", "conformance"],
+  storage: ["contract", "plugin", "memory", "wrappers", "conformance"],
+  archive: ["names", "entries", "formats", "provider"],
+  resume: ["protocol", "stream", "client", "rerun", "server"],
+  "transport-stdio": ["frames", "channel"],
+};
+
 /** Packages whose source may name the MCP SDK at all. */
 const knowsTheSdk = new Set([
   "bridge",
@@ -142,6 +165,20 @@ export function checkFile(pkg, file, source, manifest) {
   return findings;
 }
 
+/** Imports of one source file from a chapter that does not stand below its own. */
+export function checkChapters(order, file, source) {
+  const chapterOf = (path) => (path.includes("/") ? path.split("/")[0] : undefined);
+  const own = chapterOf(file);
+  if (own === undefined) return [];
+  const place = order.indexOf(own);
+  if (place === -1) return [`${file}: ${own} is not among the chapters of tools/check-layers.mjs`];
+  return importsOf(source)
+    .filter((specifier) => specifier.startsWith("."))
+    .map((specifier) => chapterOf(join(dirname(file), specifier)))
+    .filter((chapter) => chapter !== own && !order.slice(0, place).includes(chapter))
+    .map((chapter) => `${file}: ${own} must not import ${chapter ?? "an entry of its package"}`);
+}
+
 /** Node modules reached from `entry` through relative imports, as "file imports module". */
 export function checkPortable(entry, read) {
   const findings = [];
@@ -181,8 +218,17 @@ function checkRepository(root) {
       if (sibling !== undefined && !mayImport[pkg]?.includes(sibling))
         findings.push(`packages/${pkg}/package.json: ${pkg} must not depend on ${name}`);
     }
-    for (const file of sourceFiles(join(packages, pkg, "src")))
-      findings.push(...checkFile(pkg, relative(root, file), readFileSync(file, "utf8"), manifest));
+    const sources = join(packages, pkg, "src");
+    for (const file of sourceFiles(sources)) {
+      const source = readFileSync(file, "utf8");
+      findings.push(...checkFile(pkg, relative(root, file), source, manifest));
+      if (chapters[pkg])
+        findings.push(
+          ...checkChapters(chapters[pkg], relative(sources, file), source).map(
+            (finding) => `packages/${pkg}/src/${finding}`,
+          ),
+        );
+    }
   }
   for (const entry of portableEntries)
     findings.push(

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkFile, checkPortable, importsOf } from "../check-layers.mjs";
+import { checkChapters, checkFile, checkPortable, importsOf } from "../check-layers.mjs";
 import { anchorsOf, checkLinks, followMoves } from "../check-links.mjs";
 import { checkSnippets, createFinder, isImportsOnly, region } from "../check-snippets.mjs";
 import { toPage } from "../options-reference.mjs";
@@ -34,6 +34,19 @@ test("an import that the manifest does not declare is named", () => {
   expect(checkFile("storage", "x.ts", `import "left-pad";`, manifest)).toEqual([
     "x.ts: imports left-pad, which its manifest lacks",
   ]);
+});
+
+test("a chapter imports chapters below its own, and no other", () => {
+  const order = ["low", "middle", "high"];
+  const check = (specifier) => checkChapters(order, "middle/a.ts", `import "${specifier}";`);
+  for (const allowed of ["../low/b.ts", "./b.ts", "./part/b.ts", "node:fs", "@sluice/core"])
+    expect(check(allowed)).toEqual([]);
+  expect(check("../high/b.ts")).toEqual(["middle/a.ts: middle must not import high"]);
+  expect(check("../index.ts")).toEqual([
+    "middle/a.ts: middle must not import an entry of its package",
+  ]);
+  expect(checkChapters(order, "index.ts", `import "./high/b.ts";`)).toEqual([]);
+  expect(checkChapters(order, "new/a.ts", "")).toHaveLength(1);
 });
 
 test("a Node module two files below a portable entry is found", () => {
