@@ -23,6 +23,10 @@ test.each([
   ["SharedAccessSignature=sv;shared_access_key=x", "SharedAccessSignature=…;shared_access_key=…"],
   ["postgres://ada:hunter/2@h/db", "postgres://…@h/db"],
   ["https://ada:hunter?2@h/x", "https://…@h/x"],
+  ["https://a:b@h/x@y,https://c:d@h", "https://…@h/x@y,https://…@h"],
+  ["--url=ada:pass=word@h:1/x", "--url=…@h:1/x"],
+  ["x/y=ada:hunter2@h.example", "x/y=…@h.example"],
+  ["--env=API_TOKEN=abc", "--env=API_TOKEN=…"],
 ])("removes credentials from %s", (text, clean) => {
   expect(withoutCredentials(text)).toBe(clean);
 });
@@ -32,6 +36,8 @@ test.each([
   "https://host/a?b=c",
   "https://host:8080/a@b.txt",
   "mail me@example.com",
+  "files://local/a:b@c.txt",
+  "a/b:c@d.txt",
   "design=1",
   "assigned=1",
 ])("leaves %s as it is", (text) => {

@@ -59,7 +59,7 @@ function isBareAddress(text: string): boolean {
 
 /** True for an address of another scheme, and for one without a scheme that holds credentials. */
 function isForeignAddress(text: string): boolean {
-  return /^(?!https?:\/\/)(?:[a-z][a-z\d+.-]*:\/|[^\s/]*:[^\s/]*@)/i.test(text);
+  return /^(?!https?:\/\/)(?:[a-z][a-z\d+.-]*:\/|[^\s/:]*:[^\s/@]*@)/i.test(text);
 }
 
 function hostIn(address: string): string {
