@@ -7,8 +7,8 @@ import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn } from "../audit/telemetry.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { StreamLimiter } from "../limits/stream-limiter.ts";
-import { isThereFor, type Mounts } from "../mounts/mounts.ts";
-import { signInFault, faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
+import { isThereFor, type Mounts } from "../storage/mounts.ts";
+import { signInFault, faultOf, type RpcFault } from "../faults/rpc-fault.ts";
 import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */

@@ -1,11 +1,11 @@
 import { SluiceError } from "@sluice/core";
 import type { ClientStreaming, DownloadUrlResult } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
+import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { Identity } from "../access/principal.ts";
 import type { AuditEntry } from "../audit/audit.ts";
 import type { Reply } from "../http/reply.ts";
-import type { Place } from "../mounts/mounts.ts";
+import type { Place } from "../storage/mounts.ts";
 
 /** A resource on its way to one client. */
 export interface ResourceDelivery {

@@ -1,15 +1,15 @@
 import { definedMembers, discardSource, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
-import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
-import { OpenedKept } from "../access/opened-kept.ts";
+import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import { OpenedKept } from "../storage/opened-kept.ts";
 import { tagOf, type Identity } from "../access/principal.ts";
-import type { Grants } from "../grants/grants.ts";
+import type { Grants } from "../urls/grants.ts";
 import { byteHeaders, type ByteFacts } from "../http/byte-headers.ts";
 import { isProtocolType } from "../http/media-types.ts";
-import type { Mount } from "../mounts/mount.ts";
-import type { Place } from "../mounts/mounts.ts";
+import type { Mount } from "../storage/mount.ts";
+import type { Place } from "../storage/mounts.ts";
 import { ensureFits, type DeliverResource, type ResourceDelivery } from "./delivery.ts";
-import type { Transfers } from "./transfers.ts";
+import type { Transfers } from "../limits/transfers.ts";
 
 interface DirectOptions {
   readonly transfers: Transfers;

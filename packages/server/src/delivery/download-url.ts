@@ -1,6 +1,6 @@
 import { definedMembers, formatEntityTag, formatReprDigest, trueFileName } from "@sluice/core";
 import { EXTENSION_ID, type DownloadUrlMeta } from "@sluice/core/wire";
-import type { Grants } from "../grants/grants.ts";
+import type { Grants } from "../urls/grants.ts";
 import type { DeliverResource } from "./delivery.ts";
 
 /** Delivers a download URL in the JSON-RPC result; `cacheTtlMs` says how long clients may keep the bytes. */

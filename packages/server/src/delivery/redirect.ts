@@ -1,8 +1,8 @@
 import { definedMembers, formatContentDisposition } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
 import type { DeliverResource } from "./delivery.ts";
-import { isRedirectTarget, redirectReply } from "./redirect-reply.ts";
-import type { Transfers } from "./transfers.ts";
+import { isRedirectTarget, redirectReply } from "../urls/redirect-reply.ts";
+import type { Transfers } from "../limits/transfers.ts";
 
 /** How long a URL that storage signs is good. */
 const signedMs = 300_000;

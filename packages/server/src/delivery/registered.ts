@@ -1,18 +1,18 @@
 import { fileNameFromUri, SluiceError, type Principal } from "@sluice/core";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
-import { replySlotOf } from "../http/reply-slot.ts";
-import type { OpenAnswerLease } from "../limits/answer-lease.ts";
-import type { Place } from "../mounts/mounts.ts";
+import { replySlotOf } from "../calls/reply-slot.ts";
+import type { OpenAnswerLease } from "../calls/answer-lease.ts";
+import type { Place } from "../storage/mounts.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
-import { readAsAuthor, type AuthorCall } from "../sdk/author-read.ts";
-import { revisionOf } from "../sdk/request-caller.ts";
-import type { CallWork } from "../sdk/resource-calls.ts";
-import { FaultError, rpcFault } from "../sdk/rpc-fault.ts";
+import { readAsAuthor, type AuthorCall } from "./author-read.ts";
+import { revisionOf } from "../calls/request-caller.ts";
+import type { CallWork } from "../calls/resource-calls.ts";
+import { FaultError, rpcFault } from "../faults/rpc-fault.ts";
 import type { StreamAnswer } from "./delivery.ts";
 import type { DirectDelivery } from "./direct.ts";
 import { contentOf } from "./registered-content.ts";
-import { clientStreaming } from "./streaming-declarations.ts";
+import { clientStreaming } from "../calls/streaming-declarations.ts";
 
 /**
  * Streams a resource that the author of a server registered with the SDK: what its `resources/read` gives, as bytes. The scopes

@@ -3,26 +3,26 @@ import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
 import { outcomeOf } from "../audit/outcome.ts";
-import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
-import type { Mounts, Place } from "../mounts/mounts.ts";
+import { leaveReply, replySlotOf } from "../calls/reply-slot.ts";
+import type { Mounts, Place } from "../storage/mounts.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
-import type { AuthorCall } from "../sdk/author-read.ts";
-import { revisionOf } from "../sdk/request-caller.ts";
-import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
-import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
+import type { AuthorCall } from "./author-read.ts";
+import { revisionOf } from "../calls/request-caller.ts";
+import { toProtocolError, type CallWork, type ResourceCalls } from "../calls/resource-calls.ts";
+import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../faults/rpc-fault.ts";
 import {
   ensureFits,
   type DeliverResource,
   type ResourceDelivery,
   type StreamAnswer,
 } from "./delivery.ts";
-import { deliveryOrder } from "./delivery-policy.ts";
-import { providedTarget, redirectReply } from "./redirect-reply.ts";
+import { deliveryOrder } from "../storage/delivery-policy.ts";
+import { providedTarget, redirectReply } from "../urls/redirect-reply.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import type { StreamRegistered } from "./registered.ts";
-import { ensureStreamScopes } from "./stream-scopes.ts";
-import { clientStreaming } from "./streaming-declarations.ts";
-import type { Transfers } from "./transfers.ts";
+import { ensureStreamScopes } from "../calls/stream-scopes.ts";
+import { clientStreaming } from "../calls/streaming-declarations.ts";
+import type { Transfers } from "../limits/transfers.ts";
 
 interface StreamRequest extends ReadCall, AuthorCall {
   /** Whether the server streams what its author registered, too. */

@@ -5,10 +5,10 @@ import {
   withoutCredentials,
   type KeyRing,
 } from "@sluice/core";
-import { ensureDelivery } from "../delivery/delivery-policy.ts";
-import type { Endpoint } from "./endpoint.ts";
-import type { Mount, MountOptions, MountRules, PrincipalStorage } from "../mounts/mount.ts";
-import type { TokenForm } from "../links/link-token.ts";
+import { ensureDelivery } from "../storage/delivery-policy.ts";
+import type { Endpoint } from "../http/endpoint.ts";
+import type { Mount, MountOptions, MountRules, PrincipalStorage } from "../storage/mount.ts";
+import type { TokenForm } from "../urls/link-token.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 
 /** The storages that options name, each below its base URI. Throws a `TypeError` for what was left out. */

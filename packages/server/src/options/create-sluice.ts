@@ -3,7 +3,7 @@ import { createMemoryStateStore } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
 import { createAuditTrail } from "../audit/audit.ts";
-import { createAttachSubscriptions } from "../changes/attach-subscriptions.ts";
+import { createAttachSubscriptions } from "../attach/attach-subscriptions.ts";
 import { createListen } from "../changes/listen.ts";
 import { createSubscribers } from "../changes/subscriber.ts";
 import { createDirect } from "../delivery/direct.ts";
@@ -11,30 +11,30 @@ import { createDownloadUrl } from "../delivery/download-url.ts";
 import { createRedirect } from "../delivery/redirect.ts";
 import { createStreamRegistered } from "../delivery/registered.ts";
 import { createStreamResource } from "../delivery/stream-resource.ts";
-import { createTransfers } from "../delivery/transfers.ts";
-import { createFailedRedemptions } from "../grants/failed-redemptions.ts";
-import { createGrants } from "../grants/grants.ts";
-import { createRedeem } from "../grants/redeem.ts";
-import { revoke } from "../grants/revoke.ts";
-import { createLinks } from "../links/links.ts";
-import { createLinkUrl } from "../links/link-url.ts";
-import { createAnswerAccount, createAnswerLeases } from "../limits/answer-lease.ts";
+import { createTransfers } from "../limits/transfers.ts";
+import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
+import { createGrants } from "../urls/grants.ts";
+import { createRedeem } from "../urls/redeem.ts";
+import { revoke } from "../urls/revoke.ts";
+import { createLinks } from "../urls/links.ts";
+import { createLinkUrl } from "../urls/link-url.ts";
+import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
-import { createMount, defaultMaxReadBytes, namePrefixOf } from "../mounts/mount.ts";
-import { createMounts } from "../mounts/mounts.ts";
-import { createProviderMount } from "../mounts/provider-mount.ts";
+import { createMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
+import { createMounts } from "../storage/mounts.ts";
+import { createProviderMount } from "../storage/provider-mount.ts";
 import { createListFiles, createListResources } from "../resources/list-resources.ts";
 import { createListTemplates } from "../resources/list-templates.ts";
-import { registeredMark } from "../metadata/registered-mark.ts";
+import { registeredMark } from "../resources/registered-mark.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
 import { createResourceReader } from "../resources/resource-reader.ts";
-import { createAttachCompletion } from "../sdk/attach-completion.ts";
-import { createIsAbsent } from "../sdk/absent-mounts.ts";
-import { createAttachments } from "../sdk/attach.ts";
+import { createAttachCompletion } from "../attach/attach-completion.ts";
+import { createIsAbsent } from "../attach/absent-mounts.ts";
+import { createAttachments } from "../attach/attach.ts";
 import { createAttachTools } from "../tools/tools.ts";
-import { createResourceCalls } from "../sdk/resource-calls.ts";
+import { createResourceCalls } from "../calls/resource-calls.ts";
 import {
   ensureCount,
   ensureDeliveryOptions,
@@ -45,7 +45,7 @@ import {
   redirectWarning,
   usualTokens,
 } from "./check-options.ts";
-import { readEndpoint } from "./endpoint.ts";
+import { readEndpoint } from "../http/endpoint.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 import type { Sluice } from "./sluice.ts";
 

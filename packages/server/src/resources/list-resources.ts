@@ -6,15 +6,15 @@ import type {
 } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal, type TextSealer } from "@sluice/core";
 import { tagOf } from "../access/principal.ts";
-import { isStreaming } from "../delivery/streaming-declarations.ts";
-import { prefixIn, type Mount } from "../mounts/mount.ts";
-import { isThereFor, type Mounts } from "../mounts/mounts.ts";
-import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
-import { handlerOf } from "../sdk/sdk-handlers.ts";
-import type { MarkRegistered } from "../metadata/registered-mark.ts";
+import { isStreaming } from "../calls/streaming-declarations.ts";
+import { prefixIn, type Mount } from "../storage/mount.ts";
+import { isThereFor, type Mounts } from "../storage/mounts.ts";
+import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
+import { handlerOf } from "../calls/sdk-handlers.ts";
+import type { MarkRegistered } from "./registered-mark.ts";
 import { folderIn } from "./walk-folder.ts";
-import type { EntryFacts } from "./resource-entry.ts";
-import { knownType } from "./resource-type.ts";
+import type { EntryFacts } from "../storage/resource-entry.ts";
+import { knownType } from "../content/resource-type.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
 
 interface ListHandlerOptions {

@@ -1,7 +1,7 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { CallOptions, OpenedObject, OpenOptions } from "@sluice/storage";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { advised } from "../sdk/advice.ts";
+import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
+import { advised } from "../faults/advice.ts";
 import type { AskedRange } from "./read-range.ts";
 
 interface VersionRequest {

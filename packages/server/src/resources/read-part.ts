@@ -1,11 +1,11 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
+import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import { RedirectError } from "../provide/provider.ts";
-import type { ResourceMetadata } from "../metadata/resource-metadata.ts";
-import { advised, tooLargeToRead } from "../sdk/advice.ts";
-import { decodeContent, isCoded } from "./content-coding.ts";
-import { takeHead } from "./content-head.ts";
+import type { ResourceMetadata } from "../storage/resource-metadata.ts";
+import { advised, tooLargeToRead } from "../faults/advice.ts";
+import { decodeContent, isCoded } from "../content/content-coding.ts";
+import { takeHead } from "../content/content-head.ts";
 import { openVersion, readFault } from "./open-version.ts";
 import {
   countLines,
@@ -25,7 +25,7 @@ import {
   knownType,
   resourceType,
   storedAsText,
-} from "./resource-type.ts";
+} from "../content/resource-type.ts";
 
 /** Which part of which version a caller wants to read. */
 export interface PartRequest {

@@ -1,5 +1,5 @@
 import { definedMembers, type ByteRange } from "@sluice/core";
-import { advised } from "../sdk/advice.ts";
+import { advised } from "../faults/advice.ts";
 
 /** A part of a resource as a client names it: `bytes 0-99` from 0, `lines 1-50` from 1, both ends included. */
 export interface AskedRange {

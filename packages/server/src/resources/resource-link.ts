@@ -2,15 +2,15 @@ import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { isStreaming } from "../delivery/streaming-declarations.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
+import { isStreaming } from "../calls/streaming-declarations.ts";
+import type { Mounts } from "../storage/mounts.ts";
 import { RedirectError } from "../provide/provider.ts";
-import { toolError } from "../sdk/advice.ts";
-import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
-import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
-import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
+import { toolError } from "../faults/advice.ts";
+import type { ResourceCalls } from "../calls/resource-calls.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
+import { ensureReadScopes } from "../calls/sdk-handlers.ts";
+import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */

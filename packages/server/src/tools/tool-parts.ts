@@ -1,10 +1,10 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { LinkUrl } from "../links/link-url.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import type { LinkUrl } from "../urls/link-url.ts";
+import type { Mounts } from "../storage/mounts.ts";
 import type { ListFiles } from "../resources/list-resources.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
-import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
+import type { ResourceCalls } from "../calls/resource-calls.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
 
 /** Names of the tools to register; false for one that is not wanted. */
 export interface ToolOptions {

@@ -1,6 +1,6 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
 import { excerpt } from "@sluice/core";
-import { toolFault } from "../sdk/advice.ts";
+import { toolFault } from "../faults/advice.ts";
 
 interface RefusedCall {
   readonly uri: string | undefined;

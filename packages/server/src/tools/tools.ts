@@ -1,5 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
 import { registerLinkTool } from "./link-tool.ts";
 import { registerListTool } from "./list-tool.ts";
 import { registerReadTool } from "./read-tool.ts";

@@ -1,0 +1,205 @@
+import {
+  type Server,
+  type McpServer,
+  type ReadResourceResult,
+  type ScopeChallengeHandler,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { definedMembers } from "@sluice/core";
+import { STREAM_METHOD } from "@sluice/core/wire";
+import type { AttachSubscriptions } from "./attach-subscriptions.ts";
+import type { StreamResource } from "../delivery/stream-resource.ts";
+import { isStreaming, declareStreaming } from "../calls/streaming-declarations.ts";
+import { createMountsTemplate } from "../calls/mounts-template.ts";
+import type { Mounts } from "../storage/mounts.ts";
+import type { ListResources } from "../resources/list-resources.ts";
+import type { ListTemplates } from "../resources/list-templates.ts";
+import type { MarkRegistered } from "../resources/registered-mark.ts";
+import type { BinaryReads } from "../resources/read-binary.ts";
+import type { ResourceReader } from "../resources/resource-reader.ts";
+import type { ToolOptions } from "../tools/tool-parts.ts";
+import type { AttachTools } from "../tools/tools.ts";
+import type { AttachCompletion } from "./attach-completion.ts";
+import type { IsAbsent } from "./absent-mounts.ts";
+import { anyResult, cursorParams, uriParams } from "./method-params.ts";
+import { cacheHint } from "../calls/request-caller.ts";
+import { methodNotFound, type ResourceCalls } from "../calls/resource-calls.ts";
+import { type AnswersFor, findElsewhere, createReadProbe } from "../calls/resource-owner.ts";
+import { ensureReadScopes, findHandler, handlerOf } from "../calls/sdk-handlers.ts";
+import { isFromV1, serverInV2, type AnyMcpServer } from "../calls/sdk-v1.ts";
+
+/** Options of `attach`. */
+export interface AttachOptions {
+  /**
+   * Whether to offer streaming to clients over HTTP and WebSocket. Over stdio there is none (SEP-2532 §4), and nothing
+   * declares it there. Default true.
+   *
+   * `"registered"`: also what the author registered with the SDK, before or after: the one content that its `resources/read`
+   * gives, as bytes, up to `maxReadBytes` of the Sluice. Nothing resumes, and there are no ranges. Lists mark these resources
+   * as streamable where the author has not marked them. What cannot go so is answered "Stream not supported".
+   */
+  readonly stream?: boolean | "registered";
+  /**
+   * Registers tools for models, in every host: `list_files`, `read_file` and, where `links` of the Sluice is set,
+   * `get_download_link`. They know what the storages have, and not what the author registered. Default: none.
+   */
+  readonly tools?: boolean | ToolOptions;
+  /**
+   * Gives `resources/read` whole resources as bytes beside the answer, to clients that ask for them:
+   * `binaryReads` of `@sluice/binary-transfer`. Default: everything is inside the JSON.
+   */
+  readonly binary?: BinaryReads;
+}
+
+interface AttachmentsOptions {
+  readonly calls: ResourceCalls;
+  readonly mounts: Mounts;
+  readonly isAbsent: IsAbsent;
+  readonly scopeChallenge: ScopeChallengeHandler | undefined;
+  readonly cacheTtlMs: number | undefined;
+  readonly reader: ResourceReader;
+  readonly streamResource: StreamResource;
+  readonly markRegistered: MarkRegistered;
+  readonly list: ListResources;
+  readonly templates: ListTemplates;
+  readonly completion: AttachCompletion;
+  readonly subscriptions: AttachSubscriptions;
+  readonly tools: AttachTools;
+}
+
+/** The servers that one Sluice is attached to. */
+export interface Attachments {
+  /** Serves the resources on a server that is not connected yet; once for each server. */
+  attach(given: AnyMcpServer, options: AttachOptions): void;
+  /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
+  readonly isOursOn: (mcp: McpServer) => AnswersFor;
+}
+
+export function createAttachments(handlers: AttachmentsOptions): Attachments {
+  const attached = new WeakMap<McpServer, AnswersFor>();
+  return {
+    attach(given, options) {
+      const mcp = serverInV2(given);
+      if (!attached.has(mcp)) attached.set(mcp, attach(handlers, mcp, options));
+    },
+    isOursOn(mcp) {
+      const isOurs = attached.get(mcp);
+      if (isOurs) return isOurs;
+      throw new TypeError("sluice: link: the server has not been given to attach");
+    },
+  };
+}
+
+/**
+ * Wires a Sluice to a server. The template goes through the SDK's own registry, so reading keeps the SDK's order:
+ * resources the author registered come first.
+ */
+function attach(
+  handlers: AttachmentsOptions,
+  mcp: McpServer,
+  { stream = true, tools = false, binary }: AttachOptions,
+): AnswersFor {
+  const { mounts, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
+  const { server } = mcp;
+  const isV1 = isFromV1(mcp);
+  if (stream !== "registered" && typeof stream !== "boolean")
+    throw new TypeError('sluice: attach: stream is true, false or "registered"');
+  const withRegistered = stream === "registered";
+  if (isV1 && binary)
+    throw new TypeError(
+      "sluice: attach: SDK v1 does not tell a handler of what its connection negotiated, so binary transfer needs a McpServer of @modelcontextprotocol/server",
+    );
+  if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
+  const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);
+
+  /** Answers with something that the client may keep, and on a lasting connection hears of when it changes. */
+  const answerSeen = <Result extends object>(
+    { ctx, ...about }: { readonly ctx: ServerContext; readonly uri?: string },
+    answer: () => Promise<Result>,
+  ): Promise<Result> =>
+    calls.translate({ mcp, ctx, ...about }, async () => {
+      const result = await answer();
+      onSeen(ctx);
+      return { ...result, ...cacheHint(mcp, cacheTtlMs) };
+    });
+
+  const hasCompletion = findHandler(server, "completion/complete") !== undefined;
+  // makes the SDK declare completions and set the handler that is put to use below
+  const completeNone = hasCompletion ? undefined : { key: () => [] };
+  const { template, asIfAbsent } = createMountsTemplate(mounts, completeNone);
+  mcp.registerResource(
+    "sluice",
+    template,
+    definedMembers({ scopeChallenge }),
+    async ({ href: uri }, _variables, ctx): Promise<ReadResourceResult> => {
+      if (isProbe(ctx)) return probed;
+      return answerSeen({ ctx, uri }, async () => {
+        // SDK v2 asks for scopes before it calls this
+        if (isV1) await ensureReadScopes(mcp, ctx, uri);
+        return reader.read({ mcp, ctx, uri, isOurs }, binary);
+      });
+    },
+  );
+
+  if (!mounts.areForAll) {
+    const read = handlerOf<ReadResourceResult>(server, "resources/read");
+    const types = { params: uriParams, result: anyResult };
+    server.setRequestHandler("resources/read", types, async (params, ctx) => {
+      const mount = mounts.mountOf(hrefOf(params.uri));
+      const isAway = mount && (await handlers.isAbsent(mount, { mcp, ctx }));
+      return isAway ? asIfAbsent(() => read(params, ctx)) : read(params, ctx);
+    });
+  }
+
+  const isElsewhere = findElsewhere(mcp);
+  const { onSeen } = handlers.subscriptions(mcp, isOurs);
+  const mark = withRegistered ? handlers.markRegistered : undefined;
+  const list = handlers.list(mcp, mark);
+  server.setRequestHandler("resources/list", ({ params }, ctx) =>
+    answerSeen({ ctx }, () => list(params, ctx)),
+  );
+  const listTemplates = handlers.templates(mcp, mark);
+  server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
+    answerSeen({ ctx }, () => listTemplates(params, ctx)),
+  );
+  handlers.completion(mcp);
+  if (tools) handlers.tools(mcp, { tools: tools === true ? {} : tools, isOurs });
+
+  if (stream) {
+    server.setRequestHandler(
+      STREAM_METHOD,
+      { params: uriParams, result: anyResult },
+      async ({ uri }, ctx) => {
+        if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
+        return streamResource({ mcp, ctx, uri, isOurs, isElsewhere, readOthers, withRegistered });
+      },
+    );
+    declareStreaming(mcp);
+  }
+  checkParams(server);
+  return isOurs;
+}
+
+/** A URI as the SDK compares it. */
+function hrefOf(uri: string): string {
+  return URL.canParse(uri) ? new URL(uri).href : uri;
+}
+
+const checked = {
+  "resources/read": uriParams,
+  "resources/subscribe": uriParams,
+  "resources/unsubscribe": uriParams,
+  "resources/list": cursorParams,
+  "resources/templates/list": cursorParams,
+} as const;
+
+/**
+ * Refuses parameters that are none with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the
+ * text of its validator.
+ */
+function checkParams(server: Server): void {
+  for (const [method, params] of Object.entries(checked)) {
+    const handler = findHandler(server, method);
+    if (handler) server.setRequestHandler(method, { params, result: anyResult }, handler);
+  }
+}

@@ -1,0 +1,93 @@
+import {
+  UriTemplate,
+  type ListResourcesResult,
+  type ListResourceTemplatesResult,
+  type McpServer,
+  type ReadResourceResult,
+  type Server,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { mountsTemplate } from "./mounts-template.ts";
+import { handlerOf } from "./sdk-handlers.ts";
+
+/** Says of a URI whether a handler of a server answers for it. */
+export type AnswersFor = (uri: string, ctx: ServerContext) => Promise<boolean>;
+
+/** Runs `resources/read` of a URI, unless it comes to the template of this Sluice. */
+export type ReadOthers = (
+  uri: string,
+  ctx: ServerContext,
+) => Promise<ReadResourceResult | undefined>;
+
+/** Asks a server whether a URI comes to the template of this Sluice. */
+interface ReadProbe {
+  /** True when `resources/read` of this URI comes to our template, and is enabled. */
+  readonly isOurs: AnswersFor;
+  /** What the author's handler gives for a URI, or throws; `undefined` for one that comes to our template. */
+  readonly readOthers: ReadOthers;
+  /** True for the context of such a question: our template answers it with `probed` and reads nothing. */
+  readonly isProbe: (ctx: ServerContext) => boolean;
+  readonly probed: ReadResourceResult;
+}
+
+/**
+ * Makes the question. The SDK alone knows which of its registered resources a URI comes to and whether it is enabled, and tells
+ * it in no other way than by its handler of `resources/read`.
+ */
+export function createReadProbe(server: Server): ReadProbe {
+  const probes = new WeakSet<ServerContext>();
+  const probed: ReadResourceResult = { contents: [] };
+
+  async function probe(uri: string, ctx: ServerContext): Promise<ReadResourceResult> {
+    const copy = { ...ctx };
+    probes.add(copy);
+    return handlerOf<ReadResourceResult>(server, "resources/read")({ uri }, copy);
+  }
+
+  return {
+    probed,
+    isProbe: (ctx) => probes.has(ctx),
+    isOurs: async (uri, ctx) => (await probe(uri, ctx).catch(() => undefined)) === probed,
+    async readOthers(uri, ctx) {
+      const answer = await probe(uri, ctx);
+      return answer === probed ? undefined : answer;
+    },
+  };
+}
+
+const maxPages = 10;
+
+/**
+ * Says whether the author lists a resource outside of the base URI, or has a template for it; for a server whose lists are
+ * still the author's alone. Nothing is read: what the lists leave out, such as a disabled resource, does not exist.
+ */
+export function findElsewhere({ server }: McpServer): AnswersFor {
+  const list = handlerOf<ListResourcesResult>(server, "resources/list");
+  const listTemplates = handlerOf<ListResourceTemplatesResult>(server, "resources/templates/list");
+
+  async function hasTemplate(uri: string, ctx: ServerContext): Promise<boolean> {
+    const { resourceTemplates } = await listTemplates({}, ctx);
+    return resourceTemplates.some(
+      ({ uriTemplate }) =>
+        uriTemplate !== mountsTemplate && new UriTemplate(uriTemplate).match(uri) !== null,
+    );
+  }
+
+  async function isListed(uri: string, ctx: ServerContext): Promise<boolean> {
+    let cursor: string | undefined;
+    for (let page = 0; page < maxPages; page++) {
+      const { resources, nextCursor } = await list(cursor === undefined ? {} : { cursor }, ctx);
+      if (resources.some((resource) => isSame(resource.uri, uri))) return true;
+      if (nextCursor === undefined) return false;
+      cursor = nextCursor;
+    }
+    return false;
+  }
+
+  return async (uri, ctx) => (await hasTemplate(uri, ctx)) || (await isListed(uri, ctx));
+}
+
+/** The SDK finds a resource by its URI as a URL is written. */
+function isSame(listed: string, uri: string): boolean {
+  return listed === uri || (URL.canParse(uri) && listed === new URL(uri).href);
+}
