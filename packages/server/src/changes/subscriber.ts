@@ -1,7 +1,8 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import { Notifier } from "@sluice/core/async";
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { allowedUris, hiddenFault, type AccessAction } from "../access/access.ts";
+import { allowedUris, type AccessAction } from "../access/access.ts";
+import { hiddenFault } from "../faults/storage-fault.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Mounts, Place } from "../storage/mounts.ts";
 import {

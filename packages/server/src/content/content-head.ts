@@ -1,7 +1,6 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject, StorageBackend } from "@sluice/storage";
 import { decodeHead } from "./content-coding.ts";
-import { joined } from "../resources/read-range.ts";
 import { beginsAsText, headBytes, knownType, resourceType, storedAsText } from "./resource-type.ts";
 
 /** Looks at the first bytes of objects, where their metadata do not tell what they are. */
@@ -114,4 +113,15 @@ export async function takeHead(bytes: AsyncIterable<Uint8Array>): Promise<Headed
   }
   const head = joined(chunks, size).subarray(0, headBytes);
   return { head, all: all(), end };
+}
+
+/** Chunks as one. */
+export function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, at);
+    at += chunk.byteLength;
+  }
+  return bytes;
 }

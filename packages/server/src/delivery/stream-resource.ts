@@ -4,25 +4,25 @@ import type { DeliveryMode } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
 import { outcomeOf } from "../audit/outcome.ts";
 import { leaveReply, replySlotOf } from "../calls/reply-slot.ts";
-import type { Mounts, Place } from "../storage/mounts.ts";
-import type { ReadCall } from "../resources/resource-reader.ts";
-import type { AuthorCall } from "./author-read.ts";
 import { revisionOf } from "../calls/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../calls/resource-calls.ts";
+import { readChallenge } from "../calls/sdk-handlers.ts";
+import { clientStreaming } from "../calls/streaming-declarations.ts";
 import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../faults/rpc-fault.ts";
+import { isProtocolType } from "../http/media-types.ts";
+import type { Transfers } from "../limits/transfers.ts";
+import type { ReadCall } from "../resources/resource-reader.ts";
+import { ensureDelivery, type Delivery } from "../storage/delivery-policy.ts";
+import type { Mounts, Place } from "../storage/mounts.ts";
+import { providedTarget, redirectReply } from "../urls/redirect-reply.ts";
+import type { AuthorCall } from "./author-read.ts";
 import {
   ensureFits,
   type DeliverResource,
   type ResourceDelivery,
   type StreamAnswer,
 } from "./delivery.ts";
-import { deliveryOrder } from "../storage/delivery-policy.ts";
-import { providedTarget, redirectReply } from "../urls/redirect-reply.ts";
-import { isProtocolType } from "../http/media-types.ts";
 import type { StreamRegistered } from "./registered.ts";
-import { ensureStreamScopes } from "../calls/stream-scopes.ts";
-import { clientStreaming } from "../calls/streaming-declarations.ts";
-import type { Transfers } from "../limits/transfers.ts";
 
 interface StreamRequest extends ReadCall, AuthorCall {
   /** Whether the server streams what its author registered, too. */
@@ -200,6 +200,44 @@ function modesFor(
     downloadUrl: identity.mayMint,
   };
   return deliveryOrder(wanted, client.prefer).filter((mode) => isPossible[mode]);
+}
+
+/** Modes in the order in which they are tried; a `TypeError` for what is no delivery, such as nothing from a function. */
+function deliveryOrder(
+  delivery: Delivery,
+  preferred: readonly DeliveryMode[] = [],
+): readonly DeliveryMode[] {
+  ensureDelivery(delivery);
+  const order: readonly DeliveryMode[] =
+    delivery === "auto"
+      ? [...preferred, "redirect", "direct", "downloadUrl"]
+      : [delivery, "downloadUrl"];
+  return [...new Set(order)];
+}
+
+/**
+ * Refuses a caller whose access token lacks the scopes for reading a resource. The SDK asks for scopes at `resources/read` only;
+ * without this, streaming would go around them.
+ */
+async function ensureStreamScopes(
+  { mcp, ctx }: StreamRequest,
+  uri: string,
+  resourceMetadataUrl: string | undefined,
+): Promise<void> {
+  const challenge = await readChallenge(mcp, ctx, uri);
+  if (!challenge) return;
+  const metadataUrl = ctx.http?.authInfo?.resourceMetadataUrl ?? resourceMetadataUrl;
+  throw new FaultError(
+    rpcFault("forbidden", revisionOf(mcp), {
+      uri,
+      status: 403,
+      challenge: [
+        'Bearer error="insufficient_scope"',
+        `scope="${challenge.scopes.join(" ")}"`,
+        ...(metadataUrl === undefined ? [] : [`resource_metadata="${encodeURI(metadataUrl)}"`]),
+      ].join(", "),
+    }),
+  );
 }
 
 function faultFor(

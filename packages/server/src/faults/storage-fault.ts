@@ -1,6 +1,15 @@
 import { SluiceError } from "@sluice/core";
 
 /**
+ * Thrown for a hidden resource, where storage throws for a missing one.
+ * One object for all: making an error costs time that could be measured.
+ */
+export const hiddenFault: SluiceError = new SluiceError(
+  "not_found",
+  "sluice: access rules hide it",
+);
+
+/**
  * What a fault of storage means to a client. What the service says about permissions concerns
  * the server's own credentials: a client learns neither that, nor that the object exists.
  */

@@ -2,8 +2,13 @@ import { createTextSealer } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
-import { createAuditTrail } from "../audit/audit.ts";
+import { createIsAbsent } from "../attach/absent-mounts.ts";
+import { createAttachCompletion } from "../attach/attach-completion.ts";
 import { createAttachSubscriptions } from "../attach/attach-subscriptions.ts";
+import { createAttachments } from "../attach/attach.ts";
+import { createAuditTrail } from "../audit/audit.ts";
+import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.ts";
+import { createResourceCalls } from "../calls/resource-calls.ts";
 import { createListen } from "../changes/listen.ts";
 import { createSubscribers } from "../changes/subscriber.ts";
 import { createDirect } from "../delivery/direct.ts";
@@ -11,33 +16,29 @@ import { createDownloadUrl } from "../delivery/download-url.ts";
 import { createRedirect } from "../delivery/redirect.ts";
 import { createStreamRegistered } from "../delivery/registered.ts";
 import { createStreamResource } from "../delivery/stream-resource.ts";
-import { createTransfers } from "../limits/transfers.ts";
+import { readEndpoint } from "../http/endpoint.ts";
 import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
-import { createGrants } from "../urls/grants.ts";
-import { createRedeem } from "../urls/redeem.ts";
-import { revoke } from "../urls/revoke.ts";
-import { createLinks } from "../urls/links.ts";
-import { createLinkUrl } from "../urls/link-url.ts";
-import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
-import { createMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
-import { createMounts } from "../storage/mounts.ts";
-import { createProviderMount } from "../storage/provider-mount.ts";
+import { createTransfers } from "../limits/transfers.ts";
 import { createListFiles, createListResources } from "../resources/list-resources.ts";
 import { createListTemplates } from "../resources/list-templates.ts";
 import { registeredMark } from "../resources/registered-mark.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
-import { walkFolder } from "../resources/walk-folder.ts";
 import { createResourceReader } from "../resources/resource-reader.ts";
-import { createAttachCompletion } from "../attach/attach-completion.ts";
-import { createIsAbsent } from "../attach/absent-mounts.ts";
-import { createAttachments } from "../attach/attach.ts";
+import { walkFolder } from "../resources/walk-folder.ts";
+import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
+import { createMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
+import { createMounts } from "../storage/mounts.ts";
+import { createProviderMount } from "../storage/provider-mount.ts";
 import { createAttachTools } from "../tools/tools.ts";
-import { createResourceCalls } from "../calls/resource-calls.ts";
+import { createGrants } from "../urls/grants.ts";
+import { createLinkUrl } from "../urls/link-url.ts";
+import { createLinks } from "../urls/links.ts";
+import { createRedeem } from "../urls/redeem.ts";
+import { revoke } from "../urls/revoke.ts";
 import {
   ensureCount,
-  ensureDeliveryOptions,
   ensureRevocableLinks,
   mountsIn,
   openWarning,
@@ -45,7 +46,6 @@ import {
   redirectWarning,
   usualTokens,
 } from "./check-options.ts";
-import { readEndpoint } from "../http/endpoint.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 import type { Sluice } from "./sluice.ts";
 

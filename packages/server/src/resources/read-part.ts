@@ -1,22 +1,7 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
-import { RedirectError } from "../provide/provider.ts";
-import type { ResourceMetadata } from "../storage/resource-metadata.ts";
-import { advised, tooLargeToRead } from "../faults/advice.ts";
 import { decodeContent, isCoded } from "../content/content-coding.ts";
-import { takeHead } from "../content/content-head.ts";
-import { openVersion, readFault } from "./open-version.ts";
-import {
-  countLines,
-  cutText,
-  decodeText,
-  findBytes,
-  findLines,
-  joined,
-  toByteRange,
-  type AskedRange,
-} from "./read-range.ts";
+import { joined, takeHead } from "../content/content-head.ts";
 import {
   beginsAsText,
   hasBinaryBytes,
@@ -26,6 +11,20 @@ import {
   resourceType,
   storedAsText,
 } from "../content/resource-type.ts";
+import { advised, tooLargeToRead } from "../faults/advice.ts";
+import { RedirectError } from "../provide/provider.ts";
+import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import type { ResourceMetadata } from "../storage/resource-metadata.ts";
+import { openVersion, readFault } from "./open-version.ts";
+import {
+  countLines,
+  cutText,
+  decodeText,
+  findBytes,
+  findLines,
+  toByteRange,
+  type AskedRange,
+} from "./read-range.ts";
 
 /** Which part of which version a caller wants to read. */
 export interface PartRequest {

@@ -11,16 +11,17 @@ import {
   type UriMapper,
 } from "@sluice/storage";
 import { describedBehind, keptBehind, type KeptObject } from "@sluice/storage/plugin";
-import type { AskMetadata } from "./resource-metadata.ts";
+import { ensureAllowed, type Access, type AccessAction } from "../access/access.ts";
 import { contentHeads, toldHeads, type ContentHeads } from "../content/content-head.ts";
-import { ensureAllowed, hiddenFault, type Access, type AccessAction } from "../access/access.ts";
 import {
+  hiddenFault,
   isUnsupported,
   rethrowAsAbsent,
   rethrowStorageFault,
   rethrowUnlessAbsent,
   storageFault,
 } from "../faults/storage-fault.ts";
+import type { AskMetadata } from "./resource-metadata.ts";
 
 /** What one principal may use of storage for one resource. Rejects with what a client may learn. */
 export interface AuthorizedStorage

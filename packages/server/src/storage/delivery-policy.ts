@@ -1,11 +1,11 @@
-import type { Principal } from "@sluice/core";
+import { withoutCredentials, type Principal } from "@sluice/core";
 import type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 
 /**
  * How bytes should travel. `auto` tries what the client prefers, then a redirect where storage can
  * sign one, then a direct answer, then a download URL. A single mode that is impossible for a resource
- * or a connection falls back to a download URL. {@link deliveryOrder} decides.
+ * or a connection falls back to a download URL. `resources/stream` decides.
  */
 export type Delivery = "auto" | DeliveryMode;
 
@@ -22,17 +22,24 @@ export interface DeliverySubject {
   readonly client: ClientStreaming;
 }
 
-/** Modes in the order in which they are tried; a `TypeError` for what is no delivery, such as nothing from a function. */
-export function deliveryOrder(
-  delivery: Delivery,
-  preferred: readonly DeliveryMode[] = [],
-): readonly DeliveryMode[] {
-  ensureDelivery(delivery);
-  const order: readonly DeliveryMode[] =
-    delivery === "auto"
-      ? [...preferred, "redirect", "direct", "downloadUrl"]
-      : [delivery, "downloadUrl"];
-  return [...new Set(order)];
+interface DeliveryRules {
+  readonly delivery?: DeliveryPolicy;
+  readonly redirectOrigins?: readonly string[];
+}
+
+/** Throws a `TypeError` for a delivery that does not exist, and for a redirect origin that no URL has. */
+export function ensureDeliveryOptions({
+  delivery = "auto",
+  redirectOrigins = [],
+}: DeliveryRules): void {
+  if (typeof delivery !== "function") ensureDelivery(delivery);
+  const wrong = redirectOrigins.find(
+    (origin) => !URL.canParse(origin) || new URL(origin).origin !== origin,
+  );
+  if (wrong !== undefined)
+    throw new TypeError(
+      `sluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${withoutCredentials(wrong)}`,
+    );
 }
 
 /** Throws a `TypeError` for what is no {@link Delivery}. */

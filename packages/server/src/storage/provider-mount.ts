@@ -2,13 +2,12 @@ import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { verifyDigest } from "@sluice/storage";
 import { createAccess } from "../access/access.ts";
-import { createStorageAccess } from "./authorized-storage.ts";
-import { ensureDeliveryOptions } from "../options/check-options.ts";
 import { toProvider } from "../provide/check-provider.ts";
 import { createProviderBackend } from "../provide/provider-backend.ts";
 import { createProviderRoute, type ProviderRoute } from "../provide/provider-route.ts";
 import type { Provider } from "../provide/provider.ts";
-import { createResourceEntries } from "./resource-entry.ts";
+import { createStorageAccess } from "./authorized-storage.ts";
+import { ensureDeliveryOptions } from "./delivery-policy.ts";
 import {
   defaultMaxReadBytes,
   hasAccessRules,
@@ -17,6 +16,7 @@ import {
   type MountSetting,
 } from "./mount.ts";
 import type { ProviderMount } from "./mounts.ts";
+import { createResourceEntries } from "./resource-entry.ts";
 
 /** A provider, and its rules; what it leaves out is as the options of the Sluice say. */
 export interface ProviderOptions
