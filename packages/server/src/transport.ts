@@ -24,7 +24,7 @@ export {
   type AnswerKeeper,
   type RequestNotes,
 } from "./calls/request-notes.ts";
-export { shareRequest, SHARED_REQUEST_HEADER } from "./calls/shared-request.ts";
+export { shareRequest, SHARED_REQUEST_HEADER } from "./calls/request-notes.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { LinkTerms } from "./urls/links.ts";

@@ -1,32 +1,36 @@
-import {
-  type Server,
-  type McpServer,
-  type ReadResourceResult,
-  type ScopeChallengeHandler,
-  type ServerContext,
+import type {
+  Server,
+  McpServer,
+  ReadResourceResult,
+  ScopeChallengeHandler,
+  ServerContext,
+  StandardSchemaV1,
 } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
-import type { AttachSubscriptions } from "./attach-subscriptions.ts";
-import type { StreamResource } from "../delivery/stream-resource.ts";
-import { isStreaming, declareStreaming } from "../calls/streaming-declarations.ts";
-import { createMountsTemplate } from "../calls/mounts-template.ts";
-import type { Mounts } from "../storage/mounts.ts";
-import type { ListResources } from "../resources/list-resources.ts";
-import type { ListTemplates } from "../resources/list-templates.ts";
-import type { MarkRegistered } from "../resources/registered-mark.ts";
-import type { BinaryReads } from "../resources/read-binary.ts";
-import type { ResourceReader } from "../resources/resource-reader.ts";
-import type { ToolOptions } from "../tools/tool-parts.ts";
-import type { AttachTools } from "../tools/tools.ts";
-import type { AttachCompletion } from "./attach-completion.ts";
-import type { IsAbsent } from "./absent-mounts.ts";
-import { anyResult, cursorParams, uriParams } from "./method-params.ts";
+import { z } from "zod/v4";
 import { cacheHint } from "../calls/request-caller.ts";
 import { methodNotFound, type ResourceCalls } from "../calls/resource-calls.ts";
-import { type AnswersFor, findElsewhere, createReadProbe } from "../calls/resource-owner.ts";
+import {
+  createMountsTemplate,
+  findElsewhere,
+  createReadProbe,
+  type AnswersFor,
+} from "../calls/resource-owner.ts";
 import { ensureReadScopes, findHandler, handlerOf } from "../calls/sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "../calls/sdk-v1.ts";
+import { isStreaming, declareStreaming } from "../calls/streaming-declarations.ts";
+import type { StreamResource } from "../delivery/stream-resource.ts";
+import type { ListResources, MarkRegistered } from "../resources/list-resources.ts";
+import type { ListTemplates } from "../resources/list-templates.ts";
+import type { BinaryReads } from "../resources/read-binary.ts";
+import type { ResourceReader } from "../resources/resource-reader.ts";
+import type { Mounts } from "../storage/mounts.ts";
+import type { ToolOptions } from "../tools/tool-parts.ts";
+import type { AttachTools } from "../tools/tools.ts";
+import type { IsAbsent } from "./absent-mounts.ts";
+import type { AttachCompletion } from "./attach-completion.ts";
+import type { AttachSubscriptions } from "./attach-subscriptions.ts";
 
 /** Options of `attach`. */
 export interface AttachOptions {
@@ -68,7 +72,7 @@ interface AttachmentsOptions {
 }
 
 /** The servers that one Sluice is attached to. */
-export interface Attachments {
+interface Attachments {
   /** Serves the resources on a server that is not connected yet; once for each server. */
   attach(given: AnyMcpServer, options: AttachOptions): void;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
@@ -183,6 +187,43 @@ function attach(
 /** A URI as the SDK compares it. */
 function hrefOf(uri: string): string {
   return URL.canParse(uri) ? new URL(uri).href : uri;
+}
+
+/** Parameters of a method about one resource. */
+const uriParams: StandardSchemaV1<{ uri: string }> = passing(
+  () => z.looseObject({ uri: z.string({ error: "must be a string" }) }),
+  ({ uri }) => typeof uri === "string",
+);
+
+/** Parameters of a method that lists. */
+const cursorParams: StandardSchemaV1<{ cursor?: string | undefined }> = passing(
+  () => z.looseObject({ cursor: z.optional(z.string({ error: "must be a string" })) }),
+  ({ cursor }) => cursor === undefined || typeof cursor === "string",
+);
+
+/** Takes every result. Made once: schemas are large, and there is a server for each connection. */
+const anyResult: z.ZodType<Record<string, unknown>> = z.looseObject({});
+
+/** The same schema, which copies nothing of what is well formed: calls pass several of them. It is made for a fault. */
+function passing<Params>(
+  makeSchema: () => z.ZodType<Params>,
+  isWellFormed: (params: { readonly [K in keyof Params]?: unknown }) => boolean,
+): StandardSchemaV1<Params> {
+  let schema: z.ZodType<Params> | undefined;
+  return {
+    "~standard": {
+      version: 1,
+      vendor: "sluice",
+      validate: (value) =>
+        isObject(value) && isWellFormed(value)
+          ? { value: value as Params }
+          : (schema ??= makeSchema())["~standard"].validate(value),
+    },
+  };
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 const checked = {

@@ -1,18 +1,30 @@
-import { fileNameFromUri, SluiceError, type Principal } from "@sluice/core";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type ReadResourceResult,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import {
+  fileNameFromUri,
+  SluiceError,
+  decodeBase64,
+  formatContentType,
+  parseMediaType,
+  type Principal,
+} from "@sluice/core";
+import { onAbort, within } from "@sluice/core/async";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
-import { replySlotOf } from "../calls/reply-slot.ts";
 import type { OpenAnswerLease } from "../calls/answer-lease.ts";
-import type { Place } from "../storage/mounts.ts";
-import type { ReadCall } from "../resources/resource-reader.ts";
-import { readAsAuthor, type AuthorCall } from "./author-read.ts";
+import { replySlotOf } from "../calls/reply-slot.ts";
 import { revisionOf } from "../calls/request-caller.ts";
 import type { CallWork } from "../calls/resource-calls.ts";
-import { FaultError, rpcFault } from "../faults/rpc-fault.ts";
-import type { StreamAnswer } from "./delivery.ts";
-import type { DirectDelivery } from "./direct.ts";
-import { contentOf } from "./registered-content.ts";
+import type { AnswersFor, ReadOthers } from "../calls/resource-owner.ts";
 import { clientStreaming } from "../calls/streaming-declarations.ts";
+import { FaultError, rpcFault } from "../faults/rpc-fault.ts";
+import type { ReadCall } from "../resources/resource-reader.ts";
+import type { Place } from "../storage/mounts.ts";
+import type { StreamAnswer, DirectDelivery } from "./modes.ts";
 
 /**
  * Streams a resource that the author of a server registered with the SDK: what its `resources/read` gives, as bytes. The scopes
@@ -49,7 +61,8 @@ export function createStreamRegistered(options: StreamRegisteredOptions): Stream
     const client = clientStreaming(mcp, ctx, slot);
     if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
     if (!slot || client === "untold") {
-      if (known) throw readOnly("there is no HTTP answer for its bytes");
+      if (known)
+        throw readOnly("the author registered it, and there is no HTTP answer for its bytes");
       return undefined;
     }
 
@@ -78,7 +91,7 @@ export function createStreamRegistered(options: StreamRegisteredOptions): Stream
       signal: ctx.http?.req?.signal,
     });
     if (answer) return answer;
-    throw readOnly("its type is that of messages of the protocol");
+    throw readOnly("the author registered it, and its type is that of messages of the protocol");
   };
 }
 
@@ -95,7 +108,123 @@ function hostOf(uri: string): string {
   return URL.canParse(uri) ? new URL(uri).host : "";
 }
 
+/** Longest wait for the author's handler: clients of the SDK give up after this time, too. */
+const readTimeoutMs = 60_000;
+
+/** A call about a URI that the author of a server may have registered. */
+export interface AuthorCall {
+  readonly ctx: ServerContext;
+  readonly uri: string;
+  readonly isElsewhere: AnswersFor;
+  readonly readOthers: ReadOthers;
+}
+
+/**
+ * What the author's `resources/read` gives; `undefined` for a URI that comes to this Sluice. The author's handler hears when the
+ * client goes away, and after 60 s without an answer, which is `timeout`. Its errors pass as they are; one that says that there
+ * is no such resource is `not_found`, unless the author lists it.
+ */
+async function readAsAuthor(call: AuthorCall): Promise<ReadResourceResult | undefined> {
+  const { ctx, uri, readOthers } = call;
+  const ending = new AbortController();
+  const { signal } = ending;
+  // the one ends with a cancelled call, the other with the connection of the request
+  const removers = [ctx.mcpReq.signal, ctx.http?.req?.signal].map((given) =>
+    onAbort(given, (reason) => ending.abort(reason)),
+  );
+  try {
+    signal.throwIfAborted();
+    const answer = readOthers(uri, { ...ctx, mcpReq: { ...ctx.mcpReq, signal } });
+    return await within(answer, { timeoutMs: readTimeoutMs, expired, signal });
+  } catch (error) {
+    ending.abort(error);
+    throw await readError(call, error);
+  } finally {
+    for (const remove of removers) remove();
+  }
+}
+
+function expired(): SluiceError {
+  return new SluiceError("timeout", `sluice: read: the author's handler took ${readTimeoutMs} ms`);
+}
+
+/** What the author disabled does not exist; the SDK says of it that it is disabled. */
+async function readError({ ctx, uri, isElsewhere }: AuthorCall, error: unknown): Promise<unknown> {
+  if (!(error instanceof ProtocolError) || !absences.has(error.code)) return error;
+  if (await isElsewhere(uri, ctx)) return error;
+  return new SluiceError("not_found", "sluice: read: the author has no such resource", {
+    cause: error,
+  });
+}
+
+/** What SDKs say of a resource that is missing or disabled, and authors of parameters, too. */
+const absences: ReadonlySet<number> = new Set([
+  ProtocolErrorCode.InvalidParams,
+  ProtocolErrorCode.ResourceNotFound,
+]);
+
+/** What the author of a server answers to `resources/read`, as bytes. */
+interface RegisteredContent {
+  readonly bytes: Uint8Array;
+  /** Safe to send. */
+  readonly mimeType: string;
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * The bytes of the one content of an answer to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws `unsupported` for
+ * an answer that only `resources/read` can give: none or several contents, more than `maxBytes`, text with a lone surrogate.
+ * Throws `corrupt` for a blob that is no base64.
+ */
+function contentOf(result: unknown, maxBytes: number): RegisteredContent {
+  const { contents } = Object(result) as { readonly contents?: unknown };
+  const [content, ...others] = Array.isArray(contents) ? (contents as unknown[]) : [];
+  const { text, blob, mimeType } = Object(content) as Readonly<Record<string, unknown>>;
+  if (others.length > 0) throw readOnly("what the author registered has several contents");
+  if (typeof text === "string" && blob === undefined)
+    return { bytes: encodeText(text, maxBytes), mimeType: textType(mimeType) };
+  if (typeof blob === "string" && text === undefined)
+    return { bytes: decodeBlob(blob, maxBytes), mimeType: safeType(mimeType) };
+  throw readOnly("what the author registered has no content");
+}
+
+function encodeText(text: string, maxBytes: number): Uint8Array {
+  // no character takes less than a byte
+  if (text.length > maxBytes) throw tooLarge(maxBytes);
+  if (/\p{Surrogate}/u.test(text))
+    throw readOnly("what the author registered has a lone surrogate in its text");
+  const bytes = encoder.encode(text);
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
+  return bytes;
+}
+
+function decodeBlob(blob: string, maxBytes: number): Uint8Array {
+  const most = Math.ceil((maxBytes * 4) / 3) + 4;
+  if (blob.length > most) throw tooLarge(maxBytes);
+  const bytes = decodeBase64(blob);
+  if (!bytes) throw new SluiceError("corrupt", "sluice: stream: the author's blob is no base64");
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
+  return bytes;
+}
+
+/** Text leaves as UTF-8, whatever charset its author named. */
+function textType(mimeType: unknown): string {
+  if (mimeType === undefined) return "text/plain";
+  const type = safeType(mimeType);
+  const { essence, charset = "utf-8" } = parseMediaType(type)!;
+  return charset.toLowerCase() === "utf-8" ? type : `${essence}; charset=utf-8`;
+}
+
+function safeType(mimeType: unknown): string {
+  return formatContentType(typeof mimeType === "string" ? mimeType : undefined);
+}
+
+function tooLarge(maxBytes: number): SluiceError {
+  return readOnly(`what the author registered has more than ${maxBytes} bytes`);
+}
+
 /** The reason is for the operator; the client hears that `resources/read` has it. */
 function readOnly(reason: string): SluiceError {
-  return new SluiceError("unsupported", `sluice: stream: the author registered it, and ${reason}`);
+  return new SluiceError("unsupported", `sluice: stream: ${reason}`);
 }

@@ -15,14 +15,13 @@ import type { ReadCall } from "../resources/resource-reader.ts";
 import { ensureDelivery, type Delivery } from "../storage/delivery-policy.ts";
 import type { Mounts, Place } from "../storage/mounts.ts";
 import { providedTarget, redirectReply } from "../urls/redirect-reply.ts";
-import type { AuthorCall } from "./author-read.ts";
 import {
   ensureFits,
   type DeliverResource,
   type ResourceDelivery,
   type StreamAnswer,
-} from "./delivery.ts";
-import type { StreamRegistered } from "./registered.ts";
+} from "./modes.ts";
+import type { AuthorCall, StreamRegistered } from "./registered.ts";
 
 interface StreamRequest extends ReadCall, AuthorCall {
   /** Whether the server streams what its author registered, too. */

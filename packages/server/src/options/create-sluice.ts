@@ -11,9 +11,7 @@ import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.t
 import { createResourceCalls } from "../calls/resource-calls.ts";
 import { createListen } from "../changes/listen.ts";
 import { createSubscribers } from "../changes/subscriber.ts";
-import { createDirect } from "../delivery/direct.ts";
-import { createDownloadUrl } from "../delivery/download-url.ts";
-import { createRedirect } from "../delivery/redirect.ts";
+import { createDirect, createDownloadUrl, createRedirect } from "../delivery/modes.ts";
 import { createStreamRegistered } from "../delivery/registered.ts";
 import { createStreamResource } from "../delivery/stream-resource.ts";
 import { readEndpoint } from "../http/endpoint.ts";
@@ -21,9 +19,12 @@ import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { createTransfers } from "../limits/transfers.ts";
-import { createListFiles, createListResources } from "../resources/list-resources.ts";
+import {
+  createListFiles,
+  createListResources,
+  registeredMark,
+} from "../resources/list-resources.ts";
 import { createListTemplates } from "../resources/list-templates.ts";
-import { registeredMark } from "../resources/registered-mark.ts";
 import { createLinkTo } from "../resources/resource-link.ts";
 import { createResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";

@@ -3,19 +3,21 @@ import type {
   McpServer,
   Resource,
   ServerContext,
+  ResourceTemplateType,
 } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal, type TextSealer } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
-import { isStreaming } from "../calls/streaming-declarations.ts";
-import { prefixIn, type Mount } from "../storage/mount.ts";
-import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import { handlerOf } from "../calls/sdk-handlers.ts";
-import type { MarkRegistered } from "./registered-mark.ts";
-import { folderIn } from "./walk-folder.ts";
-import type { EntryFacts } from "../storage/resource-entry.ts";
+import { isStreaming } from "../calls/streaming-declarations.ts";
 import { knownType } from "../content/resource-type.ts";
+import { isProtocolType } from "../http/media-types.ts";
+import { prefixIn, type Mount } from "../storage/mount.ts";
+import { isThereFor, type Mounts } from "../storage/mounts.ts";
+import type { EntryFacts } from "../storage/resource-entry.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
+import { folderIn } from "./walk-folder.ts";
 
 interface ListHandlerOptions {
   readonly calls: ResourceCalls;
@@ -212,4 +214,30 @@ function readCursor(
     throw new SluiceError("invalid_argument", "sluice: list: the cursor is no string");
   const text = cursors.unseal(sent, context);
   return { source: text.startsWith(fromMounts) ? fromMounts : fromAuthor, cursor: text.slice(1) };
+}
+
+/** Marks an entry of an author's list as streamable. */
+export type MarkRegistered = <Entry extends Resource | ResourceTemplateType>(entry: Entry) => Entry;
+
+/**
+ * Marks what can be streamed, as far as its entry tells. Left as they are: entries that have a mark of their author's, larger ones
+ * than `maxBytes`, and those whose type never leaves as bytes.
+ */
+export function registeredMark(maxBytes: number): MarkRegistered {
+  return (entry) => {
+    const { streamable, size = 0, mimeType = "", _meta } = entry as Listed;
+    const { [EXTENSION_ID]: known } = _meta ?? {};
+    const meta = Object(known) as { readonly streamable?: unknown };
+    if (streamable !== undefined || meta.streamable !== undefined) return entry;
+    if (size > maxBytes || isProtocolType(mimeType)) return entry;
+    const mark = { ...meta, streamable: true };
+    return { ...entry, streamable: true, _meta: { ..._meta, [EXTENSION_ID]: mark } };
+  };
+}
+
+interface Listed {
+  readonly streamable?: unknown;
+  readonly size?: number;
+  readonly mimeType?: string;
+  readonly _meta?: Readonly<Record<string, unknown>>;
 }

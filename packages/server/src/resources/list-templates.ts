@@ -5,13 +5,13 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
+import type { ResourceCalls } from "../calls/resource-calls.ts";
+import { mountsTemplate } from "../calls/resource-owner.ts";
+import { handlerOf } from "../calls/sdk-handlers.ts";
 import { isStreaming } from "../calls/streaming-declarations.ts";
 import { isThereFor, type Mounts } from "../storage/mounts.ts";
-import { mountsTemplate } from "../calls/mounts-template.ts";
-import type { ResourceCalls } from "../calls/resource-calls.ts";
-import { handlerOf } from "../calls/sdk-handlers.ts";
-import type { MarkRegistered } from "./registered-mark.ts";
 import { streamableMark } from "../storage/resource-entry.ts";
+import type { MarkRegistered } from "./list-resources.ts";
 
 /** Makes what answers `resources/templates/list` on a server. `mark` is put on what its author registered. */
 export type ListTemplates = (

@@ -10,7 +10,12 @@ import {
   type StorageBackend,
   type UriMapper,
 } from "@sluice/storage";
-import { describedBehind, keptBehind, type KeptObject } from "@sluice/storage/plugin";
+import {
+  describedBehind,
+  keptBehind,
+  createBytesBody,
+  type KeptObject,
+} from "@sluice/storage/plugin";
 import { ensureAllowed, type Access, type AccessAction } from "../access/access.ts";
 import { contentHeads, toldHeads, type ContentHeads } from "../content/content-head.ts";
 import {
@@ -281,4 +286,20 @@ function absentBeside(key: string): string {
   const folder = key.slice(0, key.lastIndexOf("/") + 1);
   const room = maxKeyBytes - new TextEncoder().encode(folder).length;
   return folder + absentName.slice(0, room);
+}
+
+/** What lies in memory, as `open` would give it. */
+export class OpenedKept implements OpenedObject {
+  readonly info: ObjectInfo;
+  readonly bytes: Uint8Array;
+
+  constructor({ info, bytes }: KeptObject) {
+    this.info = info;
+    this.bytes = bytes;
+  }
+
+  get body(): ReadableStream<Uint8Array> {
+    // a reader of a body owns its chunks
+    return createBytesBody(new Uint8Array(this.bytes), undefined);
+  }
 }

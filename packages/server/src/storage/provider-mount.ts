@@ -2,10 +2,9 @@ import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { verifyDigest } from "@sluice/storage";
 import { createAccess } from "../access/access.ts";
-import { toProvider } from "../provide/check-provider.ts";
 import { createProviderBackend } from "../provide/provider-backend.ts";
 import { createProviderRoute, type ProviderRoute } from "../provide/provider-route.ts";
-import type { Provider } from "../provide/provider.ts";
+import { toProvider, type Provider } from "../provide/provider.ts";
 import { createStorageAccess } from "./authorized-storage.ts";
 import { ensureDeliveryOptions } from "./delivery-policy.ts";
 import {

@@ -1,8 +1,7 @@
 import type { Resource } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { z } from "zod/v4";
-import { toolRefusal } from "./tool-refusal.ts";
-import type { ToolParts, ToolPlace } from "./tool-parts.ts";
+import { toolRefusal, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
 /** Registers the tool that lists files. */
 export function registerListTool(parts: ToolParts, { mcp, names }: ToolPlace, name: string): void {

@@ -12,8 +12,7 @@ import {
 } from "@sluice/core";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import type { KeptObject } from "@sluice/storage/plugin";
-import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
-import { OpenedKept } from "../storage/opened-kept.ts";
+import { OpenedKept, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { OpenGrant } from "./open-grant.ts";
 
 interface DownloadRequest {

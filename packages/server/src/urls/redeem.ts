@@ -1,19 +1,17 @@
 import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
 import { leaseCharge, type ClaimedBody } from "@sluice/state";
-import type { OpenedObject } from "@sluice/storage";
-import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
-import { type Callers, tagOf, type Caller } from "../access/principal.ts";
+import type { OpenedObject, ObjectInfo } from "@sluice/storage";
+import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
-import type { Transfers } from "../limits/transfers.ts";
-import { byteHeaders, unchangedHeaders } from "../http/byte-headers.ts";
+import { byteHeaders, unchangedHeaders, shieldHeaders } from "../http/byte-headers.ts";
 import { problemOf, problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
+import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { providedTarget, redirectReply } from "./redirect-reply.ts";
+import type { Transfers } from "../limits/transfers.ts";
+import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { Mounts, Place } from "../storage/mounts.ts";
-import { linkRefusal } from "./link-refusal.ts";
-import type { Links, OpenLink } from "./links.ts";
 import {
   chooseVersion,
   ensurePinned,
@@ -22,10 +20,10 @@ import {
   keptVersion,
   type ChosenVersion,
 } from "./choose-version.ts";
-import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { Grants } from "./grants.ts";
-import { createKnownGrants, type KnownGrant } from "./known-grants.ts";
+import type { Links, OpenLink } from "./links.ts";
 import type { OpenGrant } from "./open-grant.ts";
+import { providedTarget, redirectReply } from "./redirect-reply.ts";
 
 /** A request to the download route whose Host, Origin and method a transport has checked. */
 export interface RedeemRequest extends Caller {
@@ -284,4 +282,68 @@ async function replyWithout({ chosen, headers, link, entry }: Redemption): Promi
   }
   await entry.conclude("complete");
   return { status, headers };
+}
+
+/** What a redemption finds out that the next one of the same grant finds, too. */
+interface KnownGrant {
+  readonly place: Place;
+  /** Canonical URI of the resource. */
+  readonly uri: string;
+  /** The last answer from memory. Another version of the object has another `info`. */
+  answer?: KeptAnswer;
+}
+
+/** Headers of an answer with a whole object that lies in memory. Its bytes are not here: storage bounds how many it keeps. */
+interface KeptAnswer {
+  readonly info: ObjectInfo;
+  /** Frozen: every answer has the same array. */
+  readonly headers: readonly string[];
+}
+
+/**
+ * Makes what remembers open grants for as long as they are remembered themselves: clients send one token many times a second.
+ * Only what cannot change under a grant is in it: no check is skipped. Throws `not_found` for a mount that is gone.
+ */
+function createKnownGrants(mounts: Mounts): (grant: OpenGrant) => KnownGrant {
+  const known = new WeakMap<OpenGrant, KnownGrant>();
+  return (grant) => {
+    let one = known.get(grant);
+    if (!one) {
+      const place = mounts.named(grant.key);
+      one = { place, uri: place.mount.mapper.toUri(place.key) };
+      known.set(grant, one);
+    }
+    return one;
+  };
+}
+
+/**
+ * The refusal of a link in words, for the reader that opened it in a browser; any other client gets a problem. The
+ * same status gives the same bytes, whatever was behind it.
+ */
+function linkRefusal(refusal: Reply, accept: string | undefined): Reply {
+  const sentence = sentences[refusal.status];
+  if (sentence === undefined) return refusal;
+  if (!takesHtml(accept)) return refusal.status === 404 ? deadLink : refusal;
+  const text = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Link</title><p>${sentence}</p></html>`;
+  const headers = [
+    "Content-Type",
+    "text/html; charset=utf-8",
+    "Content-Length",
+    String(text.length),
+  ];
+  return { status: refusal.status, headers: [...headers, ...shieldHeaders], text };
+}
+
+const deadLink = problem(404, {
+  detail: "The link is over, or was never one: ask for a new one.",
+});
+
+const sentences: Readonly<Record<number, string>> = {
+  404: "This link does not work, or no longer. Ask for a new one.",
+  410: "The file has changed since this link was made. Ask for a new one.",
+};
+
+function takesHtml(accept: string | undefined): boolean {
+  return accept?.toLowerCase().includes("text/html") ?? false;
 }
