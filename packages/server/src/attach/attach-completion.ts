@@ -2,12 +2,13 @@ import type { CompleteResult, McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, type Principal } from "@sluice/core";
 import type { UriMapper } from "@sluice/storage";
 import { allowedUris } from "../access/access.ts";
+import type { Callers } from "../access/principal.ts";
+import type { ResourceCalls } from "../calls/resource-calls.ts";
+import { isAbsent } from "../calls/resource-owner.ts";
+import { handlerOf } from "../calls/sdk-handlers.ts";
 import { rethrowStorageFault } from "../faults/storage-fault.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Mounts } from "../storage/mounts.ts";
-import type { IsAbsent } from "./absent-mounts.ts";
-import type { ResourceCalls } from "../calls/resource-calls.ts";
-import { handlerOf } from "../calls/sdk-handlers.ts";
 
 /** Most suggestions in an answer (MCP, completion). */
 const mostValues = 100;
@@ -16,43 +17,40 @@ const mostObjects = 1_000;
 /** A legal key has at most so many UTF-8 bytes. */
 const longestKey = 1_024;
 
-interface CompletionOptions {
+interface CompletionParts {
   readonly calls: ResourceCalls;
+  readonly callers: Callers;
   readonly mounts: Mounts;
-  readonly isAbsent: IsAbsent;
 }
 
-/** Serves `completion/complete` on a server. */
-export type AttachCompletion = (mcp: McpServer) => void;
-
 /** Completes the variable of our templates from storage; every other completion stays the author's. */
-export function createAttachCompletion(options: CompletionOptions): AttachCompletion {
-  const { calls, mounts, isAbsent } = options;
-  return (mcp) => {
-    const { server } = mcp;
-    const completeOthers = handlerOf<CompleteResult>(server, "completion/complete");
-    server.setRequestHandler("completion/complete", (request, ctx) =>
-      calls.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
-        const { ref, argument } = request.params;
-        const mount =
-          ref.type === "ref/resource"
-            ? mounts.all.find(({ template }) => template?.uriTemplate === ref.uri)
-            : undefined;
-        if (!mount || (await isAbsent(mount, { mcp, ctx })))
-          return completeOthers(request.params, ctx);
-        if (argument.name !== "key" || mount.kind === "provider")
-          return { completion: { values: [], hasMore: false } };
-        const { value } = argument;
-        const call = { mcp, ctx, action: "completion", kind: "request" } as const;
-        return calls.answer(call, async ({ principal, entry }) => {
-          const { signal } = ctx.mcpReq;
-          const completion = await completeKey(mount, { value, principal, signal });
-          entry.facts.shown = completion.values.length;
-          return { result: { completion } };
-        });
-      }),
-    );
-  };
+export function attachCompletion(
+  mcp: McpServer,
+  { calls, callers, mounts }: CompletionParts,
+): void {
+  const { server } = mcp;
+  const completeOthers = handlerOf<CompleteResult>(server, "completion/complete");
+  server.setRequestHandler("completion/complete", (request, ctx) =>
+    calls.translate({ mcp, ctx }, async (): Promise<CompleteResult> => {
+      const { ref, argument } = request.params;
+      const mount =
+        ref.type === "ref/resource"
+          ? mounts.all.find(({ template }) => template?.uriTemplate === ref.uri)
+          : undefined;
+      if (!mount || (await isAbsent(callers, mount, { mcp, ctx })))
+        return completeOthers(request.params, ctx);
+      if (argument.name !== "key" || mount.kind === "provider")
+        return { completion: { values: [], hasMore: false } };
+      const { value } = argument;
+      const call = { mcp, ctx, action: "completion", kind: "request" } as const;
+      return calls.answer(call, async ({ principal, entry }) => {
+        const { signal } = ctx.mcpReq;
+        const completion = await completeKey(mount, { value, principal, signal });
+        entry.facts.shown = completion.values.length;
+        return { result: { completion } };
+      });
+    }),
+  );
 }
 
 interface KeyStart {

@@ -9,28 +9,34 @@ import type {
 import { definedMembers } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import { z } from "zod/v4";
+import type { Callers } from "../access/principal.ts";
 import { cacheHint } from "../calls/request-caller.ts";
 import { methodNotFound, type ResourceCalls } from "../calls/resource-calls.ts";
 import {
   createMountsTemplate,
   findElsewhere,
   createReadProbe,
+  isAbsent,
   type AnswersFor,
 } from "../calls/resource-owner.ts";
 import { ensureReadScopes, findHandler, handlerOf } from "../calls/sdk-handlers.ts";
 import { isFromV1, serverInV2, type AnyMcpServer } from "../calls/sdk-v1.ts";
 import { isStreaming, declareStreaming } from "../calls/streaming-declarations.ts";
-import type { StreamResource } from "../delivery/stream-resource.ts";
-import type { ListResources, MarkRegistered } from "../resources/list-resources.ts";
-import type { ListTemplates } from "../resources/list-templates.ts";
+import type { Subscribers } from "../changes/subscriber.ts";
+import { streamResource, type StreamParts } from "../delivery/stream-resource.ts";
+import {
+  registeredMark,
+  resourcesHandler,
+  templatesHandler,
+  type ListParts,
+} from "../resources/list-resources.ts";
 import type { BinaryReads } from "../resources/read-binary.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { Mounts } from "../storage/mounts.ts";
-import type { ToolOptions } from "../tools/tool-parts.ts";
-import type { AttachTools } from "../tools/tools.ts";
-import type { IsAbsent } from "./absent-mounts.ts";
-import type { AttachCompletion } from "./attach-completion.ts";
-import type { AttachSubscriptions } from "./attach-subscriptions.ts";
+import type { ToolOptions, ToolParts } from "../tools/tool-parts.ts";
+import { attachTools } from "../tools/tools.ts";
+import { attachCompletion } from "./attach-completion.ts";
+import { attachSubscriptions } from "./attach-subscriptions.ts";
 
 /** Options of `attach`. */
 export interface AttachOptions {
@@ -57,41 +63,41 @@ export interface AttachOptions {
 
 interface AttachmentsOptions {
   readonly calls: ResourceCalls;
+  readonly callers: Callers;
   readonly mounts: Mounts;
-  readonly isAbsent: IsAbsent;
+  readonly subscribers: Subscribers;
   readonly scopeChallenge: ScopeChallengeHandler | undefined;
   readonly cacheTtlMs: number | undefined;
   readonly reader: ResourceReader;
-  readonly streamResource: StreamResource;
-  readonly markRegistered: MarkRegistered;
-  readonly list: ListResources;
-  readonly templates: ListTemplates;
-  readonly completion: AttachCompletion;
-  readonly subscriptions: AttachSubscriptions;
-  readonly tools: AttachTools;
+  readonly streaming: StreamParts;
+  readonly listing: ListParts;
+  readonly tools: ToolParts;
+  /** Runs work that outlives the call it begins in, outside of the call's trace. */
+  readonly runApart: <Result>(work: () => Result) => Result;
+  readonly onError: (error: unknown) => void;
 }
 
 /** The servers that one Sluice is attached to. */
-interface Attachments {
-  /** Serves the resources on a server that is not connected yet; once for each server. */
-  attach(given: AnyMcpServer, options: AttachOptions): void;
-  /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
-  readonly isOursOn: (mcp: McpServer) => AnswersFor;
-}
+export class Attachments {
+  readonly #options: AttachmentsOptions;
+  readonly #attached = new WeakMap<McpServer, AnswersFor>();
 
-export function createAttachments(handlers: AttachmentsOptions): Attachments {
-  const attached = new WeakMap<McpServer, AnswersFor>();
-  return {
-    attach(given, options) {
-      const mcp = serverInV2(given);
-      if (!attached.has(mcp)) attached.set(mcp, attach(handlers, mcp, options));
-    },
-    isOursOn(mcp) {
-      const isOurs = attached.get(mcp);
-      if (isOurs) return isOurs;
-      throw new TypeError("sluice: link: the server has not been given to attach");
-    },
-  };
+  constructor(options: AttachmentsOptions) {
+    this.#options = options;
+  }
+
+  /** Serves the resources on a server that is not connected yet; once for each server. */
+  attach(given: AnyMcpServer, options: AttachOptions): void {
+    const mcp = serverInV2(given);
+    if (!this.#attached.has(mcp)) this.#attached.set(mcp, attach(this.#options, mcp, options));
+  }
+
+  /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
+  isOursOn(mcp: McpServer): AnswersFor {
+    const isOurs = this.#attached.get(mcp);
+    if (isOurs) return isOurs;
+    throw new TypeError("sluice: link: the server has not been given to attach");
+  }
 }
 
 /**
@@ -99,11 +105,11 @@ export function createAttachments(handlers: AttachmentsOptions): Attachments {
  * resources the author registered come first.
  */
 function attach(
-  handlers: AttachmentsOptions,
+  parts: AttachmentsOptions,
   mcp: McpServer,
   { stream = true, tools = false, binary }: AttachOptions,
 ): AnswersFor {
-  const { mounts, calls, scopeChallenge, cacheTtlMs, reader, streamResource } = handlers;
+  const { mounts, calls, callers, listing, scopeChallenge, cacheTtlMs, reader, streaming } = parts;
   const { server } = mcp;
   const isV1 = isFromV1(mcp);
   if (stream !== "registered" && typeof stream !== "boolean")
@@ -150,24 +156,24 @@ function attach(
     const types = { params: uriParams, result: anyResult };
     server.setRequestHandler("resources/read", types, async (params, ctx) => {
       const mount = mounts.mountOf(hrefOf(params.uri));
-      const isAway = mount && (await handlers.isAbsent(mount, { mcp, ctx }));
+      const isAway = mount && (await isAbsent(callers, mount, { mcp, ctx }));
       return isAway ? asIfAbsent(() => read(params, ctx)) : read(params, ctx);
     });
   }
 
   const isElsewhere = findElsewhere(mcp);
-  const { onSeen } = handlers.subscriptions(mcp, isOurs);
-  const mark = withRegistered ? handlers.markRegistered : undefined;
-  const list = handlers.list(mcp, mark);
+  const onSeen = attachSubscriptions(mcp, isOurs, parts);
+  const mark = withRegistered ? registeredMark(streaming.maxReadBytes) : undefined;
+  const list = resourcesHandler(listing, mcp, mark);
   server.setRequestHandler("resources/list", ({ params }, ctx) =>
     answerSeen({ ctx }, () => list(params, ctx)),
   );
-  const listTemplates = handlers.templates(mcp, mark);
+  const listTemplates = templatesHandler(listing, mcp, mark);
   server.setRequestHandler("resources/templates/list", ({ params }, ctx) =>
     answerSeen({ ctx }, () => listTemplates(params, ctx)),
   );
-  handlers.completion(mcp);
-  if (tools) handlers.tools(mcp, { tools: tools === true ? {} : tools, isOurs });
+  attachCompletion(mcp, parts);
+  if (tools) attachTools(mcp, parts.tools, { tools: tools === true ? {} : tools, isOurs });
 
   if (stream) {
     server.setRequestHandler(
@@ -175,7 +181,8 @@ function attach(
       { params: uriParams, result: anyResult },
       async ({ uri }, ctx) => {
         if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
-        return streamResource({ mcp, ctx, uri, isOurs, isElsewhere, readOthers, withRegistered });
+        const call = { mcp, ctx, uri, isOurs, isElsewhere, readOthers, withRegistered };
+        return streamResource(streaming, call);
       },
     );
     declareStreaming(mcp);

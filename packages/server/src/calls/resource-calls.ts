@@ -6,17 +6,17 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
 import type { RevisionKind } from "@sluice/core/wire";
-import { type Caller, type Callers, tagOf, type Identity } from "../access/principal.ts";
+import { tagOf, type Caller, type Callers, type Identity } from "../access/principal.ts";
 import type { AuditAction } from "../audit/audit-record.ts";
 import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
-import { clientStreaming, isStreaming } from "./streaming-declarations.ts";
-import { replySlotOf } from "./reply-slot.ts";
-import type { UsageMeter } from "../limits/rate-limits.ts";
 import { adviceOf, type AdvisedTools } from "../faults/advice.ts";
-import { callerOf, revisionOf } from "./request-caller.ts";
 import { faultOf, signInFault, type RpcFault } from "../faults/rpc-fault.ts";
+import type { UsageMeter } from "../limits/rate-limits.ts";
+import { replySlotOf } from "./reply-slot.ts";
+import { callerOf, revisionOf } from "./request-caller.ts";
+import { clientStreaming, isStreaming } from "./streaming-declarations.ts";
 
 interface CountedCall {
   readonly action: AuditAction;
@@ -51,26 +51,6 @@ interface CallerCall extends CountedCall {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Runs the calls of resource methods. */
-export interface ResourceCalls {
-  /**
-   * Identifies the caller, counts the call, does its work and makes one audit record. An ending `"later"`
-   * leaves the record to a transfer that has only begun, or to what has made it already.
-   */
-  answer<Result>(call: ResourceCall, work: Work<Result>): Promise<Result>;
-  /** The same for a caller outside of MCP. */
-  answerCaller<Result>(call: CallerCall, work: Work<Result>): Promise<Result>;
-  /** Calls back with the principal of each later call of a server, once it is identified. */
-  onIdentified(mcp: McpServer, listener: (principal: Principal | undefined) => void): void;
-  /** Says which tools stand on a server, for advice in errors. */
-  nameTools(mcp: McpServer, names: AdvisedTools): void;
-  /** Runs a handler of a specified method. Rejects with the row of the error table for what it throws. */
-  translate<Result>(
-    call: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
-    run: () => Promise<Result>,
-  ): Promise<Result>;
-}
-
 interface ResourceCallsOptions {
   readonly callers: Callers;
   readonly usage: UsageMeter;
@@ -90,12 +70,82 @@ interface CountedRun<Result> extends CountedCall {
   readonly work: Work<Result>;
 }
 
-export function createResourceCalls(options: ResourceCallsOptions): ResourceCalls {
-  const { callers, usage, audit, resourceMetadataUrl, onError } = options;
-  const tools = new WeakMap<McpServer, AdvisedTools>();
-  const listeners = new WeakMap<McpServer, (principal: Principal | undefined) => void>();
+/** Runs the calls of resource methods. */
+export class ResourceCalls {
+  readonly #options: ResourceCallsOptions;
+  readonly #tools = new WeakMap<McpServer, AdvisedTools>();
+  readonly #listeners = new WeakMap<McpServer, (principal: Principal | undefined) => void>();
 
-  function runCounted<Result>({
+  constructor(options: ResourceCallsOptions) {
+    this.#options = options;
+  }
+
+  /** Calls back with the principal of each later call of a server, once it is identified. */
+  onIdentified(mcp: McpServer, listener: (principal: Principal | undefined) => void): void {
+    this.#listeners.set(mcp, listener);
+  }
+
+  /** Says which tools stand on a server, for advice in errors. */
+  nameTools(mcp: McpServer, names: AdvisedTools): void {
+    this.#tools.set(mcp, names);
+  }
+
+  /**
+   * Identifies the caller, counts the call, does its work and makes one audit record. An ending `"later"`
+   * leaves the record to a transfer that has only begun, or to what has made it already.
+   */
+  answer<Result>(
+    { mcp, ctx, signal = ctx.mcpReq.signal, ...counted }: ResourceCall,
+    work: Work<Result>,
+  ): Promise<Result> {
+    return this.#run({
+      ...counted,
+      caller: callerOf(ctx, mcp),
+      era: revisionOf(mcp),
+      carrier: carrierIn(ctx.mcpReq._meta),
+      isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
+      onIdentified: (principal) => {
+        replySlotOf(ctx.http?.req)?.onIdentified?.();
+        this.#listeners.get(mcp)?.(principal);
+      },
+      work,
+    });
+  }
+
+  /** The same for a caller outside of MCP. */
+  answerCaller<Result>({ signal, ...counted }: CallerCall, work: Work<Result>): Promise<Result> {
+    const carrier = (name: string): string | undefined => counted.caller.header(name);
+    return this.#run({ ...counted, carrier, isGone: () => signal?.aborted === true, work });
+  }
+
+  /** Runs a handler of a specified method. Rejects with the row of the error table for what it throws. */
+  async translate<Result>(
+    { mcp, ctx, uri }: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
+    run: () => Promise<Result>,
+  ): Promise<Result> {
+    const { resourceMetadataUrl, onError } = this.#options;
+    try {
+      return await run();
+    } catch (error) {
+      // the SDK and the author's own handlers throw errors of the protocol
+      if (error instanceof ProtocolError) throw error;
+      const revision = revisionOf(mcp);
+      if (SluiceError.is(error) && error.code === "unauthenticated") {
+        const slot = replySlotOf(ctx.http?.req);
+        if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
+      }
+      const means = { tools: this.#tools.get(mcp), takesStreams: takesStreams(mcp, ctx) };
+      const suggestion = adviceOf(error, means);
+      const isTooLarge = SluiceError.is(error) && error.code === "too_large";
+      // clients that take streams read the suggestion, and SEP-2532 has its own message
+      const hint = isTooLarge && !means.takesStreams ? suggestion : undefined;
+      const fault = faultOf(error, revision, { uri, suggestion, hint });
+      if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) onError(error);
+      throw toProtocolError(fault);
+    }
+  }
+
+  #run<Result>({
     caller,
     action,
     uri,
@@ -106,6 +156,7 @@ export function createResourceCalls(options: ResourceCallsOptions): ResourceCall
     onIdentified,
     work,
   }: CountedRun<Result>): Promise<Result> {
+    const { callers, usage, audit } = this.#options;
     const address = callers.addressOf(caller);
     const entry = audit.begin({ action, era, uri, address }, carrier);
     return entry.run(async () => {
@@ -128,53 +179,6 @@ export function createResourceCalls(options: ResourceCallsOptions): ResourceCall
       }
     });
   }
-
-  return {
-    onIdentified: (mcp, listener) => void listeners.set(mcp, listener),
-    nameTools: (mcp, names) => void tools.set(mcp, names),
-
-    answer({ mcp, ctx, signal = ctx.mcpReq.signal, ...counted }, work) {
-      return runCounted({
-        ...counted,
-        caller: callerOf(ctx, mcp),
-        era: revisionOf(mcp),
-        carrier: carrierIn(ctx.mcpReq._meta),
-        isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
-        onIdentified(principal) {
-          replySlotOf(ctx.http?.req)?.onIdentified?.();
-          listeners.get(mcp)?.(principal);
-        },
-        work,
-      });
-    },
-
-    answerCaller({ signal, ...counted }, work) {
-      const carrier = (name: string): string | undefined => counted.caller.header(name);
-      return runCounted({ ...counted, carrier, isGone: () => signal?.aborted === true, work });
-    },
-
-    async translate({ mcp, ctx, uri }, run) {
-      try {
-        return await run();
-      } catch (error) {
-        // the SDK and the author's own handlers throw errors of the protocol
-        if (error instanceof ProtocolError) throw error;
-        const revision = revisionOf(mcp);
-        if (SluiceError.is(error) && error.code === "unauthenticated") {
-          const slot = replySlotOf(ctx.http?.req);
-          if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
-        }
-        const means = { tools: tools.get(mcp), takesStreams: takesStreams(mcp, ctx) };
-        const suggestion = adviceOf(error, means);
-        const isTooLarge = SluiceError.is(error) && error.code === "too_large";
-        // clients that take streams read the suggestion, and SEP-2532 has its own message
-        const hint = isTooLarge && !means.takesStreams ? suggestion : undefined;
-        const fault = faultOf(error, revision, { uri, suggestion, hint });
-        if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) onError(error);
-        throw toProtocolError(fault);
-      }
-    },
-  };
 }
 
 /** Whether the client said that it takes streams, of a server that has them. */

@@ -8,7 +8,10 @@ import {
   type Server,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import type { Mounts } from "../storage/mounts.ts";
+import type { Callers } from "../access/principal.ts";
+import type { Mount } from "../storage/mount.ts";
+import { isThereFor, type Mounts } from "../storage/mounts.ts";
+import { callerOf } from "./request-caller.ts";
 import { handlerOf } from "./sdk-handlers.ts";
 
 /** Says of a URI whether a handler of a server answers for it. */
@@ -148,5 +151,21 @@ class MountsTemplate extends UriTemplate {
 
   override match(uri: string): Record<string, string> | null {
     return !this.isAbsent && this.#mounts.covers(uri) ? {} : null;
+  }
+}
+
+/** True where the caller of a request does not have a mount: the SDK then answers as if it were not configured. */
+export async function isAbsent(
+  { identify }: Pick<Callers, "identify">,
+  mount: Mount,
+  { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
+): Promise<boolean> {
+  if (mount.isForAll) return false;
+  try {
+    const { principal } = await identify(callerOf(ctx, mcp));
+    return !isThereFor(mount, principal);
+  } catch {
+    // the call itself meets the same fault, and answers it
+    return false;
   }
 }

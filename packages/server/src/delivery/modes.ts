@@ -10,6 +10,7 @@ import {
 import {
   EXTENSION_ID,
   type ClientStreaming,
+  type DeliveryMode,
   type DownloadUrlResult,
   type DownloadUrlMeta,
 } from "@sluice/core/wire";
@@ -23,7 +24,7 @@ import type { Transfers } from "../limits/transfers.ts";
 import { orDiscard, OpenedKept, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Place } from "../storage/mounts.ts";
-import type { Grants } from "../urls/grants.ts";
+import type { Grants, MintedGrant } from "../urls/grants.ts";
 import { isRedirectTarget, redirectReply } from "../urls/redirect-reply.ts";
 
 /** A resource on its way to one client. */
@@ -47,18 +48,12 @@ export type StreamAnswer =
   | { readonly result: DownloadUrlResult & Record<string, unknown>; readonly reply?: never };
 
 /** Delivers a resource in one mode; `undefined` where that mode is impossible after all. */
-export type DeliverResource = (delivery: ResourceDelivery) => Promise<StreamAnswer | undefined>;
+type DeliverResource = (delivery: ResourceDelivery) => Promise<StreamAnswer | undefined>;
 
 /** Throws `too_large` for an object that is larger than the client takes. */
 export function ensureFits({ size }: ObjectInfo, { maxStreamSize }: ClientStreaming): void {
   if (size !== undefined && maxStreamSize !== undefined && size > maxStreamSize)
     throw new SluiceError("too_large", "sluice: stream: larger than the client takes", { size });
-}
-
-interface DirectOptions {
-  readonly transfers: Transfers;
-  readonly grants: Grants;
-  readonly onError: (error: unknown) => void;
 }
 
 /** A resource whose bytes can be opened; what else is known of its storage makes no difference. */
@@ -67,14 +62,26 @@ export interface DirectDelivery extends Omit<ResourceDelivery, "place" | "storag
   readonly storage: Pick<AuthorizedStorage, "open" | "findKept" | "typeOf">;
 }
 
-/** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
-export function createDirect({
-  transfers,
-  grants,
-  onError,
-}: DirectOptions): (delivery: DirectDelivery) => ReturnType<DeliverResource> {
-  const keptHeaders = createKeptHeaders();
-  return async (delivery) => {
+interface ModesOptions {
+  readonly transfers: Transfers;
+  readonly grants: Grants;
+  /** How long clients may keep the bytes of a download URL. */
+  readonly cacheTtlMs: number | undefined;
+  readonly onError: (error: unknown) => void;
+}
+
+/** The ways of bytes to a client, by their names in the protocol. */
+export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResource>> {
+  readonly #options: ModesOptions;
+  readonly #keptHeaders = createKeptHeaders();
+
+  constructor(options: ModesOptions) {
+    this.#options = options;
+  }
+
+  /** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
+  async direct(delivery: DirectDelivery): Promise<StreamAnswer | undefined> {
+    const { transfers, grants } = this.#options;
     const { uri, place, info, storage, client, identity, address, entry, signal } = delivery;
     const { key, name, mount } = place;
     const release = transfers.take(tagOf(identity.principal), address, mount.limiter);
@@ -102,8 +109,8 @@ export function createDirect({
           rangeable: etag !== undefined && grants.servesParts,
           exactType: true,
         };
-        const headers = kept ? keptHeaders(facts) : byteHeaders(facts);
-        const grant = await mintLink({ grants, onError }, identity, { name, etag });
+        const headers = kept ? this.#keptHeaders(facts) : byteHeaders(facts);
+        const grant = await this.#mintLink(identity, name, etag);
         if (grant) {
           entry.facts.grant = grant.id;
           headers.push("Link", `<${grant.url}>; rel="stream"`);
@@ -116,43 +123,19 @@ export function createDirect({
       release();
       throw error;
     }
-  };
-}
-
-/** Makes what remembers the headers of the last answer with each object in memory: another version has another `info`. */
-function createKeptHeaders(): (facts: ByteFacts) => string[] {
-  const last = new WeakMap<ObjectInfo, { readonly facts: ByteFacts; readonly headers: string[] }>();
-  return (facts) => {
-    const { uri, info, mimeType } = facts;
-    let known = last.get(info);
-    if (known?.facts.uri !== uri || known.facts.mimeType !== mimeType)
-      last.set(info, (known = { facts, headers: byteHeaders(facts) }));
-    return known.headers.slice();
-  };
-}
-
-/** A URL from which the download can resume. The bytes go without one while the state store keeps none. */
-async function mintLink(
-  { grants, onError }: Pick<DirectOptions, "grants" | "onError">,
-  identity: Identity,
-  { name, etag }: { readonly name: string; readonly etag: string | undefined },
-): ReturnType<Grants["mint"]> {
-  try {
-    return await grants.mint(identity, name, etag);
-  } catch (error) {
-    if (!SluiceError.is(error)) throw error;
-    if (error.code === "unavailable") onError(error);
-    else if (error.code !== "throttled") throw error;
-    return undefined;
   }
-}
 
-/** How long a URL that storage signs is good. */
-const signedMs = 300_000;
-
-/** Delivers a URL that storage signs, where it leads to one of the origins that the mount allows. */
-export function createRedirect(transfers: Transfers): DeliverResource {
-  return async ({ uri, place, info, mimeType, storage, identity, entry, signal }) => {
+  /** Delivers a URL that storage signs, where it leads to one of the origins that the mount allows. */
+  async redirect({
+    uri,
+    place,
+    info,
+    mimeType,
+    storage,
+    identity,
+    entry,
+    signal,
+  }: ResourceDelivery): Promise<StreamAnswer | undefined> {
     const { key, mount } = place;
     const wanted = { expiresInMs: signedMs, ...definedMembers({ signal }) };
     const named = {
@@ -166,15 +149,21 @@ export function createRedirect(transfers: Transfers): DeliverResource {
     if (!presigned || !isRedirectTarget(presigned.url, mount.redirectOrigins)) return undefined;
     await entry.conclude("issued");
     // the bytes do not pass this server: what may be fetched counts as fetched
-    transfers.charge(tagOf(identity.principal), info.size ?? 0);
+    this.#options.transfers.charge(tagOf(identity.principal), info.size ?? 0);
     const facts = definedMembers({ contentType: mimeType, size: info.size });
     return { reply: redirectReply(uri, presigned.url, facts) };
-  };
-}
+  }
 
-/** Delivers a download URL in the JSON-RPC result; `cacheTtlMs` says how long clients may keep the bytes. */
-export function createDownloadUrl(grants: Grants, cacheTtlMs: number | undefined): DeliverResource {
-  return async ({ uri, place, info, mimeType, identity, entry }) => {
+  /** Delivers a download URL in the JSON-RPC result. */
+  async downloadUrl({
+    uri,
+    place,
+    info,
+    mimeType,
+    identity,
+    entry,
+  }: ResourceDelivery): Promise<StreamAnswer | undefined> {
+    const { grants, cacheTtlMs } = this.#options;
     const grant = await grants.mint(identity, place.name, info.etag);
     if (!grant) return undefined;
     entry.facts.grant = grant.id;
@@ -202,5 +191,37 @@ export function createDownloadUrl(grants: Grants, cacheTtlMs: number | undefined
         _meta: { [EXTENSION_ID]: meta },
       },
     };
+  }
+
+  /** A URL from which the download can resume. The bytes go without one while the state store keeps none. */
+  async #mintLink(
+    identity: Identity,
+    name: string,
+    etag: string | undefined,
+  ): Promise<MintedGrant | undefined> {
+    const { grants, onError } = this.#options;
+    try {
+      return await grants.mint(identity, name, etag);
+    } catch (error) {
+      if (!SluiceError.is(error)) throw error;
+      if (error.code === "unavailable") onError(error);
+      else if (error.code !== "throttled") throw error;
+      return undefined;
+    }
+  }
+}
+
+/** How long a URL that storage signs is good. */
+const signedMs = 300_000;
+
+/** Makes what remembers the headers of the last answer with each object in memory: another version has another `info`. */
+function createKeptHeaders(): (facts: ByteFacts) => string[] {
+  const last = new WeakMap<ObjectInfo, { readonly facts: ByteFacts; readonly headers: string[] }>();
+  return (facts) => {
+    const { uri, info, mimeType } = facts;
+    let known = last.get(info);
+    if (known?.facts.uri !== uri || known.facts.mimeType !== mimeType)
+      last.set(info, (known = { facts, headers: byteHeaders(facts) }));
+    return known.headers.slice();
   };
 }

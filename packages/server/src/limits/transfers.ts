@@ -5,8 +5,20 @@ import type { ReplyTransfer, TransferResult } from "../http/reply.ts";
 import type { UsageMeter } from "./rate-limits.ts";
 import { takePlaces, type StreamLimiter } from "./stream-limiter.ts";
 
+interface TransfersOptions {
+  readonly limiter: StreamLimiter;
+  readonly usage: UsageMeter;
+  readonly onError: (error: unknown) => void;
+}
+
 /** The transfers of one Sluice: each takes a place, and is counted and recorded when it ends. */
-export interface Transfers {
+export class Transfers {
+  readonly #options: TransfersOptions;
+
+  constructor(options: TransfersOptions) {
+    this.#options = options;
+  }
+
   /**
    * Takes a place, and one of a mount with limits of its own; gives the function that gives both back (idempotent). Throws as
    * a `StreamLimiter` does.
@@ -15,11 +27,20 @@ export interface Transfers {
     principal: string | undefined,
     address: string | undefined,
     ofMount: StreamLimiter | undefined,
-  ): () => void;
+  ): () => void {
+    return takePlaces(this.#options.limiter, ofMount, principal, address);
+  }
+
   /** The bytes of an opened object. When they are through it gives the place back, counts them and ends the record. */
-  of(opened: OpenedObject, ending: TransferEnding): ReplyTransfer;
+  of(opened: OpenedObject, ending: TransferEnding): ReplyTransfer {
+    const { usage, onError } = this.#options;
+    return new CountedTransfer(opened, ending, usage, onError);
+  }
+
   /** Counts bytes that the client gets without a transfer. */
-  charge(principal: string | undefined, bytes: number): void;
+  charge(principal: string | undefined, bytes: number): void {
+    this.#options.usage.charge(principal, bytes);
+  }
 }
 
 /** What follows when a transfer ends. */
@@ -29,20 +50,6 @@ interface TransferEnding {
   readonly release: () => void;
   /** Called when the server knows how many bytes were sent. */
   readonly settle?: (sentBytes: number) => void;
-}
-
-interface TransfersOptions {
-  readonly limiter: StreamLimiter;
-  readonly usage: UsageMeter;
-  readonly onError: (error: unknown) => void;
-}
-
-export function createTransfers({ limiter, usage, onError }: TransfersOptions): Transfers {
-  return {
-    take: (principal, address, ofMount) => takePlaces(limiter, ofMount, principal, address),
-    charge: (principal, bytes) => usage.charge(principal, bytes),
-    of: (opened, ending) => new CountedTransfer(opened, ending, usage, onError),
-  };
 }
 
 /** A class: every answer with bytes has one. */

@@ -1,40 +1,29 @@
+import type { McpServer } from "@modelcontextprotocol/server";
 import { createTextSealer } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
-import { createIsAbsent } from "../attach/absent-mounts.ts";
-import { createAttachCompletion } from "../attach/attach-completion.ts";
-import { createAttachSubscriptions } from "../attach/attach-subscriptions.ts";
-import { createAttachments } from "../attach/attach.ts";
+import { Attachments } from "../attach/attach.ts";
 import { createAuditTrail } from "../audit/audit.ts";
 import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.ts";
-import { createResourceCalls } from "../calls/resource-calls.ts";
-import { createListen } from "../changes/listen.ts";
+import { ResourceCalls } from "../calls/resource-calls.ts";
+import { listen } from "../changes/listen.ts";
 import { createSubscribers } from "../changes/subscriber.ts";
-import { createDirect, createDownloadUrl, createRedirect } from "../delivery/modes.ts";
-import { createStreamRegistered } from "../delivery/registered.ts";
-import { createStreamResource } from "../delivery/stream-resource.ts";
+import { DeliveryModes } from "../delivery/modes.ts";
 import { readEndpoint } from "../http/endpoint.ts";
 import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
-import { createTransfers } from "../limits/transfers.ts";
-import {
-  createListFiles,
-  createListResources,
-  registeredMark,
-} from "../resources/list-resources.ts";
-import { createListTemplates } from "../resources/list-templates.ts";
-import { createLinkTo } from "../resources/resource-link.ts";
-import { createResourceReader } from "../resources/resource-reader.ts";
+import { Transfers } from "../limits/transfers.ts";
+import { linkTo } from "../resources/resource-link.ts";
+import { ResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
 import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
 import { createMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
 import { createMounts } from "../storage/mounts.ts";
 import { createProviderMount } from "../storage/provider-mount.ts";
-import { createAttachTools } from "../tools/tools.ts";
 import { createGrants } from "../urls/grants.ts";
-import { createLinkUrl } from "../urls/link-url.ts";
+import { linkUrl, type LinkUrl } from "../urls/link-url.ts";
 import { createLinks } from "../urls/links.ts";
 import { createRedeem } from "../urls/redeem.ts";
 import { revoke } from "../urls/revoke.ts";
@@ -113,74 +102,75 @@ export function createSluice(options: SluiceOptions): Sluice {
   const usage = createUsageMeter(limits, onError);
   const failures = createFailedRedemptions(limits.failedRedemptions, onError);
   const limiter = createStreamLimiter(limits, (change) => telemetry?.countStreams(change));
-  const listenLimiter = createStreamLimiter({ ...listenLimits, ...limits.listeners });
   const openLease = createAnswerAccount(limits.answers);
   const withAnswerLease = createAnswerLeases(limiter, openLease);
   const audit = createAuditTrail({ audit: options.audit, telemetry, onError });
 
   // content and changes of resources
-  const transfers = createTransfers({ limiter, usage, onError });
-  const calls = createResourceCalls({ callers, usage, audit, resourceMetadataUrl, onError });
-  const reader = createResourceReader({ calls, mounts, transfers, withAnswerLease });
+  const transfers = new Transfers({ limiter, usage, onError });
+  const calls = new ResourceCalls({ callers, usage, audit, resourceMetadataUrl, onError });
+  const reader = new ResourceReader({ calls, mounts, transfers, withAnswerLease });
   const subscribers = createSubscribers({ mounts, runApart, onError });
 
   // methods of an MCP server
   const { pageSize, maxReadBytes = defaultMaxReadBytes } = options;
   const cursors = createTextSealer({ keys, purpose: "cursor" });
-  const direct = createDirect({ transfers, grants, onError });
-  const streamResource = createStreamResource({
+  const modes = new DeliveryModes({ transfers, grants, cacheTtlMs, onError });
+  const streaming = {
     calls,
     mounts,
-    modes: {
-      direct,
-      redirect: createRedirect(transfers),
-      downloadUrl: createDownloadUrl(grants, cacheTtlMs),
-    },
-    streamRegistered: createStreamRegistered({ direct, openLease, maxBytes: maxReadBytes }),
+    modes,
+    openLease,
+    maxReadBytes,
     transfers,
     resourceMetadataUrl,
     onError,
-  });
-  const isAbsent = createIsAbsent(callers);
-  const attachments = createAttachments({
-    mounts,
-    isAbsent,
-    scopeChallenge,
+  };
+  const hasLinks = options.links !== undefined;
+  const listing = { calls, mounts, cursors, audience, pageSize };
+  const attachments = new Attachments({
     calls,
+    callers,
+    mounts,
+    subscribers,
+    scopeChallenge,
     cacheTtlMs,
     reader,
-    streamResource,
-    markRegistered: registeredMark(maxReadBytes),
-    list: createListResources({ calls, mounts, cursors, audience, pageSize }),
-    templates: createListTemplates(calls, mounts),
-    completion: createAttachCompletion({ calls, mounts, isAbsent }),
-    subscriptions: createAttachSubscriptions({
-      calls,
-      callers,
-      subscribers,
-      mounts,
-      runApart,
-      onError,
-    }),
-    tools: createAttachTools({
+    streaming,
+    listing,
+    tools: {
       calls,
       mounts,
       reader,
-      listFiles: createListFiles({ calls, mounts, cursors, audience, pageSize: toolPageSize }),
+      listing: { ...listing, pageSize: toolPageSize },
       url: (...asked) => url(...asked),
-      hasLinks: options.links !== undefined,
+      hasLinks,
       onError,
-    }),
-  });
-  const { isOursOn } = attachments;
-  const url = createLinkUrl({
-    calls,
-    mounts,
-    links: options.links && links,
-    use: linkRules.use,
-    isOursOn,
+    },
+    runApart,
     onError,
   });
+  const linking = {
+    calls,
+    mounts,
+    links: hasLinks ? links : undefined,
+    use: linkRules.use,
+    isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
+    onError,
+  };
+  const url: LinkUrl = (uri, given) => linkUrl(linking, uri, given);
+
+  const listening = {
+    callers,
+    usage,
+    limiter: createStreamLimiter({ ...listenLimits, ...limits.listeners }),
+    audit,
+    subscribers,
+    mounts,
+    scopeChallenge,
+    resourceMetadataUrl,
+    onError,
+  };
 
   return {
     endpoint,
@@ -217,18 +207,8 @@ export function createSluice(options: SluiceOptions): Sluice {
       mounts.add(createProviderMount(uriOrTemplate, provider, { rules: options, onError }));
     },
     url,
-    link: createLinkTo({ calls, mounts, isOursOn, onError }),
-    listen: createListen({
-      callers,
-      usage,
-      limiter: listenLimiter,
-      audit,
-      subscribers,
-      mounts,
-      scopeChallenge,
-      resourceMetadataUrl,
-      onError,
-    }),
+    link: (uri, given) => linkTo(linking, uri, given),
+    listen: (request) => listen(listening, request),
     redeem: createRedeem({
       callers,
       usage,

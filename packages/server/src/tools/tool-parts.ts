@@ -3,7 +3,7 @@ import { excerpt } from "@sluice/core";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { toolFault } from "../faults/advice.ts";
-import type { ListFiles } from "../resources/list-resources.ts";
+import type { ListParts } from "../resources/list-resources.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import type { LinkUrl } from "../urls/link-url.ts";
@@ -30,7 +30,8 @@ export interface ToolParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   readonly reader: ResourceReader;
-  readonly listFiles: ListFiles;
+  /** For the tool that lists. */
+  readonly listing: ListParts;
   readonly url: LinkUrl;
   readonly hasLinks: boolean;
   readonly onError: (error: unknown) => void;

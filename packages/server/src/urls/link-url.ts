@@ -1,12 +1,12 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
 import type { Caller } from "../access/principal.ts";
-import type { Mounts } from "../storage/mounts.ts";
-import { toolError } from "../faults/advice.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
+import { toolError } from "../faults/advice.ts";
+import type { Mounts } from "../storage/mounts.ts";
 import { ensureLinkRules, type LinkDisposition, type Links, type LinkUse } from "./links.ts";
 
 /** How a link is made; what is left out is as `links` of the Sluice says. */
@@ -45,7 +45,7 @@ export interface ResourceUrl {
 /** Makes the link to a resource. */
 export type LinkUrl = (uri: string, options: LinkFor & LinkSettings) => Promise<ResourceUrl>;
 
-interface LinkUrlOptions {
+interface LinkUrlParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   /** `undefined` where the author wants none. */
@@ -58,37 +58,39 @@ interface LinkUrlOptions {
 }
 
 /**
- * Makes the links of one Sluice. Order: identity → rate → key → access → scopes → describe → mint → record. An error has a
+ * Makes a link to a resource. Order: identity → rate → key → access → scopes → describe → mint → record. An error has a
  * message that a tool may let through.
  */
-export function createLinkUrl(options: LinkUrlOptions): LinkUrl {
-  const { calls, onError } = options;
-  return async (uri, given) => {
-    const { ttlMs, use } = given;
-    ensureLinkRules(definedMembers({ ttlMs, use }));
-    const counted = { action: "link", uri, kind: "request" } as const;
-    try {
-      if ("caller" in given) {
-        const { caller, signal } = given;
-        return await calls.answerCaller({ ...counted, caller, signal }, (work) =>
-          mint(options, { uri, work, signal, settings: given }),
-        );
-      }
-      const { mcp, ctx } = callInV2(given);
-      const { signal } = ctx.mcpReq;
-      return await calls.answer({ ...counted, mcp, ctx }, async (work) => {
-        const isOurs = options.isOursOn(mcp);
-        const ensureOurs = async (spelling: string): Promise<void> => {
-          await ensureReadScopes(mcp, ctx, spelling);
-          if (!(await isOurs(spelling, ctx)))
-            throw new SluiceError("not_found", "sluice: url: read of this URI is not ours");
-        };
-        return mint(options, { uri, work, signal, settings: given, ensureOurs });
-      });
-    } catch (error) {
-      throw toolError(error, { about: uri, onError });
+export async function linkUrl(
+  parts: LinkUrlParts,
+  uri: string,
+  given: LinkFor & LinkSettings,
+): Promise<ResourceUrl> {
+  const { calls, isOursOn, onError } = parts;
+  const { ttlMs, use } = given;
+  ensureLinkRules(definedMembers({ ttlMs, use }));
+  const counted = { action: "link", uri, kind: "request" } as const;
+  try {
+    if ("caller" in given) {
+      const { caller, signal } = given;
+      return await calls.answerCaller({ ...counted, caller, signal }, (work) =>
+        mint(parts, { uri, work, signal, settings: given }),
+      );
     }
-  };
+    const { mcp, ctx } = callInV2(given);
+    const { signal } = ctx.mcpReq;
+    return await calls.answer({ ...counted, mcp, ctx }, async (work) => {
+      const isOurs = isOursOn(mcp);
+      const ensureOurs = async (spelling: string): Promise<void> => {
+        await ensureReadScopes(mcp, ctx, spelling);
+        if (!(await isOurs(spelling, ctx)))
+          throw new SluiceError("not_found", "sluice: url: read of this URI is not ours");
+      };
+      return mint(parts, { uri, work, signal, settings: given, ensureOurs });
+    });
+  } catch (error) {
+    throw toolError(error, { about: uri, onError });
+  }
 }
 
 interface LinkWork {
@@ -101,7 +103,7 @@ interface LinkWork {
 }
 
 async function mint(
-  { mounts, links, use: usual = "window" }: LinkUrlOptions,
+  { mounts, links, use: usual = "window" }: LinkUrlParts,
   { uri, work, signal, settings, ensureOurs }: LinkWork,
 ): Promise<{ result: ResourceUrl; ending: "later" }> {
   const { identity, principal, entry } = work;
