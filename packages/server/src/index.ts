@@ -16,7 +16,7 @@ export type { AuditOptions, AuditSink } from "./audit/audit.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./audit/telemetry.ts";
 export type { LinkDisposition, LinkRules, LinkUse } from "./urls/links.ts";
 export type { LinkFor, LinkSettings, LinkUrl, ResourceUrl } from "./urls/link-url.ts";
-export type { TokenForm } from "./urls/link-token.ts";
+export type { TokenForm } from "./urls/links.ts";
 export type { LinkOptions, LinkTo } from "./resources/resource-link.ts";
 export type { AnyCall, AnyMcpServer, McpServerV1, ServerV1 } from "./calls/sdk-v1.ts";
 export type { ExtraV1 } from "./calls/sdk-v1-context.ts";

@@ -1,7 +1,7 @@
 import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
 import type { Endpoint } from "../http/endpoint.ts";
 import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
-import type { TokenForm } from "../urls/link-token.ts";
+import type { TokenForm } from "../urls/links.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 
 /** The storages that options name, each below its base URI. Throws a `TypeError` for what was left out. */

@@ -4,11 +4,11 @@ import { createMemoryStateStore } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
 import { Attachments } from "../attach/attach.ts";
-import { createAuditTrail } from "../audit/audit.ts";
+import { AuditTrail } from "../audit/audit.ts";
 import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.ts";
 import { ResourceCalls } from "../calls/resource-calls.ts";
 import { listen } from "../changes/listen.ts";
-import { createSubscribers } from "../changes/subscriber.ts";
+import { Subscribers } from "../changes/subscriber.ts";
 import { DeliveryModes } from "../delivery/modes.ts";
 import { readEndpoint } from "../http/endpoint.ts";
 import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
@@ -20,11 +20,11 @@ import { ResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
 import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
 import { createMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
-import { createMounts } from "../storage/mounts.ts";
+import { Mounts } from "../storage/mounts.ts";
 import { createProviderMount } from "../storage/provider-mount.ts";
-import { createGrants } from "../urls/grants.ts";
+import { Grants } from "../urls/grants.ts";
 import { linkUrl, type LinkUrl } from "../urls/link-url.ts";
-import { createLinks } from "../urls/links.ts";
+import { Links } from "../urls/links.ts";
 import { createRedeem } from "../urls/redeem.ts";
 import { revoke } from "../urls/revoke.ts";
 import {
@@ -57,7 +57,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   ensureCount("cacheTtlMs", cacheTtlMs, 0);
   ensureDeliveryOptions(options);
   ensureRevocableLinks(options);
-  const mounts = createMounts(
+  const mounts = new Mounts(
     given.map((mount) => {
       ensureDeliveryOptions(mount);
       // the keys of a single storage are the names of its resources
@@ -85,17 +85,17 @@ export function createSluice(options: SluiceOptions): Sluice {
   });
   const bindSession = bindTo(state);
   const audience = endpoint.url;
-  const grants = createGrants({ keys, state, bindSession, audience, grant, onWarning });
+  const grants = new Grants({ keys, state, bindSession, audience, grant, onWarning });
   const { links: linkRules = {} } = options;
   const tokens = linkRules.tokens ?? usualTokens(options);
-  const links = createLinks({
+  const links = new Links({
     rules: linkRules,
     keys,
     state,
     audience,
     form: tokens,
     bindSession,
-    onMint: grants.onMint,
+    onMint: () => grants.noteMint(),
   });
 
   // limits and records
@@ -104,13 +104,13 @@ export function createSluice(options: SluiceOptions): Sluice {
   const limiter = createStreamLimiter(limits, (change) => telemetry?.countStreams(change));
   const openLease = createAnswerAccount(limits.answers);
   const withAnswerLease = createAnswerLeases(limiter, openLease);
-  const audit = createAuditTrail({ audit: options.audit, telemetry, onError });
+  const audit = new AuditTrail({ audit: options.audit, telemetry, onError });
 
   // content and changes of resources
   const transfers = new Transfers({ limiter, usage, onError });
   const calls = new ResourceCalls({ callers, usage, audit, resourceMetadataUrl, onError });
   const reader = new ResourceReader({ calls, mounts, transfers, withAnswerLease });
-  const subscribers = createSubscribers({ mounts, runApart, onError });
+  const subscribers = new Subscribers({ mounts, runApart, onError });
 
   // methods of an MCP server
   const { pageSize, maxReadBytes = defaultMaxReadBytes } = options;
@@ -189,14 +189,14 @@ export function createSluice(options: SluiceOptions): Sluice {
         const uri = mount.mapper.toUri(key);
         return { key, uri, storage: await mount.storages.authorize({ ...asked, key }) };
       },
-      mint: grants.mint,
-      mintLink: links.mint,
+      mint: (identity, name, etag) => grants.mint(identity, name, etag),
+      mintLink: (identity, terms) => links.mint(identity, terms),
       tokens,
-      isSelfAuthenticating: grants.isSelfAuthenticating,
+      isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
       bindSession,
-      beginAudit: audit.begin,
-      markServed: grants.markServed,
+      beginAudit: (facts, carrier) => audit.begin(facts, carrier),
+      markServed: () => grants.markServed(),
       onError,
     },
     attach(mcp, attachOptions = {}) {

@@ -17,7 +17,7 @@ import { knownType } from "../content/resource-type.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import { prefixIn, type Mount } from "../storage/mount.ts";
 import { isThereFor, type Mounts } from "../storage/mounts.ts";
-import { streamableMark, type EntryFacts } from "../storage/resource-entry.ts";
+import { streamableMark, type EntryFacts } from "../storage/resource-metadata.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
 import { folderIn } from "./walk-folder.ts";
 

@@ -1,6 +1,6 @@
 import { SluiceError, type Principal } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject } from "@sluice/storage";
-import { readAloneFault } from "../storage/described-storage.ts";
+import { readAloneFault } from "../storage/authorized-storage.ts";
 import type { Mount } from "../storage/mount.ts";
 import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import { visiblePage } from "./visible-page.ts";

@@ -7,12 +7,18 @@ import {
   type AccessPageRule,
   type AccessRule,
 } from "../access/access.ts";
-import { createStorageAccess, type StorageAccess } from "./authorized-storage.ts";
-import { describedStorages } from "./described-storage.ts";
-import type { DeliveryPolicy } from "./delivery-policy.ts";
 import { createStreamLimiter, type StreamLimiter } from "../limits/stream-limiter.ts";
-import type { DescribeResource } from "./resource-metadata.ts";
-import { createResourceEntries, type ResourceEntries } from "./resource-entry.ts";
+import {
+  createStorageAccess,
+  describedStorages,
+  type StorageAccess,
+} from "./authorized-storage.ts";
+import type { DeliveryPolicy } from "./delivery-policy.ts";
+import {
+  createResourceEntries,
+  type ResourceEntries,
+  type DescribeResource,
+} from "./resource-metadata.ts";
 
 /** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
 export interface MountRules {

@@ -11,96 +11,98 @@ export interface Place {
   readonly name: string;
 }
 
-/** All that one Sluice serves. */
-export interface Mounts {
-  readonly storages: readonly Mount[];
-  /** Every caller has every storage. */
-  readonly areForAll: boolean;
-  /** Providers and then storages: the order of the lists. */
-  readonly all: readonly Mount[];
-  /** Adds a provider. Throws a `TypeError` for one whose URI or template is there already. */
-  add(provider: ProviderMount): void;
-  /** True for a URI of a provider or below one of the bases; it may be malformed. */
-  covers(uri: string): boolean;
-  /**
-   * The resource of a URI: of a provider that is for it, else of the storage below whose base it is. Throws `not_found`
-   * outside of all, and `invalid_argument` for a malformed URI below a base.
-   */
-  find(uri: string): Place;
-  /** The same for a caller: a mount that the principal does not have is as one that is not configured. */
-  findFor(uri: string, principal: Principal | undefined): Place;
-  /** The provider that is for a URI, or the storage below whose base it is. */
-  mountOf(uri: string): Mount | undefined;
-  /** The resource of a name. Throws `not_found` for one of a mount that is not there. */
-  named(name: string): Place;
-}
-
 /** A provider among the mounts. */
 export interface ProviderMount extends Mount {
   /** True for the canonical URI of a resource that it makes. */
   readonly isFor: (canonicalUri: string) => boolean;
 }
 
-/** Puts storages together. A base below another one, or that cannot be told from another one, is a `TypeError`. */
-export function createMounts(storages: readonly Mount[]): Mounts {
-  ensureApart(storages);
+/** All that one Sluice serves. */
+export class Mounts {
+  readonly storages: readonly Mount[];
+  /** Every caller has every storage. */
+  readonly areForAll: boolean;
   /** Those for one URI come first: a template that matches it, too, must not answer for it. */
-  let providers: readonly ProviderMount[] = [];
-  const byPrefix = new Map(storages.map((mount) => [mount.namePrefix, mount]));
-  let all = storages;
+  #providers: readonly ProviderMount[] = [];
+  #all: readonly Mount[];
+  readonly #byPrefix: Map<string, Mount>;
+  readonly #storageOf: (uri: string) => Mount | undefined;
 
-  function provided(uri: string): Place | undefined {
-    for (const mount of providers) {
+  /** Puts storages together. A base below another one, or that cannot be told from another one, is a `TypeError`. */
+  constructor(storages: readonly Mount[]) {
+    ensureApart(storages);
+    this.storages = storages;
+    this.areForAll = storages.every(({ isForAll }) => isForAll);
+    this.#all = storages;
+    this.#byPrefix = new Map(storages.map((mount) => [mount.namePrefix, mount]));
+    this.#storageOf = finderOf(storages);
+  }
+
+  /** Providers and then storages: the order of the lists. */
+  get all(): readonly Mount[] {
+    return this.#all;
+  }
+
+  /** Adds a provider. Throws a `TypeError` for one whose URI or template is there already. */
+  add(provider: ProviderMount): void {
+    if (this.#byPrefix.has(provider.namePrefix))
+      throw new TypeError(
+        `sluice.provide: there is a provider for ${provider.template?.uriTemplate ?? provider.mapper.baseUri} already`,
+      );
+    this.#byPrefix.set(provider.namePrefix, provider);
+    this.#providers = [...this.#providers, provider].toSorted(
+      (a, b) => Number(a.template !== undefined) - Number(b.template !== undefined),
+    );
+    this.#all = [...this.#providers, ...this.storages];
+  }
+
+  /** True for a URI of a provider or below one of the bases; it may be malformed. */
+  covers(uri: string): boolean {
+    return this.#storageOf(uri) !== undefined || this.#provided(uri) !== undefined;
+  }
+
+  /**
+   * The resource of a URI: of a provider that is for it, else of the storage below whose base it is. Throws `not_found`
+   * outside of all, and `invalid_argument` for a malformed URI below a base.
+   */
+  find(uri: string): Place {
+    return this.#find(uri, () => true);
+  }
+
+  /** The same for a caller: a mount that the principal does not have is as one that is not configured. */
+  findFor(uri: string, principal: Principal | undefined): Place {
+    return this.#find(uri, (storage) => isThereFor(storage, principal));
+  }
+
+  /** The provider that is for a URI, or the storage below whose base it is. */
+  mountOf(uri: string): Mount | undefined {
+    return this.#provided(uri)?.mount ?? this.#storageOf(uri);
+  }
+
+  /** The resource of a name. Throws `not_found` for one of a mount that is not there. */
+  named(name: string): Place {
+    const prefix = prefixIn(name);
+    const mount = this.#byPrefix.get(prefix);
+    if (!mount) throw new SluiceError("not_found", "sluice: the mount of the resource is gone");
+    return { mount, key: name.slice(prefix.length), name };
+  }
+
+  #find(uri: string, isThere: (storage: Mount) => boolean): Place {
+    const place = this.#provided(uri);
+    if (place) return place;
+    const mount = this.#storageOf(uri);
+    if (!mount || !isThere(mount)) throw notBelow(uri, this.storages);
+    return placeOf(mount, mount.mapper.toKey(uri));
+  }
+
+  #provided(uri: string): Place | undefined {
+    for (const mount of this.#providers) {
       const { mapper, isFor } = mount;
       const key = uri.startsWith(mapper.baseUri) ? legalKey(mapper, uri) : undefined;
       if (key !== undefined && isFor(mapper.toUri(key))) return placeOf(mount, key);
     }
     return undefined;
   }
-
-  const storageOf = finderOf(storages);
-  const mountOf = (uri: string): Mount | undefined => provided(uri)?.mount ?? storageOf(uri);
-
-  return {
-    storages,
-    areForAll: storages.every(({ isForAll }) => isForAll),
-    get all() {
-      return all;
-    },
-    add(provider) {
-      if (byPrefix.has(provider.namePrefix))
-        throw new TypeError(
-          `sluice.provide: there is a provider for ${provider.template?.uriTemplate ?? provider.mapper.baseUri} already`,
-        );
-      byPrefix.set(provider.namePrefix, provider);
-      providers = [...providers, provider].toSorted(
-        (a, b) => Number(a.template !== undefined) - Number(b.template !== undefined),
-      );
-      all = [...providers, ...storages];
-    },
-    mountOf,
-    covers: (uri) => storageOf(uri) !== undefined || provided(uri) !== undefined,
-    find(uri) {
-      const place = provided(uri);
-      if (place) return place;
-      const mount = storageOf(uri);
-      if (!mount) throw notBelow(uri, storages);
-      return placeOf(mount, mount.mapper.toKey(uri));
-    },
-    findFor(uri, principal) {
-      const place = provided(uri);
-      if (place) return place;
-      const mount = storageOf(uri);
-      if (!mount || !isThereFor(mount, principal)) throw notBelow(uri, storages);
-      return placeOf(mount, mount.mapper.toKey(uri));
-    },
-    named(name) {
-      const prefix = prefixIn(name);
-      const mount = byPrefix.get(prefix);
-      if (!mount) throw new SluiceError("not_found", "sluice: the mount of the resource is gone");
-      return { mount, key: name.slice(prefix.length), name };
-    },
-  };
 }
 
 /**

@@ -15,7 +15,7 @@ import {
   type MountSetting,
 } from "./mount.ts";
 import type { ProviderMount } from "./mounts.ts";
-import { createResourceEntries } from "./resource-entry.ts";
+import { createResourceEntries } from "./resource-metadata.ts";
 
 /** A provider, and its rules; what it leaves out is as the options of the Sluice say. */
 export interface ProviderOptions

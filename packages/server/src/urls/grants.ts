@@ -5,9 +5,16 @@ import {
   tokenLifetimes,
   type GrantUse,
   type KeyRing,
+  type Sealer,
   type IssuedToken,
 } from "@sluice/core";
-import { createTokenStore, isStoredToken, type ClaimedBody, type StateStore } from "@sluice/state";
+import {
+  createTokenStore,
+  isStoredToken,
+  type TokenStore,
+  type ClaimedBody,
+  type StateStore,
+} from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { createGrantOpener, toOpenGrant, unversioned, type OpenGrant } from "./open-grant.ts";
@@ -34,32 +41,6 @@ export interface GrantOptions {
   readonly revocable?: boolean;
 }
 
-/** Makes the download URLs of one Sluice, and opens them. */
-export interface Grants {
-  /** Opens a token; throws, or rejects with, `not_found`, `expired`, and what the store says where the token is stored. */
-  open(token: string, now: number): OpenGrant | Promise<OpenGrant>;
-  /** Rejects with `not_found` when the session that a grant is bound to is over. */
-  ensureSession(grant: OpenGrant): Promise<void> | undefined;
-  /** Claims a grant for an answer, where the state store has a say. Rejects with `not_found` or `expired`. */
-  claim(grant: OpenGrant, answer: ClaimedAnswer): Promise<void> | undefined;
-  /** Gives back what a claim took for bytes that were not sent. Rejects with what the store says. */
-  refund(grant: OpenGrant, bytes: number): Promise<void>;
-  /** A download URL for the resource of a name; `undefined` when this identity gets none. Rejects with what the store says. */
-  readonly mint: (
-    identity: Identity,
-    name: string,
-    etag: string | undefined,
-  ) => Promise<MintedGrant | undefined>;
-  /** False when a URL serves one request: no other connection can ask it for a part. */
-  readonly servesParts: boolean;
-  /** True for a sealed token that works for every holder, until its time is over. Never for a stored one. */
-  readonly isSelfAuthenticating: (token: string) => boolean;
-  /** A URL was made: it needs a route in this process. */
-  readonly onMint: () => void;
-  /** Download URLs have a route in this process. */
-  readonly markServed: () => void;
-}
-
 interface ClaimedAnswer {
   /** Tag of the principal. */
   readonly principal: string | undefined;
@@ -84,71 +65,111 @@ interface GrantParts {
   readonly onWarning: (message: string) => void;
 }
 
-/** Makes sealed or stored tokens, as `grant` says; a `TypeError` or `RangeError` for options that cannot work. */
-export function createGrants(options: GrantParts): Grants {
-  const { keys, state, bindSession, audience, grant, onWarning } = options;
-  ensureGrant(grant);
-  const { tokens = "sealed", revocable = true, use } = grant;
-  const sealer = createSealer({ keys, audience });
-  const stored = createTokenStore({ keys, audience, state });
-  const unseal = createGrantOpener(sealer, keys);
-  // without stored tokens a text that looks like one costs the store nothing
-  const opensStored = tokens === "stored";
-  let needsWarning = true;
+/** Makes the download URLs of one Sluice, sealed or stored as `grant` says, and opens them. */
+export class Grants {
+  readonly #parts: GrantParts;
+  readonly #sealer: Sealer;
+  readonly #stored: TokenStore;
+  readonly #unseal: (token: string, now: number) => OpenGrant;
+  /** Without stored tokens a text that looks like one costs the store nothing. */
+  readonly #opensStored: boolean;
+  readonly #isRevocable: boolean;
+  #needsWarning = true;
+
+  /** Throws a `TypeError` or `RangeError` for options that cannot work. */
+  constructor(parts: GrantParts) {
+    const { keys, state, audience, grant } = parts;
+    ensureGrant(grant);
+    this.#parts = parts;
+    this.#sealer = createSealer({ keys, audience });
+    this.#stored = createTokenStore({ keys, audience, state });
+    this.#unseal = createGrantOpener(this.#sealer, keys);
+    this.#opensStored = grant.tokens === "stored";
+    this.#isRevocable = grant.revocable ?? true;
+  }
+
+  /** False when a URL serves one request: no other connection can ask it for a part. */
+  get servesParts(): boolean {
+    return this.#parts.grant.use !== "once";
+  }
+
+  /** Opens a token; throws, or rejects with, `not_found`, `expired`, and what the store says where the token is stored. */
+  open(token: string, now: number): OpenGrant | Promise<OpenGrant> {
+    return this.#opensStored && isStoredToken(token)
+      ? this.#stored.open("download", token, { now }).then(toOpenGrant)
+      : this.#unseal(token, now);
+  }
+
+  /** True for a sealed token that works for every holder, until its time is over. Never for a stored one. */
+  isSelfAuthenticating(token: string): boolean {
+    try {
+      return this.#unseal(token, Date.now()).auth === "self";
+    } catch {
+      return false;
+    }
+  }
+
+  /** Rejects with `not_found` when the session that a grant is bound to is over. */
+  ensureSession(opened: OpenGrant): Promise<void> | undefined {
+    return opened.sessionTag !== undefined && this.#asksStore(opened)
+      ? ensureLiveSession(this.#parts.state, opened.sessionTag)
+      : undefined;
+  }
+
+  /** Claims a grant for an answer, where the state store has a say. Rejects with `not_found` or `expired`. */
+  claim(opened: OpenGrant, answer: ClaimedAnswer): Promise<void> | undefined {
+    return this.#asksStore(opened) ? claim(this.#parts.state, opened, answer) : undefined;
+  }
+
+  /** Gives back what a claim took for bytes that were not sent. Rejects with what the store says. */
+  refund({ id }: OpenGrant, bytes: number): Promise<void> {
+    return this.#parts.state.refund(id, bytes, Date.now());
+  }
+
+  /** A download URL for the resource of a name; `undefined` when this identity gets none. Rejects with what the store says. */
+  async mint(
+    identity: Identity,
+    name: string,
+    etag: string | undefined,
+  ): Promise<MintedGrant | undefined> {
+    const { grant, bindSession, audience } = this.#parts;
+    const { principal, mayMint, maxTtlMs, owner = "" } = identity;
+    const auth = principal ? "bound" : "self";
+    const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
+    const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
+    if (!mayMint || ttlMs < 1_000) return undefined;
+    const claims = {
+      key: name,
+      use: grant.use ?? (principal ? "window" : "lease"),
+      ttlMs,
+      ...definedMembers({ principal }),
+      etag: etag ?? unversioned,
+    } as const;
+    // the end of a session withdraws its URLs, which nothing asks where they are not revocable
+    if (this.#isRevocable) await bindSession(identity);
+    const minted = this.#opensStored
+      ? await this.#stored.issue("download", claims, { owner })
+      : this.#sealer.seal("download", claims);
+    this.noteMint();
+    return { ...minted, url: `${audience}/streams/${minted.token}` };
+  }
+
+  /** A URL was made: it needs a route in this process. */
+  noteMint(): void {
+    if (this.#needsWarning) this.#parts.onWarning(unservedWarning);
+    this.#needsWarning = false;
+  }
+
+  /** Download URLs have a route in this process. */
+  markServed(): void {
+    this.#needsWarning = false;
+  }
 
   /** Whether the store decides how often a grant is used, and whether it or its session was withdrawn. */
-  const asksStore = (opened: OpenGrant): boolean =>
+  #asksStore({ auth, use }: OpenGrant): boolean {
     // a `self` URL works for every holder, so only the store can end it early
-    revocable || opened.auth === "self" || opened.use !== "window";
-
-  const onMint = (): void => {
-    if (needsWarning) onWarning(unservedWarning);
-    needsWarning = false;
-  };
-
-  return {
-    isSelfAuthenticating(token) {
-      try {
-        return unseal(token, Date.now()).auth === "self";
-      } catch {
-        return false;
-      }
-    },
-    onMint,
-    servesParts: use !== "once",
-    open: (token, now) =>
-      opensStored && isStoredToken(token)
-        ? stored.open("download", token, { now }).then(toOpenGrant)
-        : unseal(token, now),
-    ensureSession: (opened) =>
-      opened.sessionTag !== undefined && asksStore(opened)
-        ? ensureLiveSession(state, opened.sessionTag)
-        : undefined,
-    claim: (opened, answer) => (asksStore(opened) ? claim(state, opened, answer) : undefined),
-    refund: ({ id }, bytes) => state.refund(id, bytes, Date.now()),
-    async mint(identity, name, etag) {
-      const { principal, mayMint, maxTtlMs, owner = "" } = identity;
-      const auth = principal ? "bound" : "self";
-      const { ttlMs: defaultTtlMs, maxTtlMs: longest } = tokenLifetimes.download[auth];
-      const ttlMs = Math.min(grant.ttlMs ?? defaultTtlMs, longest, maxTtlMs);
-      if (!mayMint || ttlMs < 1_000) return undefined;
-      const claims = {
-        key: name,
-        use: use ?? (principal ? "window" : "lease"),
-        ttlMs,
-        ...definedMembers({ principal }),
-        etag: etag ?? unversioned,
-      } as const;
-      // the end of a session withdraws its URLs, which nothing asks where they are not revocable
-      if (revocable) await bindSession(identity);
-      const minted = opensStored
-        ? await stored.issue("download", claims, { owner })
-        : sealer.seal("download", claims);
-      onMint();
-      return { ...minted, url: `${audience}/streams/${minted.token}` };
-    },
-    markServed: () => void (needsWarning = false),
-  };
+    return this.#isRevocable || auth === "self" || use !== "window";
+  }
 }
 
 const unservedWarning =
