@@ -30,7 +30,7 @@ import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";
 import { parseLinks } from "../../packages/core/src/headers/link-header.ts";
 import { createIdentify } from "../../packages/server/src/access/principal.ts";
 import { parseAskedRange } from "../../packages/server/src/resources/read-range.ts";
-import { isTextual } from "../../packages/server/src/resources/resource-type.ts";
+import { isTextual } from "../../packages/server/src/content/resource-type.ts";
 import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-events.ts";
 import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
 import { parsePosition } from "../../packages/storage-fs/src/read/position.ts";

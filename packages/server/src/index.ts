@@ -1,28 +1,28 @@
 export { createSluice } from "./options/create-sluice.ts";
 export type { Sluice } from "./options/sluice.ts";
 export type { SluiceOptions } from "./options/sluice-options.ts";
-export type { Endpoint } from "./options/endpoint.ts";
-export type { GrantOptions } from "./grants/grants.ts";
-export type { Revocation } from "./grants/revoke.ts";
-export type { AttachOptions } from "./sdk/attach.ts";
+export type { Endpoint } from "./http/endpoint.ts";
+export type { GrantOptions } from "./urls/grants.ts";
+export type { Revocation } from "./urls/revoke.ts";
+export type { AttachOptions } from "./attach/attach.ts";
 export type { ToolOptions } from "./tools/tool-parts.ts";
 export type { AccessAction, AccessDecision, AccessPageRule, AccessRule } from "./access/access.ts";
 export type { Caller, PrincipalResolver } from "./access/principal.ts";
-export type { Delivery, DeliveryPolicy, DeliverySubject } from "./delivery/delivery-policy.ts";
+export type { Delivery, DeliveryPolicy, DeliverySubject } from "./storage/delivery-policy.ts";
 export type { AnswerLimits, StreamLimits } from "./limits/stream-limiter.ts";
 export type { RateLimiter, RateLimits, WindowLimits } from "./limits/rate-limits.ts";
 export type { AuditAction, AuditFacts, AuditOutcome, AuditRecord } from "./audit/audit-record.ts";
 export type { AuditOptions, AuditSink } from "./audit/audit.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./audit/telemetry.ts";
-export type { LinkDisposition, LinkRules, LinkUse } from "./links/links.ts";
-export type { LinkFor, LinkSettings, LinkUrl, ResourceUrl } from "./links/link-url.ts";
-export type { TokenForm } from "./links/link-token.ts";
+export type { LinkDisposition, LinkRules, LinkUse } from "./urls/links.ts";
+export type { LinkFor, LinkSettings, LinkUrl, ResourceUrl } from "./urls/link-url.ts";
+export type { TokenForm } from "./urls/links.ts";
 export type { LinkOptions, LinkTo } from "./resources/resource-link.ts";
-export type { AnyCall, AnyMcpServer, McpServerV1, ServerV1 } from "./sdk/sdk-v1.ts";
-export type { ExtraV1 } from "./sdk/sdk-v1-context.ts";
+export type { AnyCall, AnyMcpServer, McpServerV1, ServerV1 } from "./calls/sdk-v1.ts";
+export type { ExtraV1 } from "./calls/sdk-v1-context.ts";
 export type { BinaryReads } from "./resources/read-binary.ts";
-export type { MountLimits, MountOptions, MountRules, PrincipalStorage } from "./mounts/mount.ts";
-export type { ProviderOptions } from "./mounts/provider-mount.ts";
+export type { MountLimits, MountOptions, MountRules, PrincipalStorage } from "./storage/mount.ts";
+export type { ProviderOptions } from "./storage/provider-mount.ts";
 export type {
   Provided,
   ProvidedInfo,
@@ -33,4 +33,4 @@ export type {
   Provider,
   ProvideRequest,
 } from "./provide/provider.ts";
-export type { DescribeResource, ResourceMetadata } from "./metadata/resource-metadata.ts";
+export type { DescribeResource, ResourceMetadata } from "./storage/resource-metadata.ts";

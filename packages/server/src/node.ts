@@ -8,4 +8,4 @@ export {
   type VerifyOptions,
 } from "./audit/verify-audit.ts";
 export { createClientAddress, socketAddress } from "./access/client-address.ts";
-export { openKeyFile, parseKeyFile, type KeyFile, type KeyFileOptions } from "./grants/key-file.ts";
+export { openKeyFile, parseKeyFile, type KeyFile, type KeyFileOptions } from "./urls/key-file.ts";

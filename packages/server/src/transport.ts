@@ -1,6 +1,6 @@
 // for transports and for packages that serve beside a Sluice; see `createSluice` of `@sluice/server` for all else
 export type { Host } from "./options/sluice.ts";
-export type { AuthorizationRequest, AuthorizedStorage } from "./access/authorized-storage.ts";
+export type { AuthorizationRequest, AuthorizedStorage } from "./storage/authorized-storage.ts";
 export { addressShare } from "./limits/share.ts";
 export type { BindSession } from "./access/bound-sessions.ts";
 export {
@@ -16,25 +16,25 @@ export { shieldHeaders } from "./http/byte-headers.ts";
 export { problemOf } from "./http/problem.ts";
 export { refuseFields } from "./http/origin-gate.ts";
 export { problem, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
-export { closeReplySlot, openReplySlot, type ReplySlot } from "./http/reply-slot.ts";
+export { closeReplySlot, openReplySlot, type ReplySlot } from "./calls/reply-slot.ts";
 export { discardReply, type Reply, type ReplyTransfer, type TransferResult } from "./http/reply.ts";
 export {
   noteRequest,
   notesOf,
   type AnswerKeeper,
   type RequestNotes,
-} from "./http/request-notes.ts";
-export { shareRequest, SHARED_REQUEST_HEADER } from "./http/shared-request.ts";
-export { createFailedRedemptions, type FailedRedemptions } from "./grants/failed-redemptions.ts";
+} from "./calls/request-notes.ts";
+export { shareRequest, SHARED_REQUEST_HEADER } from "./calls/request-notes.ts";
+export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
-export type { LinkTerms } from "./links/links.ts";
-export type { MintedGrant } from "./grants/grants.ts";
-export type { Redeem, RedeemRequest } from "./grants/redeem.ts";
+export type { LinkTerms } from "./urls/links.ts";
+export type { MintedGrant } from "./urls/grants.ts";
+export type { Redeem, RedeemRequest } from "./urls/redeem.ts";
 export { createByteAccount, type ByteAccount, type ByteLease } from "./limits/byte-account.ts";
 export type { UsageMeter } from "./limits/rate-limits.ts";
 export type { ClientShare } from "./limits/share.ts";
-export type { ContentHeads } from "./resources/content-head.ts";
-export { callerOf, revisionOf } from "./sdk/request-caller.ts";
-export type { RpcFault } from "./sdk/rpc-fault.ts";
-export { toolError, toolFault } from "./sdk/advice.ts";
-export { callInV2, serverInV2 } from "./sdk/sdk-v1.ts";
+export type { ContentHeads } from "./content/content-head.ts";
+export { callerOf, revisionOf } from "./calls/request-caller.ts";
+export type { RpcFault } from "./faults/rpc-fault.ts";
+export { toolError, toolFault } from "./faults/advice.ts";
+export { callInV2, serverInV2 } from "./calls/sdk-v1.ts";

@@ -2,7 +2,7 @@ import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotoco
 import { noteRequest } from "@sluice/server/transport";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAnswerAccount, createAnswerLeases } from "../src/limits/answer-lease.ts";
+import { createAnswerAccount, createAnswerLeases } from "../src/calls/answer-lease.ts";
 import { createByteAccount } from "../src/limits/byte-account.ts";
 import { createStreamLimiter } from "../src/limits/stream-limiter.ts";
 

@@ -3,7 +3,7 @@ import { createMemoryBackend, createUriMapper, type StorageBackend } from "@slui
 import { withKept } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 import { createAccess, type AccessRule } from "../src/access/access.ts";
-import { createStorageAccess } from "../src/access/authorized-storage.ts";
+import { createStorageAccess } from "../src/storage/authorized-storage.ts";
 
 const request = { principal: undefined, key: "a.txt", action: "stream" } as const;
 

@@ -1,6 +1,6 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { decodeContent, decodeHead } from "../src/resources/content-coding.ts";
+import { decodeContent, decodeHead } from "../src/content/content-coding.ts";
 
 const bytes = Buffer.from(Array.from({ length: 200_000 }, (_, at) => at % 251));
 

@@ -1,6 +1,6 @@
 import { createProviderBackend } from "../src/provide/provider-backend.ts";
 import { createProviderRoute } from "../src/provide/provider-route.ts";
-import { toProvider } from "../src/provide/check-provider.ts";
+import { toProvider } from "../src/provide/provider.ts";
 import type { Provider } from "../src/provide/provider.ts";
 import type { OpenOptions, StorageBackend } from "@sluice/storage";
 

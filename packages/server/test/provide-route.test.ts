@@ -1,7 +1,7 @@
 import { UriTemplate } from "@modelcontextprotocol/server";
 import { describe as group, expect, test } from "vitest";
 import { createProviderRoute } from "../src/provide/provider-route.ts";
-import { toProvider } from "../src/provide/check-provider.ts";
+import { toProvider } from "../src/provide/provider.ts";
 
 /** What the route makes of a key, as a client's URI of it is mapped. */
 function valuesOf(template: string, uri: string): Record<string, string> | undefined {

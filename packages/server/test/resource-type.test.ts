@@ -3,13 +3,8 @@ import other from "mime/types/other.js";
 import standard from "mime/types/standard.js";
 import { expect, test } from "vitest";
 import { textKinds } from "../../../e2e/bed/text-kinds.ts";
-import {
-  beginsAsText,
-  isTextual,
-  knownType,
-  resourceType,
-} from "../src/resources/resource-type.ts";
-import { registeredType } from "../src/resources/type-names.ts";
+import { beginsAsText, isTextual, knownType, resourceType } from "../src/content/resource-type.ts";
+import { registeredType } from "../src/content/type-names.ts";
 
 const encoder = new TextEncoder();
 

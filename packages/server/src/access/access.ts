@@ -1,4 +1,5 @@
 import { SluiceError, type Principal } from "@sluice/core";
+import { hiddenFault } from "../faults/storage-fault.ts";
 
 /**
  * What a principal wants to do with a resource. `subscribe` is asked for the call and before each
@@ -93,15 +94,6 @@ async function decideEach(
   await Promise.all(Array.from({ length: Math.min(decisionsAtOnce, uris.length) }, work));
   return decisions;
 }
-
-/**
- * Thrown for a hidden resource, where storage throws for a missing one.
- * One object for all: making an error costs time that could be measured.
- */
-export const hiddenFault: SluiceError = new SluiceError(
-  "not_found",
-  "sluice: access rules hide it",
-);
 
 /** Throws what a client may learn unless the decision is `allow`; anything unknown hides. */
 export function ensureAllowed(decision: AccessDecision): void {

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { systemClock, within } from "@sluice/core/async";
 import type { AuditFacts, AuditOutcome, AuditRecord } from "./audit-record.ts";
-import { createRefusals } from "./refusals.ts";
+import { Refusals } from "./refusals.ts";
 import type { CarrierReader, Telemetry, TelemetrySpan } from "./telemetry.ts";
 
 /**
@@ -61,35 +61,62 @@ interface TrailOptions {
 }
 
 /** The records of one Sluice. */
-export interface AuditTrail {
-  readonly begin: BeginAudit;
+export class AuditTrail {
+  readonly #options: TrailOptions;
+  readonly #sink: AuditSink | undefined;
+  readonly #addresses: boolean;
+  readonly #ledger: AuditLedger;
+  readonly #refusals: Refusals;
+  readonly #newId = createIds();
+  readonly #flushing = new Set<Promise<void>>();
+
+  constructor(options: TrailOptions) {
+    const { audit, onError } = options;
+    const {
+      sink,
+      required = false,
+      addresses = false,
+    }: Partial<AuditOptions> = typeof audit === "function" ? { sink: audit } : (audit ?? {});
+    this.#options = options;
+    this.#sink = sink;
+    this.#addresses = addresses;
+    this.#refusals = new Refusals(this.#newId, (record) => this.#keepMany(record));
+    this.#ledger = {
+      isKept: sink !== undefined,
+      required,
+      keep: (record) => this.#keep(record),
+      countRefusal: (record) => this.#refusals.count(record),
+      onError,
+    };
+  }
+
+  /** Begins the entry of an operation; `carrier` reads the fields that may carry a trace context. */
+  begin(given: AuditFacts, carrier?: CarrierReader): AuditEntry {
+    const { uri, address } = given;
+    const known = this.#addresses && address !== undefined;
+    // the members that every download adds stand here from the start: an object that grows is slow
+    const facts: AuditFacts = {
+      grant: undefined,
+      principal: undefined,
+      ...given,
+      uri,
+      address: known ? onOneLine(address).slice(0, 64) : undefined,
+    };
+    const safe = uri === undefined ? facts : { ...facts, uri: onOneLine(uri) };
+    const span = this.#options.telemetry?.begin(safe, carrier ?? (() => undefined));
+    return new OpenEntry(this.#ledger, this.#newId(), facts, span);
+  }
+
   /** Writes what was counted up to now. Resolves when the sink has it; what it rejects with goes to `onError`. */
-  flush(): Promise<void>;
-}
+  async flush(): Promise<void> {
+    this.#refusals.flush();
+    await Promise.all(this.#flushing);
+  }
 
-export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): AuditTrail {
-  const {
-    sink,
-    required = false,
-    addresses = false,
-  }: Partial<AuditOptions> = typeof audit === "function" ? { sink: audit } : (audit ?? {});
-  const newId = createIds();
-  const flushing = new Set<Promise<void>>();
-  const refusals = createRefusals({
-    newId,
-    keep(record) {
-      telemetry?.begin(record, () => undefined).end(record);
-      const kept = keep(record)
-        ?.catch(onError)
-        .finally(() => flushing.delete(kept!));
-      if (kept) flushing.add(kept);
-    },
-  });
-
-  function keep(record: AuditRecord): Promise<void> | undefined {
-    if (!sink) return undefined;
+  #keep(record: AuditRecord): Promise<void> | undefined {
+    if (!this.#sink) return undefined;
     try {
-      const kept: unknown = sink(record);
+      const kept: unknown = this.#sink(record);
       if (!isThenable(kept)) return undefined;
       // queries of many libraries are no promises, and begin when they are awaited
       return within(Promise.resolve(kept), {
@@ -102,37 +129,15 @@ export function createAuditTrail({ audit, telemetry, onError }: TrailOptions): A
     }
   }
 
-  const ledger: AuditLedger = {
-    isKept: sink !== undefined,
-    required,
-    keep,
-    countRefusal: (record) => refusals.count(record),
-    onError,
-  };
-
-  const begin: BeginAudit = (given, carrier) => {
-    const { uri, address } = given;
-    const known = addresses && address !== undefined;
-    // the members that every download adds stand here from the start: an object that grows is slow
-    const facts: AuditFacts = {
-      grant: undefined,
-      principal: undefined,
-      ...given,
-      uri,
-      address: known ? onOneLine(address).slice(0, 64) : undefined,
-    };
-    const safe = uri === undefined ? facts : { ...facts, uri: onOneLine(uri) };
-    const span = telemetry?.begin(safe, carrier ?? (() => undefined));
-    return new OpenEntry(ledger, newId(), facts, span);
-  };
-
-  return {
-    begin,
-    async flush() {
-      refusals.flush();
-      await Promise.all(flushing);
-    },
-  };
+  /** Keeps a record that stands for many refusals. */
+  #keepMany(record: AuditRecord): void {
+    const { telemetry, onError } = this.#options;
+    telemetry?.begin(record, () => undefined).end(record);
+    const kept = this.#keep(record)
+      ?.catch(onError)
+      .finally(() => this.#flushing.delete(kept!));
+    if (kept) this.#flushing.add(kept);
+  }
 }
 
 /** Where the records of a trail go. */

@@ -1,8 +1,8 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { errorTable } from "@sluice/core/wire";
-import { hiddenFault } from "../access/access.ts";
-import { FaultError } from "../sdk/rpc-fault.ts";
+import { FaultError } from "../faults/rpc-fault.ts";
+import { hiddenFault } from "../faults/storage-fault.ts";
 
 /** Outcome of an operation that an error ended, for records: a refusal, or a fault of the server or of storage. */
 export function outcomeOf(error: unknown): "denied" | "failed" {

@@ -1,20 +1,6 @@
 import { backgroundClock } from "@sluice/core/async";
 import type { AuditRecord } from "./audit-record.ts";
 
-/** Refusals of callers that were not identified: a few are kept as they are, the others are counted. */
-export interface Refusals {
-  /** Counts a refusal. False for one that is to be kept as it is. */
-  count(record: AuditRecord): boolean;
-  /** Ends the window: gives away what was counted. */
-  flush(): void;
-}
-
-interface RefusalsOptions {
-  readonly newId: () => string;
-  /** Takes a record that stands for many. */
-  readonly keep: (record: AuditRecord) => void;
-}
-
 const windowMs = 60_000;
 /** Records of a kind that are kept as they are in a window … */
 const keptOfAKind = 5;
@@ -41,27 +27,50 @@ interface RefusalWindow {
 }
 
 /**
- * Counts refusals by kind in windows of a minute, in bounded memory: a minute of any number of them is some
- * hundred records, and 64 KiB at most.
+ * Refusals of callers that were not identified: a few are kept as they are, the others are counted by kind in windows of a
+ * minute, in bounded memory. A minute of any number of them is some hundred records, and 64 KiB at most.
  */
-export function createRefusals({ newId, keep }: RefusalsOptions): Refusals {
-  let current: RefusalWindow | undefined;
+export class Refusals {
+  readonly #newId: () => string;
+  readonly #keep: (record: AuditRecord) => void;
+  #current: RefusalWindow | undefined;
 
-  function open(now: number): RefusalWindow {
-    const cancelFlush = backgroundClock.schedule(flush, windowMs);
-    const endsAt = now + windowMs;
-    return { endsAt, kinds: new Map(), cancelFlush, charactersLeft: mostCharacters };
+  /** `keep` takes records that stand for many. */
+  constructor(newId: () => string, keep: (record: AuditRecord) => void) {
+    this.#newId = newId;
+    this.#keep = keep;
   }
 
-  function flush(): void {
-    if (!current) return;
-    const { kinds, cancelFlush } = current;
-    current = undefined;
+  /** Counts a refusal. False for one that is to be kept as it is. */
+  count(record: AuditRecord): boolean {
+    const now = Date.now();
+    // some runtimes run no timers between requests
+    if (this.#current && now >= this.#current.endsAt) this.flush();
+    const current = (this.#current ??= this.#open(now));
+    const kind = kindOf(current.kinds, record);
+    const characters = recordCharacters + (record.uri?.length ?? 0);
+    const isKept = kind.kept < keptOfAKind && characters <= current.charactersLeft;
+    if (isKept) {
+      kind.kept += 1;
+      current.charactersLeft -= characters;
+      return false;
+    }
+    if (kind.count === 0) kind.first = record.time;
+    kind.count += 1;
+    kind.last = record.time;
+    return true;
+  }
+
+  /** Ends the window: gives away what was counted. */
+  flush(): void {
+    if (!this.#current) return;
+    const { kinds, cancelFlush } = this.#current;
+    this.#current = undefined;
     cancelFlush();
     for (const { like, count, first, last } of kinds.values())
       if (count > 0)
-        keep({
-          id: newId(),
+        this.#keep({
+          id: this.#newId(),
           time: first,
           ...like,
           bytes: 0,
@@ -70,27 +79,11 @@ export function createRefusals({ newId, keep }: RefusalsOptions): Refusals {
         } as AuditRecord);
   }
 
-  return {
-    flush,
-    count(record) {
-      const now = Date.now();
-      // some runtimes run no timers between requests
-      if (current && now >= current.endsAt) flush();
-      current ??= open(now);
-      const kind = kindOf(current.kinds, record);
-      const characters = recordCharacters + (record.uri?.length ?? 0);
-      const isKept = kind.kept < keptOfAKind && characters <= current.charactersLeft;
-      if (isKept) {
-        kind.kept += 1;
-        current.charactersLeft -= characters;
-        return false;
-      }
-      if (kind.count === 0) kind.first = record.time;
-      kind.count += 1;
-      kind.last = record.time;
-      return true;
-    },
-  };
+  #open(now: number): RefusalWindow {
+    const cancelFlush = backgroundClock.schedule(() => this.flush(), windowMs);
+    const endsAt = now + windowMs;
+    return { endsAt, kinds: new Map(), cancelFlush, charactersLeft: mostCharacters };
+  }
 }
 
 function kindOf(kinds: Map<string, Kind>, record: AuditRecord): Kind {

@@ -1,14 +1,14 @@
 import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import { backgroundClock, onAbort } from "@sluice/core/async";
-import { type Callers, tagOf, type Caller } from "../access/principal.ts";
+import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../audit/outcome.ts";
 import { carrierIn } from "../audit/telemetry.ts";
+import { signInFault, faultOf, type RpcFault } from "../faults/rpc-fault.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { StreamLimiter } from "../limits/stream-limiter.ts";
-import { isThereFor, type Mounts } from "../mounts/mounts.ts";
-import { signInFault, faultOf, type RpcFault } from "../sdk/rpc-fault.ts";
+import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */
@@ -29,7 +29,7 @@ export interface Listening {
   close(): void;
 }
 
-interface ListenOptions {
+interface ListenParts {
   readonly callers: Callers;
   readonly usage: UsageMeter;
   readonly limiter: StreamLimiter;
@@ -45,26 +45,26 @@ interface ListenOptions {
 export type Listen = (request: ListenRequest) => Promise<Listening | { readonly fault: RpcFault }>;
 
 /**
- * Makes the handler of `subscriptions/listen` requests, for resources of this Sluice. It leaves hidden, denied and
+ * Answers a `subscriptions/listen` request, for resources of this Sluice. It leaves hidden, denied and
  * missing resources out of the filter alike, and all above 1,000.
  */
-export function createListen(options: ListenOptions): Listen {
-  const { resourceMetadataUrl, onError } = options;
-  return async (request) => {
-    try {
-      return await beginListening(options, request);
-    } catch (error) {
-      const isAnonymous = SluiceError.is(error) && error.code === "unauthenticated";
-      if (isAnonymous) return { fault: signInFault(resourceMetadataUrl, "modern") };
-      const fault = faultOf(error, "modern");
-      if (fault.data.reason === "internal" && !request.signal?.aborted) onError(error);
-      return { fault };
-    }
-  };
+export async function listen(
+  parts: ListenParts,
+  request: ListenRequest,
+): Promise<Listening | { readonly fault: RpcFault }> {
+  try {
+    return await beginListening(parts, request);
+  } catch (error) {
+    const isAnonymous = SluiceError.is(error) && error.code === "unauthenticated";
+    if (isAnonymous) return { fault: signInFault(parts.resourceMetadataUrl, "modern") };
+    const fault = faultOf(error, "modern");
+    if (fault.data.reason === "internal" && !request.signal?.aborted) parts.onError(error);
+    return { fault };
+  }
 }
 
-async function beginListening(options: ListenOptions, request: ListenRequest): Promise<Listening> {
-  const { callers, usage, limiter, subscribers, mounts } = options;
+async function beginListening(parts: ListenParts, request: ListenRequest): Promise<Listening> {
+  const { callers, usage, limiter, subscribers, mounts } = parts;
   const { id, params } = request;
   const filter = params?.["notifications"];
   if (!isFilter(filter)) return deaf(params);
@@ -88,7 +88,7 @@ async function beginListening(options: ListenOptions, request: ListenRequest): P
   const release = limiter.take(tag, address);
   const subscriber = subscribers.create(principal);
   const follow = (uri: string): Promise<boolean> =>
-    followOne(options, { ...request, caller, address, uri, principal, subscriber });
+    followOne(parts, { ...request, caller, address, uri, principal, subscriber });
   const followed = new Set<string>();
   try {
     for (let at = 0; at < ours.length; at += together) {
@@ -134,8 +134,8 @@ interface FollowRequest extends ListenRequest {
 }
 
 /** Subscribes to one resource, with one record; false when it may not be. */
-async function followOne(options: ListenOptions, request: FollowRequest): Promise<boolean> {
-  const { audit, subscribers, scopeChallenge } = options;
+async function followOne(parts: ListenParts, request: FollowRequest): Promise<boolean> {
+  const { audit, subscribers, scopeChallenge } = parts;
   const { uri, address, principal, subscriber, signal } = request;
   const entry = audit.begin(
     { action: "subscribe", era: "modern", uri, principal: tagOf(principal), address },

@@ -1,9 +1,10 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import { Notifier } from "@sluice/core/async";
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { allowedUris, hiddenFault, type AccessAction } from "../access/access.ts";
-import type { Mount } from "../mounts/mount.ts";
-import type { Mounts, Place } from "../mounts/mounts.ts";
+import { allowedUris, type AccessAction } from "../access/access.ts";
+import { hiddenFault } from "../faults/storage-fault.ts";
+import type { Mount } from "../storage/mount.ts";
+import type { Mounts, Place } from "../storage/mounts.ts";
 import {
   createChangeHub,
   type ChangeHub,
@@ -41,17 +42,6 @@ const askedTogether = 100;
 /** Resources that wait for a client that takes nothing; more are told as a change of the list. */
 const mostPending = 10_000;
 
-/** Makes subscribers, and finds what they may follow. */
-export interface Subscribers {
-  /**
-   * Makes a subscriber that is not told anything yet. Changes that it has not taken are coalesced: each
-   * resource once, the list once.
-   */
-  create(principal: Principal | undefined): Subscriber;
-  /** The resource of a URI that may be subscribed to; a hidden one rejects like a missing one. */
-  find(request: SubscriptionRequest): Promise<FoundResource>;
-}
-
 interface SubscriptionRequest {
   readonly uri: string;
   readonly principal: Principal | undefined;
@@ -71,29 +61,41 @@ interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onErro
 /** Where changes of a mount are heard for a principal; `undefined` where it has no such mount. */
 type HubOf = (mount: Mount, principal: Principal | undefined) => ChangeHub | undefined;
 
-export function createSubscribers(options: SubscribersOptions): Subscribers {
-  const { mounts } = options;
-  // one hub for all principals and mounts that use a backend
-  const hubs = new WeakMap<StorageBackend, ChangeHub>();
-  const hubOf: HubOf = ({ storages }, principal) => {
+/** Makes subscribers, and finds what they may follow. */
+export class Subscribers {
+  readonly #options: SubscribersOptions;
+  /** One for all principals and mounts that use a backend. */
+  readonly #hubs = new WeakMap<StorageBackend, ChangeHub>();
+
+  constructor(options: SubscribersOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Makes a subscriber that is not told anything yet. Changes that it has not taken are coalesced: each
+   * resource once, the list once.
+   */
+  create(principal: Principal | undefined): Subscriber {
+    return createSubscriber(this.#options, (...asked) => this.#hubOf(...asked), principal);
+  }
+
+  /** The resource of a URI that may be subscribed to; a hidden one rejects like a missing one. */
+  async find({ uri, principal, signal }: SubscriptionRequest): Promise<FoundResource> {
+    const place = this.#options.mounts.findFor(uri, principal);
+    const { key, mount } = place;
+    if (mount.kind === "provider")
+      throw new SluiceError("unsupported", "sluice: subscribe: it is made when it is asked for");
+    const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
+    return { place, info: await storage.describe(key, definedMembers({ signal })) };
+  }
+
+  #hubOf({ storages }: Mount, principal: Principal | undefined): ChangeHub | undefined {
     const backend = storages.of(principal);
     if (!backend) return undefined;
-    let hub = hubs.get(backend);
-    if (!hub) hubs.set(backend, (hub = createChangeHub(backend, options)));
+    let hub = this.#hubs.get(backend);
+    if (!hub) this.#hubs.set(backend, (hub = createChangeHub(backend, this.#options)));
     return hub;
-  };
-
-  return {
-    create: (principal) => createSubscriber(options, hubOf, principal),
-    async find({ uri, principal, signal }) {
-      const place = mounts.findFor(uri, principal);
-      const { key, mount } = place;
-      if (mount.kind === "provider")
-        throw new SluiceError("unsupported", "sluice: subscribe: it is made when it is asked for");
-      const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
-      return { place, info: await storage.describe(key, definedMembers({ signal })) };
-    },
-  };
+  }
 }
 
 /** Changes of one mount on their way to one client. */

@@ -1,85 +1,94 @@
-import { fileNameFromUri, SluiceError, type Principal } from "@sluice/core";
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type ReadResourceResult,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import {
+  fileNameFromUri,
+  SluiceError,
+  decodeBase64,
+  formatContentType,
+  parseMediaType,
+  type Principal,
+} from "@sluice/core";
+import { onAbort, within } from "@sluice/core/async";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
-import { replySlotOf } from "../http/reply-slot.ts";
-import type { OpenAnswerLease } from "../limits/answer-lease.ts";
-import type { Place } from "../mounts/mounts.ts";
+import type { OpenAnswerLease } from "../calls/answer-lease.ts";
+import { replySlotOf } from "../calls/reply-slot.ts";
+import { revisionOf } from "../calls/request-caller.ts";
+import type { CallWork } from "../calls/resource-calls.ts";
+import type { AnswersFor, ReadOthers } from "../calls/resource-owner.ts";
+import { clientStreaming } from "../calls/streaming-declarations.ts";
+import { FaultError, rpcFault } from "../faults/rpc-fault.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
-import { readAsAuthor, type AuthorCall } from "../sdk/author-read.ts";
-import { revisionOf } from "../sdk/request-caller.ts";
-import type { CallWork } from "../sdk/resource-calls.ts";
-import { FaultError, rpcFault } from "../sdk/rpc-fault.ts";
-import type { StreamAnswer } from "./delivery.ts";
-import type { DirectDelivery } from "./direct.ts";
-import { contentOf } from "./registered-content.ts";
-import { clientStreaming } from "./streaming-declarations.ts";
+import type { Place } from "../storage/mounts.ts";
+import type { DeliveryModes, StreamAnswer } from "./modes.ts";
+
+/** What registered resources are streamed with. */
+export interface RegisteredParts {
+  readonly modes: Pick<DeliveryModes, "direct">;
+  readonly openLease: OpenAnswerLease;
+  /** Most bytes of one registered resource. */
+  readonly maxReadBytes: number;
+}
 
 /**
  * Streams a resource that the author of a server registered with the SDK: what its `resources/read` gives, as bytes. The scopes
  * of the caller are checked before. `place` is that of a URI below a base: it is the author's only where reading it shows so.
  * `undefined` for a URI that comes to this Sluice, and for one outside of the mounts that cannot go as bytes.
+ *
+ * Order: capability → place among the streams → read → size → record. Below a base the access rules of the mount come first,
+ * and then the read, which alone tells whose the URI is. The bytes go in the answer itself: nothing is kept from which a
+ * download URL could give them again.
  */
-export type StreamRegistered = (
+export async function streamRegistered(
+  { modes, openLease, maxReadBytes }: RegisteredParts,
   call: ReadCall & AuthorCall,
-  work: CallWork,
+  { identity, principal, address, entry }: CallWork,
   place?: Place,
-) => Promise<StreamAnswer | undefined>;
+): Promise<StreamAnswer | undefined> {
+  const { mcp, ctx, uri } = call;
+  // what is hidden is looked for in storage, and the author is not asked
+  if (place && !(await isAllowed(place, principal))) return undefined;
+  const known = place && (await readAsAuthor(call));
+  if (place && !known) return undefined;
+  const slot = replySlotOf(ctx.http?.req);
+  const client = clientStreaming(mcp, ctx, slot);
+  if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
+  if (!slot || client === "untold") {
+    if (known)
+      throw readOnly("the author registered it, and there is no HTTP answer for its bytes");
+    return undefined;
+  }
 
-interface StreamRegisteredOptions {
-  readonly direct: (delivery: DirectDelivery) => Promise<StreamAnswer | undefined>;
-  readonly openLease: OpenAnswerLease;
-  /** Most bytes of one resource. */
-  readonly maxBytes: number;
-}
-
-/**
- * Makes what streams registered resources: capability → place among the streams → read → size → record. Below a base the access
- * rules of the mount come first, and then the read, which alone tells whose the URI is. The bytes go in the answer itself:
- * nothing is kept from which a download URL could give them again.
- */
-export function createStreamRegistered(options: StreamRegisteredOptions): StreamRegistered {
-  const { direct, openLease, maxBytes } = options;
-  return async (call, { identity, principal, address, entry }, place) => {
-    const { mcp, ctx, uri } = call;
-    // what is hidden is looked for in storage, and the author is not asked
-    if (place && !(await isAllowed(place, principal))) return undefined;
-    const known = place && (await readAsAuthor(call));
-    if (place && !known) return undefined;
-    const slot = replySlotOf(ctx.http?.req);
-    const client = clientStreaming(mcp, ctx, slot);
-    if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
-    if (!slot || client === "untold") {
-      if (known) throw readOnly("there is no HTTP answer for its bytes");
-      return undefined;
-    }
-
-    entry.facts.mode = "direct";
-    const key = fileNameFromUri(uri) ?? hostOf(uri);
-    const lease = openLease(tagOf(principal), address);
-    const answer = await direct({
-      uri,
-      // its memory is held as long as the place among the streams
-      place: { key, name: uri, mount: { limiter: { take: () => () => lease.release() } } },
-      info: { key },
-      mimeType: "application/octet-stream",
-      storage: {
-        async open(_key, { signal } = {}) {
-          const { bytes, mimeType } = contentOf(known ?? (await readAsAuthor(call)), maxBytes);
-          lease.add(bytes.byteLength);
-          const info = { key, size: bytes.byteLength, contentType: mimeType };
-          return withBody({ info, bytes }, () => createBytesBody(bytes, signal));
-        },
-        typeOf: async ({ contentType }) => contentType!,
+  entry.facts.mode = "direct";
+  const key = fileNameFromUri(uri) ?? hostOf(uri);
+  const lease = openLease(tagOf(principal), address);
+  const answer = await modes.direct({
+    uri,
+    // its memory is held as long as the place among the streams
+    place: { key, name: uri, mount: { limiter: { take: () => () => lease.release() } } },
+    info: { key },
+    mimeType: "application/octet-stream",
+    storage: {
+      async open(_key, { signal } = {}) {
+        const { bytes, mimeType } = contentOf(known ?? (await readAsAuthor(call)), maxReadBytes);
+        lease.add(bytes.byteLength);
+        const info = { key, size: bytes.byteLength, contentType: mimeType };
+        return withBody({ info, bytes }, () => createBytesBody(bytes, signal));
       },
-      identity: { ...identity, mayMint: false },
-      address,
-      client,
-      entry,
-      signal: ctx.http?.req?.signal,
-    });
-    if (answer) return answer;
-    throw readOnly("its type is that of messages of the protocol");
-  };
+      typeOf: async ({ contentType }) => contentType!,
+    },
+    identity: { ...identity, mayMint: false },
+    address,
+    client,
+    entry,
+    signal: ctx.http?.req?.signal,
+  });
+  if (answer) return answer;
+  throw readOnly("the author registered it, and its type is that of messages of the protocol");
 }
 
 async function isAllowed(
@@ -95,7 +104,123 @@ function hostOf(uri: string): string {
   return URL.canParse(uri) ? new URL(uri).host : "";
 }
 
+/** Longest wait for the author's handler: clients of the SDK give up after this time, too. */
+const readTimeoutMs = 60_000;
+
+/** A call about a URI that the author of a server may have registered. */
+export interface AuthorCall {
+  readonly ctx: ServerContext;
+  readonly uri: string;
+  readonly isElsewhere: AnswersFor;
+  readonly readOthers: ReadOthers;
+}
+
+/**
+ * What the author's `resources/read` gives; `undefined` for a URI that comes to this Sluice. The author's handler hears when the
+ * client goes away, and after 60 s without an answer, which is `timeout`. Its errors pass as they are; one that says that there
+ * is no such resource is `not_found`, unless the author lists it.
+ */
+async function readAsAuthor(call: AuthorCall): Promise<ReadResourceResult | undefined> {
+  const { ctx, uri, readOthers } = call;
+  const ending = new AbortController();
+  const { signal } = ending;
+  // the one ends with a cancelled call, the other with the connection of the request
+  const removers = [ctx.mcpReq.signal, ctx.http?.req?.signal].map((given) =>
+    onAbort(given, (reason) => ending.abort(reason)),
+  );
+  try {
+    signal.throwIfAborted();
+    const answer = readOthers(uri, { ...ctx, mcpReq: { ...ctx.mcpReq, signal } });
+    return await within(answer, { timeoutMs: readTimeoutMs, expired, signal });
+  } catch (error) {
+    ending.abort(error);
+    throw await readError(call, error);
+  } finally {
+    for (const remove of removers) remove();
+  }
+}
+
+function expired(): SluiceError {
+  return new SluiceError("timeout", `sluice: read: the author's handler took ${readTimeoutMs} ms`);
+}
+
+/** What the author disabled does not exist; the SDK says of it that it is disabled. */
+async function readError({ ctx, uri, isElsewhere }: AuthorCall, error: unknown): Promise<unknown> {
+  if (!(error instanceof ProtocolError) || !absences.has(error.code)) return error;
+  if (await isElsewhere(uri, ctx)) return error;
+  return new SluiceError("not_found", "sluice: read: the author has no such resource", {
+    cause: error,
+  });
+}
+
+/** What SDKs say of a resource that is missing or disabled, and authors of parameters, too. */
+const absences: ReadonlySet<number> = new Set([
+  ProtocolErrorCode.InvalidParams,
+  ProtocolErrorCode.ResourceNotFound,
+]);
+
+/** What the author of a server answers to `resources/read`, as bytes. */
+interface RegisteredContent {
+  readonly bytes: Uint8Array;
+  /** Safe to send. */
+  readonly mimeType: string;
+}
+
+const encoder = new TextEncoder();
+
+/**
+ * The bytes of the one content of an answer to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws `unsupported` for
+ * an answer that only `resources/read` can give: none or several contents, more than `maxBytes`, text with a lone surrogate.
+ * Throws `corrupt` for a blob that is no base64.
+ */
+function contentOf(result: unknown, maxBytes: number): RegisteredContent {
+  const { contents } = Object(result) as { readonly contents?: unknown };
+  const [content, ...others] = Array.isArray(contents) ? (contents as unknown[]) : [];
+  const { text, blob, mimeType } = Object(content) as Readonly<Record<string, unknown>>;
+  if (others.length > 0) throw readOnly("what the author registered has several contents");
+  if (typeof text === "string" && blob === undefined)
+    return { bytes: encodeText(text, maxBytes), mimeType: textType(mimeType) };
+  if (typeof blob === "string" && text === undefined)
+    return { bytes: decodeBlob(blob, maxBytes), mimeType: safeType(mimeType) };
+  throw readOnly("what the author registered has no content");
+}
+
+function encodeText(text: string, maxBytes: number): Uint8Array {
+  // no character takes less than a byte
+  if (text.length > maxBytes) throw tooLarge(maxBytes);
+  if (/\p{Surrogate}/u.test(text))
+    throw readOnly("what the author registered has a lone surrogate in its text");
+  const bytes = encoder.encode(text);
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
+  return bytes;
+}
+
+function decodeBlob(blob: string, maxBytes: number): Uint8Array {
+  const most = Math.ceil((maxBytes * 4) / 3) + 4;
+  if (blob.length > most) throw tooLarge(maxBytes);
+  const bytes = decodeBase64(blob);
+  if (!bytes) throw new SluiceError("corrupt", "sluice: stream: the author's blob is no base64");
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
+  return bytes;
+}
+
+/** Text leaves as UTF-8, whatever charset its author named. */
+function textType(mimeType: unknown): string {
+  if (mimeType === undefined) return "text/plain";
+  const type = safeType(mimeType);
+  const { essence, charset = "utf-8" } = parseMediaType(type)!;
+  return charset.toLowerCase() === "utf-8" ? type : `${essence}; charset=utf-8`;
+}
+
+function safeType(mimeType: unknown): string {
+  return formatContentType(typeof mimeType === "string" ? mimeType : undefined);
+}
+
+function tooLarge(maxBytes: number): SluiceError {
+  return readOnly(`what the author registered has more than ${maxBytes} bytes`);
+}
+
 /** The reason is for the operator; the client hears that `resources/read` has it. */
 function readOnly(reason: string): SluiceError {
-  return new SluiceError("unsupported", `sluice: stream: the author registered it, and ${reason}`);
+  return new SluiceError("unsupported", `sluice: stream: ${reason}`);
 }

@@ -3,90 +3,85 @@ import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
 import { outcomeOf } from "../audit/outcome.ts";
-import { leaveReply, replySlotOf } from "../http/reply-slot.ts";
-import type { Mounts, Place } from "../mounts/mounts.ts";
+import { leaveReply, replySlotOf } from "../calls/reply-slot.ts";
+import { revisionOf } from "../calls/request-caller.ts";
+import { toProtocolError, type CallWork, type ResourceCalls } from "../calls/resource-calls.ts";
+import { readChallenge } from "../calls/sdk-handlers.ts";
+import { clientStreaming } from "../calls/streaming-declarations.ts";
+import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../faults/rpc-fault.ts";
+import { isProtocolType } from "../http/media-types.ts";
+import type { Transfers } from "../limits/transfers.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";
-import type { AuthorCall } from "../sdk/author-read.ts";
-import { revisionOf } from "../sdk/request-caller.ts";
-import { toProtocolError, type CallWork, type ResourceCalls } from "../sdk/resource-calls.ts";
-import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../sdk/rpc-fault.ts";
+import { ensureDelivery, type Delivery } from "../storage/delivery-policy.ts";
+import type { Mounts, Place } from "../storage/mounts.ts";
+import { providedTarget, redirectReply } from "../urls/redirect-reply.ts";
 import {
   ensureFits,
-  type DeliverResource,
+  type DeliveryModes,
   type ResourceDelivery,
   type StreamAnswer,
-} from "./delivery.ts";
-import { deliveryOrder } from "./delivery-policy.ts";
-import { providedTarget, redirectReply } from "./redirect-reply.ts";
-import { isProtocolType } from "../http/media-types.ts";
-import type { StreamRegistered } from "./registered.ts";
-import { ensureStreamScopes } from "./stream-scopes.ts";
-import { clientStreaming } from "./streaming-declarations.ts";
-import type { Transfers } from "./transfers.ts";
+} from "./modes.ts";
+import { streamRegistered, type AuthorCall, type RegisteredParts } from "./registered.ts";
 
 interface StreamRequest extends ReadCall, AuthorCall {
   /** Whether the server streams what its author registered, too. */
   readonly withRegistered: boolean;
 }
 
-/**
- * Answers `resources/stream`: gives the result for the SDK to send, or rejects with a `ProtocolError`. Bytes, redirects and
- * faults go to the reply slot of the request.
- */
-export type StreamResource = (call: StreamRequest) => Promise<Record<string, unknown>>;
-
-interface StreamResourceOptions {
+/** What `resources/stream` is answered with. */
+export interface StreamParts extends RegisteredParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
-  readonly modes: Readonly<Record<DeliveryMode, DeliverResource>>;
-  readonly streamRegistered: StreamRegistered;
+  readonly modes: DeliveryModes;
   readonly transfers: Transfers;
   readonly resourceMetadataUrl: string | undefined;
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Makes the handler of `resources/stream`. Order: identity → rate → key → access → scopes → describe → capability → size →
+ * Answers `resources/stream`: gives the result for the SDK to send, or rejects with a `ProtocolError`. Bytes, redirects and
+ * faults go to the reply slot of the request. Order: identity → rate → key → access → scopes → describe → capability → size →
  * mode → grant → record.
  */
-export function createStreamResource(options: StreamResourceOptions): StreamResource {
-  const { calls, resourceMetadataUrl, onError } = options;
-  return async (call) => {
-    const { mcp, ctx, uri } = call;
-    const slot = replySlotOf(ctx.http?.req);
-    const signal = ctx.http?.req?.signal;
-    try {
-      const kept = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
-      const answer = await calls.answer(kept, async (work) => ({
-        result: await answerStream(options, call, work),
-        ending: "later",
-      }));
-      if (answer.result) return answer.result;
-      leaveReply(slot, answer.reply);
-      // the SDK checks that there is a result; the transport replaces the whole response
-      return { uri };
-    } catch (error) {
-      const isGone = signal?.aborted === true || ctx.mcpReq.signal.aborted;
-      if (outcomeOf(error) === "failed" && !isGone) onError(error);
-      // the author's handlers throw errors of the protocol
-      if (error instanceof ProtocolError) throw error;
-      const fault = faultFor(error, call, resourceMetadataUrl);
-      if (slot) slot.fault = fault;
-      throw toProtocolError(fault);
-    }
-  };
+export async function streamResource(
+  parts: StreamParts,
+  call: StreamRequest,
+): Promise<Record<string, unknown>> {
+  const { calls, resourceMetadataUrl, onError } = parts;
+  const { mcp, ctx, uri } = call;
+  const slot = replySlotOf(ctx.http?.req);
+  const signal = ctx.http?.req?.signal;
+  try {
+    const kept = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
+    const answer = await calls.answer(kept, async (work) => ({
+      result: await answerStream(parts, call, work),
+      ending: "later",
+    }));
+    if (answer.result) return answer.result;
+    leaveReply(slot, answer.reply);
+    // the SDK checks that there is a result; the transport replaces the whole response
+    return { uri };
+  } catch (error) {
+    const isGone = signal?.aborted === true || ctx.mcpReq.signal.aborted;
+    if (outcomeOf(error) === "failed" && !isGone) onError(error);
+    // the author's handlers throw errors of the protocol
+    if (error instanceof ProtocolError) throw error;
+    const fault = faultFor(error, call, resourceMetadataUrl);
+    if (slot) slot.fault = fault;
+    throw toProtocolError(fault);
+  }
 }
 
 async function answerStream(
-  options: StreamResourceOptions,
+  parts: StreamParts,
   call: StreamRequest,
   work: CallWork,
 ): Promise<StreamAnswer> {
   const { mcp, ctx, uri, isOurs, withRegistered } = call;
   const { identity, principal, address, entry } = work;
-  const { mounts, modes, streamRegistered, resourceMetadataUrl } = options;
+  const { mounts, modes, resourceMetadataUrl } = parts;
   const place = placeOf(mounts, uri, principal);
-  if (!place) return answerOutside(options, call, work);
+  if (!place) return answerOutside(parts, call, work);
   const { mount, key } = place;
   const canonical = mount.mapper.toUri(key);
   const storage = await mount.storages.authorize({
@@ -99,7 +94,7 @@ async function answerStream(
   for (const spelling of new Set([canonical, uri])) {
     await ensureStreamScopes(call, spelling, resourceMetadataUrl);
     if (withRegistered && spelling === uri) {
-      const registered = await streamRegistered(call, work, place);
+      const registered = await streamRegistered(parts, call, work, place);
       if (registered) return registered;
     } else if (!(await isOurs(spelling, ctx)))
       throw new SluiceError("unsupported", "sluice: stream: read of this URI is not ours");
@@ -135,7 +130,7 @@ async function answerStream(
       const answer = await modes[mode](delivery);
       if (answer) return answer;
     } catch (error) {
-      return answerElsewhere(options, delivery, error);
+      return answerElsewhere(parts, delivery, error);
     }
   }
   if (!identity.mayMint)
@@ -148,7 +143,7 @@ async function answerStream(
 
 /** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
 async function answerElsewhere(
-  { transfers }: StreamResourceOptions,
+  { transfers }: StreamParts,
   { uri, place, identity, entry }: ResourceDelivery,
   error: unknown,
 ): Promise<StreamAnswer> {
@@ -171,14 +166,14 @@ function placeOf(mounts: Mounts, uri: string, principal: Principal | undefined):
 
 /** Answers for a URI outside of the mounts: the author of the server may have it. */
 async function answerOutside(
-  { streamRegistered, resourceMetadataUrl }: StreamResourceOptions,
+  parts: StreamParts,
   call: StreamRequest,
   work: CallWork,
 ): Promise<StreamAnswer> {
   const { ctx, uri, isElsewhere, withRegistered } = call;
   if (withRegistered && URL.canParse(uri)) {
-    await ensureStreamScopes(call, uri, resourceMetadataUrl);
-    const registered = await streamRegistered(call, work);
+    await ensureStreamScopes(call, uri, parts.resourceMetadataUrl);
+    const registered = await streamRegistered(parts, call, work);
     if (registered) return registered;
   }
   if (await isElsewhere(uri, ctx))
@@ -200,6 +195,44 @@ function modesFor(
     downloadUrl: identity.mayMint,
   };
   return deliveryOrder(wanted, client.prefer).filter((mode) => isPossible[mode]);
+}
+
+/** Modes in the order in which they are tried; a `TypeError` for what is no delivery, such as nothing from a function. */
+function deliveryOrder(
+  delivery: Delivery,
+  preferred: readonly DeliveryMode[] = [],
+): readonly DeliveryMode[] {
+  ensureDelivery(delivery);
+  const order: readonly DeliveryMode[] =
+    delivery === "auto"
+      ? [...preferred, "redirect", "direct", "downloadUrl"]
+      : [delivery, "downloadUrl"];
+  return [...new Set(order)];
+}
+
+/**
+ * Refuses a caller whose access token lacks the scopes for reading a resource. The SDK asks for scopes at `resources/read` only;
+ * without this, streaming would go around them.
+ */
+async function ensureStreamScopes(
+  { mcp, ctx }: StreamRequest,
+  uri: string,
+  resourceMetadataUrl: string | undefined,
+): Promise<void> {
+  const challenge = await readChallenge(mcp, ctx, uri);
+  if (!challenge) return;
+  const metadataUrl = ctx.http?.authInfo?.resourceMetadataUrl ?? resourceMetadataUrl;
+  throw new FaultError(
+    rpcFault("forbidden", revisionOf(mcp), {
+      uri,
+      status: 403,
+      challenge: [
+        'Bearer error="insufficient_scope"',
+        `scope="${challenge.scopes.join(" ")}"`,
+        ...(metadataUrl === undefined ? [] : [`resource_metadata="${encodeURI(metadataUrl)}"`]),
+      ].join(", "),
+    }),
+  );
 }
 
 function faultFor(

@@ -1,5 +1,4 @@
 import { isLoopbackHost, withoutCredentials } from "@sluice/core";
-import type { Caller } from "../access/principal.ts";
 import { problem } from "./problem.ts";
 import type { Reply } from "./reply.ts";
 
@@ -14,16 +13,22 @@ export interface OriginGateOptions {
   readonly origins?: readonly string[];
 }
 
+/** A request, by the header fields that it came with. */
+interface HeaderFields {
+  /** A field by its lower-case name. */
+  readonly header: (name: string) => string | undefined;
+}
+
 /** Checks `Host` and `Origin` before anything else is looked at. */
 export interface OriginGate {
   /** The refusal of a request that was sent to another host: 421. */
-  refuseHost(request: Pick<Caller, "header">): Reply | undefined;
+  refuseHost(request: HeaderFields): Reply | undefined;
   /** The refusal of a request from a page of another origin: 403. */
-  refuseOrigin(request: Pick<Caller, "header">): Reply | undefined;
+  refuseOrigin(request: HeaderFields): Reply | undefined;
   /** The refusal of either, of the host first. */
-  refuse(request: Pick<Caller, "header">): Reply | undefined;
+  refuse(request: HeaderFields): Reply | undefined;
   /** CORS headers for a request that was let through; none when it has no origin. */
-  corsHeaders(request: Pick<Caller, "header">): readonly string[];
+  corsHeaders(request: HeaderFields): readonly string[];
 }
 
 const exposed =

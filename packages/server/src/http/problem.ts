@@ -1,5 +1,5 @@
 import { formatContentRange, SluiceError } from "@sluice/core";
-import { formatChallenge } from "../sdk/rpc-fault.ts";
+import { formatChallenge } from "../faults/rpc-fault.ts";
 import { shieldHeaders } from "./byte-headers.ts";
 import type { Reply } from "./reply.ts";
 

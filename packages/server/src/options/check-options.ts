@@ -1,14 +1,7 @@
-import {
-  createKeyRing,
-  formatKey,
-  generateKey,
-  withoutCredentials,
-  type KeyRing,
-} from "@sluice/core";
-import { ensureDelivery } from "../delivery/delivery-policy.ts";
-import type { Endpoint } from "./endpoint.ts";
-import type { Mount, MountOptions, MountRules, PrincipalStorage } from "../mounts/mount.ts";
-import type { TokenForm } from "../links/link-token.ts";
+import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
+import type { Endpoint } from "../http/endpoint.ts";
+import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
+import type { TokenForm } from "../urls/links.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 
 /** The storages that options name, each below its base URI. Throws a `TypeError` for what was left out. */
@@ -76,21 +69,6 @@ export function ensureRevocableLinks({
 }: Pick<SluiceOptions, "links" | "grant">): void {
   if (links && grant?.revocable === false)
     throw new TypeError("createSluice: links can be withdrawn: leave out grant.revocable: false");
-}
-
-/** Throws a `TypeError` for a delivery that does not exist, and for a redirect origin that no URL has. */
-export function ensureDeliveryOptions({
-  delivery = "auto",
-  redirectOrigins = [],
-}: Pick<MountRules, "delivery" | "redirectOrigins">): void {
-  if (typeof delivery !== "function") ensureDelivery(delivery);
-  const wrong = redirectOrigins.find(
-    (origin) => !URL.canParse(origin) || new URL(origin).origin !== origin,
-  );
-  if (wrong !== undefined)
-    throw new TypeError(
-      `sluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${withoutCredentials(wrong)}`,
-    );
 }
 
 /** Why `delivery: "redirect"` can never lead to a redirect. */

@@ -1,43 +1,34 @@
+import type { McpServer } from "@modelcontextprotocol/server";
 import { createTextSealer } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
-import { createAuditTrail } from "../audit/audit.ts";
-import { createAttachSubscriptions } from "../changes/attach-subscriptions.ts";
-import { createListen } from "../changes/listen.ts";
-import { createSubscribers } from "../changes/subscriber.ts";
-import { createDirect } from "../delivery/direct.ts";
-import { createDownloadUrl } from "../delivery/download-url.ts";
-import { createRedirect } from "../delivery/redirect.ts";
-import { createStreamRegistered } from "../delivery/registered.ts";
-import { createStreamResource } from "../delivery/stream-resource.ts";
-import { createTransfers } from "../delivery/transfers.ts";
-import { createFailedRedemptions } from "../grants/failed-redemptions.ts";
-import { createGrants } from "../grants/grants.ts";
-import { createRedeem } from "../grants/redeem.ts";
-import { revoke } from "../grants/revoke.ts";
-import { createLinks } from "../links/links.ts";
-import { createLinkUrl } from "../links/link-url.ts";
-import { createAnswerAccount, createAnswerLeases } from "../limits/answer-lease.ts";
+import { Attachments } from "../attach/attach.ts";
+import { AuditTrail } from "../audit/audit.ts";
+import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.ts";
+import { ResourceCalls } from "../calls/resource-calls.ts";
+import { listen } from "../changes/listen.ts";
+import { Subscribers } from "../changes/subscriber.ts";
+import { DeliveryModes } from "../delivery/modes.ts";
+import { readEndpoint } from "../http/endpoint.ts";
+import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
-import { createMount, defaultMaxReadBytes, namePrefixOf } from "../mounts/mount.ts";
-import { createMounts } from "../mounts/mounts.ts";
-import { createProviderMount } from "../mounts/provider-mount.ts";
-import { createListFiles, createListResources } from "../resources/list-resources.ts";
-import { createListTemplates } from "../resources/list-templates.ts";
-import { registeredMark } from "../metadata/registered-mark.ts";
-import { createLinkTo } from "../resources/resource-link.ts";
+import { Transfers } from "../limits/transfers.ts";
+import { linkTo } from "../resources/resource-link.ts";
+import { ResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
-import { createResourceReader } from "../resources/resource-reader.ts";
-import { createAttachCompletion } from "../sdk/attach-completion.ts";
-import { createIsAbsent } from "../sdk/absent-mounts.ts";
-import { createAttachments } from "../sdk/attach.ts";
-import { createAttachTools } from "../tools/tools.ts";
-import { createResourceCalls } from "../sdk/resource-calls.ts";
+import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
+import { createMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
+import { Mounts } from "../storage/mounts.ts";
+import { createProviderMount } from "../storage/provider-mount.ts";
+import { Grants } from "../urls/grants.ts";
+import { linkUrl, type LinkUrl } from "../urls/link-url.ts";
+import { Links } from "../urls/links.ts";
+import { createRedeem } from "../urls/redeem.ts";
+import { revoke } from "../urls/revoke.ts";
 import {
   ensureCount,
-  ensureDeliveryOptions,
   ensureRevocableLinks,
   mountsIn,
   openWarning,
@@ -45,7 +36,6 @@ import {
   redirectWarning,
   usualTokens,
 } from "./check-options.ts";
-import { readEndpoint } from "./endpoint.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 import type { Sluice } from "./sluice.ts";
 
@@ -67,7 +57,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   ensureCount("cacheTtlMs", cacheTtlMs, 0);
   ensureDeliveryOptions(options);
   ensureRevocableLinks(options);
-  const mounts = createMounts(
+  const mounts = new Mounts(
     given.map((mount) => {
       ensureDeliveryOptions(mount);
       // the keys of a single storage are the names of its resources
@@ -95,91 +85,92 @@ export function createSluice(options: SluiceOptions): Sluice {
   });
   const bindSession = bindTo(state);
   const audience = endpoint.url;
-  const grants = createGrants({ keys, state, bindSession, audience, grant, onWarning });
+  const grants = new Grants({ keys, state, bindSession, audience, grant, onWarning });
   const { links: linkRules = {} } = options;
   const tokens = linkRules.tokens ?? usualTokens(options);
-  const links = createLinks({
+  const links = new Links({
     rules: linkRules,
     keys,
     state,
     audience,
     form: tokens,
     bindSession,
-    onMint: grants.onMint,
+    onMint: () => grants.noteMint(),
   });
 
   // limits and records
   const usage = createUsageMeter(limits, onError);
   const failures = createFailedRedemptions(limits.failedRedemptions, onError);
   const limiter = createStreamLimiter(limits, (change) => telemetry?.countStreams(change));
-  const listenLimiter = createStreamLimiter({ ...listenLimits, ...limits.listeners });
   const openLease = createAnswerAccount(limits.answers);
   const withAnswerLease = createAnswerLeases(limiter, openLease);
-  const audit = createAuditTrail({ audit: options.audit, telemetry, onError });
+  const audit = new AuditTrail({ audit: options.audit, telemetry, onError });
 
   // content and changes of resources
-  const transfers = createTransfers({ limiter, usage, onError });
-  const calls = createResourceCalls({ callers, usage, audit, resourceMetadataUrl, onError });
-  const reader = createResourceReader({ calls, mounts, transfers, withAnswerLease });
-  const subscribers = createSubscribers({ mounts, runApart, onError });
+  const transfers = new Transfers({ limiter, usage, onError });
+  const calls = new ResourceCalls({ callers, usage, audit, resourceMetadataUrl, onError });
+  const reader = new ResourceReader({ calls, mounts, transfers, withAnswerLease });
+  const subscribers = new Subscribers({ mounts, runApart, onError });
 
   // methods of an MCP server
   const { pageSize, maxReadBytes = defaultMaxReadBytes } = options;
   const cursors = createTextSealer({ keys, purpose: "cursor" });
-  const direct = createDirect({ transfers, grants, onError });
-  const streamResource = createStreamResource({
+  const modes = new DeliveryModes({ transfers, grants, cacheTtlMs, onError });
+  const streaming = {
     calls,
     mounts,
-    modes: {
-      direct,
-      redirect: createRedirect(transfers),
-      downloadUrl: createDownloadUrl(grants, cacheTtlMs),
-    },
-    streamRegistered: createStreamRegistered({ direct, openLease, maxBytes: maxReadBytes }),
+    modes,
+    openLease,
+    maxReadBytes,
     transfers,
     resourceMetadataUrl,
     onError,
-  });
-  const isAbsent = createIsAbsent(callers);
-  const attachments = createAttachments({
-    mounts,
-    isAbsent,
-    scopeChallenge,
+  };
+  const hasLinks = options.links !== undefined;
+  const listing = { calls, mounts, cursors, audience, pageSize };
+  const attachments = new Attachments({
     calls,
+    callers,
+    mounts,
+    subscribers,
+    scopeChallenge,
     cacheTtlMs,
     reader,
-    streamResource,
-    markRegistered: registeredMark(maxReadBytes),
-    list: createListResources({ calls, mounts, cursors, audience, pageSize }),
-    templates: createListTemplates(calls, mounts),
-    completion: createAttachCompletion({ calls, mounts, isAbsent }),
-    subscriptions: createAttachSubscriptions({
-      calls,
-      callers,
-      subscribers,
-      mounts,
-      runApart,
-      onError,
-    }),
-    tools: createAttachTools({
+    streaming,
+    listing,
+    tools: {
       calls,
       mounts,
       reader,
-      listFiles: createListFiles({ calls, mounts, cursors, audience, pageSize: toolPageSize }),
+      listing: { ...listing, pageSize: toolPageSize },
       url: (...asked) => url(...asked),
-      hasLinks: options.links !== undefined,
+      hasLinks,
       onError,
-    }),
-  });
-  const { isOursOn } = attachments;
-  const url = createLinkUrl({
-    calls,
-    mounts,
-    links: options.links && links,
-    use: linkRules.use,
-    isOursOn,
+    },
+    runApart,
     onError,
   });
+  const linking = {
+    calls,
+    mounts,
+    links: hasLinks ? links : undefined,
+    use: linkRules.use,
+    isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
+    onError,
+  };
+  const url: LinkUrl = (uri, given) => linkUrl(linking, uri, given);
+
+  const listening = {
+    callers,
+    usage,
+    limiter: createStreamLimiter({ ...listenLimits, ...limits.listeners }),
+    audit,
+    subscribers,
+    mounts,
+    scopeChallenge,
+    resourceMetadataUrl,
+    onError,
+  };
 
   return {
     endpoint,
@@ -198,14 +189,14 @@ export function createSluice(options: SluiceOptions): Sluice {
         const uri = mount.mapper.toUri(key);
         return { key, uri, storage: await mount.storages.authorize({ ...asked, key }) };
       },
-      mint: grants.mint,
-      mintLink: links.mint,
+      mint: (identity, name, etag) => grants.mint(identity, name, etag),
+      mintLink: (identity, terms) => links.mint(identity, terms),
       tokens,
-      isSelfAuthenticating: grants.isSelfAuthenticating,
+      isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
       bindSession,
-      beginAudit: audit.begin,
-      markServed: grants.markServed,
+      beginAudit: (facts, carrier) => audit.begin(facts, carrier),
+      markServed: () => grants.markServed(),
       onError,
     },
     attach(mcp, attachOptions = {}) {
@@ -216,18 +207,8 @@ export function createSluice(options: SluiceOptions): Sluice {
       mounts.add(createProviderMount(uriOrTemplate, provider, { rules: options, onError }));
     },
     url,
-    link: createLinkTo({ calls, mounts, isOursOn, onError }),
-    listen: createListen({
-      callers,
-      usage,
-      limiter: listenLimiter,
-      audit,
-      subscribers,
-      mounts,
-      scopeChallenge,
-      resourceMetadataUrl,
-      onError,
-    }),
+    link: (uri, given) => linkTo(linking, uri, given),
+    listen: (request) => listen(listening, request),
     redeem: createRedeem({
       callers,
       usage,

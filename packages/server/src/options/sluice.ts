@@ -1,24 +1,23 @@
 import type { KeyRing } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
-import type { AuthorizationRequest, AuthorizedStorage } from "../access/authorized-storage.ts";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Caller, Identity } from "../access/principal.ts";
+import type { AttachOptions } from "../attach/attach.ts";
 import type { BeginAudit } from "../audit/audit.ts";
+import type { AnyMcpServer } from "../calls/sdk-v1.ts";
 import type { Listen } from "../changes/listen.ts";
-import type { FailedRedemptions } from "../grants/failed-redemptions.ts";
-import type { MintedGrant } from "../grants/grants.ts";
-import type { Redeem } from "../grants/redeem.ts";
-import type { Revocation } from "../grants/revoke.ts";
+import type { Endpoint } from "../http/endpoint.ts";
+import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import type { LinkTerms } from "../links/links.ts";
-import type { LinkUrl } from "../links/link-url.ts";
-import type { TokenForm } from "../links/link-token.ts";
-import type { ProviderOptions } from "../mounts/provider-mount.ts";
 import type { LinkTo } from "../resources/resource-link.ts";
 import type { WalkedObject, WalkRequest } from "../resources/walk-folder.ts";
-import type { AttachOptions } from "../sdk/attach.ts";
-import type { AnyMcpServer } from "../sdk/sdk-v1.ts";
-import type { Endpoint } from "./endpoint.ts";
+import type { AuthorizationRequest, AuthorizedStorage } from "../storage/authorized-storage.ts";
+import type { ProviderOptions } from "../storage/provider-mount.ts";
+import type { MintedGrant } from "../urls/grants.ts";
+import type { LinkUrl } from "../urls/link-url.ts";
+import type { LinkTerms, TokenForm } from "../urls/links.ts";
+import type { Redeem } from "../urls/redeem.ts";
+import type { Revocation } from "../urls/revoke.ts";
 
 /** Resources of a storage backend for any number of MCP servers and transports. */
 export interface Sluice {

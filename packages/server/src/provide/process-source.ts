@@ -1,8 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { backgroundClock, isInTime } from "@sluice/core/async";
 import type { ProvidedPipe, ProvidedProcess } from "./provider.ts";
-import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
-import { readableSource } from "./stream-source.ts";
+import { readableSource, type ProvidedSource, type SourceTerms } from "./stream-source.ts";
 
 /** How long a process may take to end after SIGTERM, in milliseconds. */
 const graceMs = 5_000;

@@ -1,6 +1,4 @@
-import { kindOf } from "./chunk-encoder.ts";
 import { processSource } from "./process-source.ts";
-import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
 import {
   RedirectError,
   type ProvidedPipe,
@@ -10,11 +8,14 @@ import {
 } from "./provider.ts";
 import { responseSource } from "./response-source.ts";
 import {
+  kindOf,
   bytesSource,
   iterableSource,
   readableSource,
   streamSource,
   textSource,
+  type ProvidedSource,
+  type SourceTerms,
 } from "./stream-source.ts";
 
 /**

@@ -1,12 +1,11 @@
-import { SluiceError, type Principal } from "@sluice/core";
+import { SluiceError, createSha256, definedMembers, type Principal } from "@sluice/core";
 import { onAbort, within, type Deadline } from "@sluice/core/async";
 import type { ObjectInfo } from "@sluice/storage";
 import { beginOperation, type OperationOptions } from "@sluice/storage/plugin";
 import { discardProvided, toSource } from "./provided-body.ts";
-import { toObjectInfo } from "./provided-info.ts";
-import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
-import type { Provider, ProvideRequest } from "./provider.ts";
 import type { ProviderRoute } from "./provider-route.ts";
+import type { Provider, ProvideRequest, ProvidedInfo } from "./provider.ts";
+import type { ProvidedSource, SourceTerms } from "./stream-source.ts";
 
 const defaultStallTimeoutMs = 30_000;
 
@@ -87,4 +86,54 @@ export function beginCall(
 /** Also of a function that throws, or gives no promise. */
 async function toPromise<T>(call: () => T | Promise<T>): Promise<T> {
   return call();
+}
+
+/** What a provider and its `describe` tell, as metadata of an object. Throws a `TypeError` for what makes no sense. */
+function toObjectInfo(
+  provider: Provider,
+  { key, uri }: { readonly key: string; readonly uri: string },
+  info: ProvidedInfo,
+): ObjectInfo {
+  ensureInfo(info, uri);
+  const { size, version, lastModified, sha256, mimeType } = info;
+  const isRepeatable = provider.rewind !== undefined && size !== undefined && version !== undefined;
+  return {
+    key,
+    ...definedMembers({
+      size,
+      etag: isRepeatable ? etagOf(uri, version) : undefined,
+      lastModified,
+      contentType: mimeType ?? provider.mimeType,
+      digests: sha256 === undefined ? undefined : { sha256: sha256.toLowerCase() },
+    }),
+  };
+}
+
+function ensureInfo(info: ProvidedInfo, uri: string): void {
+  const complain = (finding: string): never => {
+    throw new TypeError(`provider of ${uri}: describe ${finding}`);
+  };
+  if (typeof info !== "object" || info === null)
+    complain("gave no object; throw a SluiceError of not_found where there is no such resource");
+  const { size, version, lastModified, sha256, mimeType } = info;
+  if (size !== undefined && !(Number.isSafeInteger(size) && size >= 0))
+    complain(`gave a size that is no number of bytes: ${String(size)}`);
+  if (version !== undefined && (typeof version !== "string" || version === ""))
+    complain("gave a version that is no text");
+  if (mimeType !== undefined && typeof mimeType !== "string")
+    complain("gave a mimeType that is no text");
+  if (
+    lastModified !== undefined &&
+    !(lastModified instanceof Date && !Number.isNaN(lastModified.getTime()))
+  )
+    complain("gave a lastModified that is no Date");
+  if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256))
+    complain("gave a sha256 that is not 64 hex digits");
+}
+
+/** Any version becomes a legal etag, and two resources never have the same one. */
+function etagOf(uri: string, version: string): string {
+  const hash = createSha256();
+  hash.update(new TextEncoder().encode(JSON.stringify([uri, version])));
+  return hash.digest();
 }

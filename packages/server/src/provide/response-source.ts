@@ -6,8 +6,7 @@ import {
   type SluiceErrorCode,
 } from "@sluice/core";
 import type { ProvidedResponse } from "./provider.ts";
-import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
-import { streamSource } from "./stream-source.ts";
+import { streamSource, type ProvidedSource, type SourceTerms } from "./stream-source.ts";
 
 /** The body of an answer of another HTTP server. Throws for an answer that is no success, and ends its body. */
 export function responseSource(response: ProvidedResponse, terms: SourceTerms): ProvidedSource {

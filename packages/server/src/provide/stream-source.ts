@@ -1,6 +1,32 @@
-import { createChunkEncoder } from "./chunk-encoder.ts";
+import type { ObjectInfo } from "@sluice/storage";
 import type { ProvidedPipe } from "./provider.ts";
-import type { ProvidedSource, SourceTerms } from "./provided-source.ts";
+
+/** What a provider gave, as chunks that are asked for one by one. */
+export interface ProvidedSource {
+  /** The next chunk, which the reader owns; `undefined` at the end. Not called twice at once, nor after the end or an error. */
+  readonly next: () => Promise<Uint8Array | undefined>;
+  /** Ends it at any point, also while a chunk is awaited. Waits for nothing and never throws. */
+  readonly release: (reason?: unknown) => void;
+  /** Bytes of the whole resource, where what was given tells them. */
+  readonly size?: number | undefined;
+  readonly contentType?: string | undefined;
+  /** A clean end may be a connection that broke: refused where the size is not known. Default: false. */
+  readonly needsSize?: boolean;
+  /** Offset of its first byte, where what was given tells it. */
+  readonly start?: number;
+}
+
+/** What a source is for. */
+export interface SourceTerms {
+  /** Start of messages: `provider: open "2026.csv"`. */
+  readonly operation: string;
+  /** Canonical URI of the resource. */
+  readonly uri: string;
+  /** What was described of it. */
+  readonly info: ObjectInfo;
+  /** Offset of the first byte that was asked for. */
+  readonly start: number;
+}
 
 const pieceBytes = 256 * 1024;
 
@@ -121,4 +147,55 @@ export function readableSource(readable: ProvidedPipe, { uri }: SourceTerms): Pr
     },
     release: () => void readable.destroy(),
   };
+}
+
+/** Makes bytes of the chunks of one source. */
+interface ChunkEncoder {
+  /** The bytes of a chunk. Throws a `TypeError` for what is neither text nor bytes, and for a lone surrogate. */
+  read(chunk: unknown): Uint8Array;
+  /** Throws a `TypeError` where the text ended within a character. */
+  end(): void;
+}
+
+/** What a chunk reader does with bytes. */
+interface ChunkOptions {
+  /** Canonical URI of the resource, for messages. */
+  readonly uri: string;
+  /** `copy` where the source may write to a chunk again. */
+  readonly memory: "copy" | "hand-over";
+}
+
+const encoder = new TextEncoder();
+
+/** Text becomes UTF-8; a character may be spread over two chunks of text. */
+function createChunkEncoder({ uri, memory }: ChunkOptions): ChunkEncoder {
+  /** The first half of a character. */
+  let half = "";
+  function ensureWhole(isWhole: boolean): void {
+    if (!isWhole) throw new TypeError(`provider of ${uri}: the text has a lone surrogate`);
+  }
+  return {
+    read(chunk) {
+      if (typeof chunk === "string") {
+        let text = half + chunk;
+        half = /[\ud800-\udbff]$/.exec(text)?.[0] ?? "";
+        text = text.slice(0, text.length - half.length);
+        ensureWhole(!/\p{Surrogate}/u.test(text));
+        return encoder.encode(text);
+      }
+      ensureWhole(half === "");
+      if (chunk instanceof Uint8Array) return memory === "copy" ? new Uint8Array(chunk) : chunk;
+      throw new TypeError(
+        `provider of ${uri}: a chunk is neither text nor bytes (${kindOf(chunk)})`,
+      );
+    },
+    end: () => ensureWhole(half === ""),
+  };
+}
+
+/** What a value is, for messages. */
+export function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (typeof value !== "object") return typeof value;
+  return (value.constructor as { name?: string } | undefined)?.name ?? "object";
 }

@@ -3,21 +3,26 @@ import type {
   McpServer,
   Resource,
   ServerContext,
+  ResourceTemplateType,
+  ListResourceTemplatesResult,
 } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal, type TextSealer } from "@sluice/core";
+import { EXTENSION_ID } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
-import { isStreaming } from "../delivery/streaming-declarations.ts";
-import { prefixIn, type Mount } from "../mounts/mount.ts";
-import { isThereFor, type Mounts } from "../mounts/mounts.ts";
-import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
-import { handlerOf } from "../sdk/sdk-handlers.ts";
-import type { MarkRegistered } from "../metadata/registered-mark.ts";
-import { folderIn } from "./walk-folder.ts";
-import type { EntryFacts } from "./resource-entry.ts";
-import { knownType } from "./resource-type.ts";
+import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
+import { mountsTemplate } from "../calls/resource-owner.ts";
+import { handlerOf } from "../calls/sdk-handlers.ts";
+import { isStreaming } from "../calls/streaming-declarations.ts";
+import { knownType } from "../content/resource-type.ts";
+import { isProtocolType } from "../http/media-types.ts";
+import { prefixIn, type Mount } from "../storage/mount.ts";
+import { isThereFor, type Mounts } from "../storage/mounts.ts";
+import { streamableMark, type EntryFacts } from "../storage/resource-metadata.ts";
 import { visiblePage, type VisiblePage } from "./visible-page.ts";
+import { folderIn } from "./walk-folder.ts";
 
-interface ListHandlerOptions {
+/** What lists are made with. */
+export interface ListParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   /** Seals cursors: one of storage can name objects that the caller may not know. */
@@ -27,86 +32,80 @@ interface ListHandlerOptions {
   readonly pageSize: number | undefined;
 }
 
-/** Makes what answers `resources/list` on a server. `mark` is put on what its author registered. */
-export type ListResources = (
-  mcp: McpServer,
-  mark?: MarkRegistered,
-) => (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult>;
-
-/** Gives a page of the mounts, or of one folder, to a tool. */
-export type ListFiles = (
-  mcp: McpServer,
-  asked: { readonly folder?: string | undefined; readonly cursor?: string | undefined },
-  ctx: ServerContext,
-) => Promise<{ readonly resources: readonly Resource[]; readonly nextCursor?: string }>;
+/** A page of the mounts, or of one folder, for a tool. */
+interface FilePage {
+  readonly resources: readonly Resource[];
+  readonly nextCursor?: string;
+}
 
 /**
  * Lists what the storages have, without what the author of a server registered: the other tools do not know that. Throws
  * `not_found` for a folder of no storage, and `invalid_argument` for a cursor of another folder.
  */
-export function createListFiles(options: ListHandlerOptions): ListFiles {
-  const { calls, cursors, audience } = options;
-  return (mcp, { folder, cursor: sent }, ctx) =>
-    calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => {
-      const context = [audience, "files", folder ?? "", tagOf(work.principal) ?? ""];
-      const cursor = sent === undefined ? undefined : cursors.unseal(sent, context);
-      const { nextCursor, resources } = await mountsPage(options, cursor, {
-        ...work,
-        ctx,
-        isMarked: false,
-        folder,
-      });
-      const sealed = nextCursor === undefined ? undefined : cursors.seal(nextCursor, context);
-      return { result: { resources, ...definedMembers({ nextCursor: sealed }) } };
-    });
+export function listFiles(
+  parts: ListParts,
+  { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
+  {
+    folder,
+    cursor: sent,
+  }: { readonly folder?: string | undefined; readonly cursor?: string | undefined },
+): Promise<FilePage> {
+  const { calls, cursors, audience } = parts;
+  return calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => {
+    const context = [audience, "files", folder ?? "", tagOf(work.principal) ?? ""];
+    const cursor = sent === undefined ? undefined : cursors.unseal(sent, context);
+    const asked = { ...work, ctx, isMarked: false, folder };
+    const { nextCursor, resources } = await mountsPage(parts, cursor, asked);
+    const sealed = nextCursor === undefined ? undefined : cursors.seal(nextCursor, context);
+    return { result: { resources, ...definedMembers({ nextCursor: sealed }) } };
+  });
 }
 
 /**
  * Puts pages of storage behind what the author registered, mount after mount. Only listing is replaced, because the
- * SDK's handler has no pages; the author's resources stay first.
+ * SDK's handler has no pages; the author's resources stay first. `mark` is put on these.
  */
-export function createListResources(options: ListHandlerOptions): ListResources {
-  const { calls, cursors, audience, mounts } = options;
-  return (mcp, mark) => {
-    const listAll = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
+export function resourcesHandler(
+  parts: ListParts,
+  mcp: McpServer,
+  mark: MarkRegistered | undefined,
+): (params: object | undefined, ctx: ServerContext) => Promise<ListResourcesResult> {
+  const { calls, cursors, audience, mounts } = parts;
+  const listAll = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
 
-    async function listRegistered(
-      params: object,
-      ctx: ServerContext,
-    ): Promise<ListResourcesResult> {
-      const listed = await listAll(params, ctx);
-      if (!mark || !isStreaming(mcp, ctx)) return listed;
-      return { ...listed, resources: listed.resources.map(mark) };
-    }
+  async function listRegistered(params: object, ctx: ServerContext): Promise<ListResourcesResult> {
+    const listed = await listAll(params, ctx);
+    if (!mark || !isStreaming(mcp, ctx)) return listed;
+    return { ...listed, resources: listed.resources.map(mark) };
+  }
 
-    async function pageFor(
-      { cursor: sent, ...others }: { readonly cursor?: unknown },
-      ctx: ServerContext,
-      work: CallWork,
-    ): Promise<ListResourcesResult> {
-      const context = [audience, mounts.storages[0]!.mapper.baseUri, tagOf(work.principal) ?? ""];
-      const seal = (page: ListResourcesResult, source: PageSource): ListResourcesResult =>
-        page.nextCursor === undefined
-          ? page
-          : { ...page, nextCursor: cursors.seal(source + page.nextCursor, context) };
-      const { source, cursor } = readCursor(cursors, sent, context);
-      const pageOf = (from: string | undefined): Promise<ListResourcesResult> =>
-        mountsPage(options, from, { ...work, ctx, isMarked: isStreaming(mcp, ctx) });
+  async function pageFor(
+    { cursor: sent, ...others }: { readonly cursor?: unknown },
+    ctx: ServerContext,
+    work: CallWork,
+  ): Promise<ListResourcesResult> {
+    const context = [audience, mounts.storages[0]!.mapper.baseUri, tagOf(work.principal) ?? ""];
+    const seal = (page: ListResourcesResult, source: PageSource): ListResourcesResult =>
+      page.nextCursor === undefined
+        ? page
+        : { ...page, nextCursor: cursors.seal(source + page.nextCursor, context) };
+    const { source, cursor } = readCursor(cursors, sent, context);
+    const pageOf = (from: string | undefined): Promise<ListResourcesResult> =>
+      mountsPage(parts, from, { ...work, ctx, isMarked: isStreaming(mcp, ctx) });
 
-      if (source === fromMounts) return seal(await pageOf(cursor), fromMounts);
-      const asked = cursor === undefined ? others : { ...others, cursor };
-      const registered = await listRegistered(asked, ctx);
-      if (registered.nextCursor !== undefined) return seal(registered, fromAuthor);
-      const page = await pageOf(undefined);
-      const resources = [...registered.resources, ...page.resources];
-      return seal({ ...registered, ...page, resources }, fromMounts);
-    }
+    if (source === fromMounts) return seal(await pageOf(cursor), fromMounts);
+    const asked = cursor === undefined ? others : { ...others, cursor };
+    const registered = await listRegistered(asked, ctx);
+    if (registered.nextCursor !== undefined) return seal(registered, fromAuthor);
+    const page = await pageOf(undefined);
+    const resources = [...registered.resources, ...page.resources];
+    return seal({ ...registered, ...page, resources }, fromMounts);
+  }
 
-    return (params = {}, ctx) =>
-      calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => ({
-        result: await pageFor(params, ctx, work),
-      }));
-  };
+  return (params = {}, ctx) =>
+    calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => ({
+      result: await pageFor(params, ctx, work),
+    }));
 }
 
 interface PageWork extends CallWork {
@@ -118,7 +117,7 @@ interface PageWork extends CallWork {
 
 /** One page out of the mounts that the caller has, without what it may not list. */
 async function mountsPage(
-  { mounts, pageSize = defaultPageSize }: ListHandlerOptions,
+  { mounts, pageSize = defaultPageSize }: ListParts,
   cursor: string | undefined,
   { principal, entry, ctx, isMarked, folder }: PageWork,
 ): Promise<ListResourcesResult> {
@@ -212,4 +211,65 @@ function readCursor(
     throw new SluiceError("invalid_argument", "sluice: list: the cursor is no string");
   const text = cursors.unseal(sent, context);
   return { source: text.startsWith(fromMounts) ? fromMounts : fromAuthor, cursor: text.slice(1) };
+}
+
+/** Marks an entry of an author's list as streamable. */
+export type MarkRegistered = <Entry extends Resource | ResourceTemplateType>(entry: Entry) => Entry;
+
+/**
+ * Marks what can be streamed, as far as its entry tells. Left as they are: entries that have a mark of their author's, larger ones
+ * than `maxBytes`, and those whose type never leaves as bytes.
+ */
+export function registeredMark(maxBytes: number): MarkRegistered {
+  return (entry) => {
+    const { streamable, size = 0, mimeType = "", _meta } = entry as Listed;
+    const { [EXTENSION_ID]: known } = _meta ?? {};
+    const meta = Object(known) as { readonly streamable?: unknown };
+    if (streamable !== undefined || meta.streamable !== undefined) return entry;
+    if (size > maxBytes || isProtocolType(mimeType)) return entry;
+    const mark = { ...meta, streamable: true };
+    return { ...entry, streamable: true, _meta: { ..._meta, [EXTENSION_ID]: mark } };
+  };
+}
+
+interface Listed {
+  readonly streamable?: unknown;
+  readonly size?: number;
+  readonly mimeType?: string;
+  readonly _meta?: Readonly<Record<string, unknown>>;
+}
+
+/** Lets the SDK list templates, within the limits and with a record, and puts those of the mounts in the place of ours. */
+export function templatesHandler(
+  { calls, mounts }: Pick<ListParts, "calls" | "mounts">,
+  mcp: McpServer,
+  mark: MarkRegistered = (entry) => entry,
+): (params: object | undefined, ctx: ServerContext) => Promise<ListResourceTemplatesResult> {
+  const listAll = handlerOf<ListResourceTemplatesResult>(mcp.server, "resources/templates/list");
+  return (params, ctx) =>
+    calls.answer(
+      { mcp, ctx, action: "templates", kind: "request" },
+      async ({ principal, entry }) => {
+        const listed = await listAll(params, ctx);
+        const isMarked = isStreaming(mcp, ctx);
+        const resourceTemplates = listed.resourceTemplates.flatMap((one) => {
+          if (one.uriTemplate === mountsTemplate) return templatesOf(mounts, principal, isMarked);
+          return isMarked ? mark(one) : one;
+        });
+        entry.facts.shown = resourceTemplates.length;
+        return { result: { ...listed, resourceTemplates } };
+      },
+    );
+}
+
+/** The templates of the mounts that a principal has. */
+function templatesOf(
+  { all }: Mounts,
+  principal: Principal | undefined,
+  isMarked: boolean,
+): ResourceTemplateType[] {
+  const mark = isMarked ? streamableMark : {};
+  return all
+    .filter((mount) => mount.template && isThereFor(mount, principal))
+    .map(({ template }) => ({ ...template!, ...mark }));
 }

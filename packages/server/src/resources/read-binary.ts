@@ -2,13 +2,13 @@ import type { ReadResourceResult, ServerContext } from "@modelcontextprotocol/se
 import { definedMembers, discardSource, formatEntityTag } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
+import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
-import type { Transfers } from "../delivery/transfers.ts";
+import type { Transfers } from "../limits/transfers.ts";
 import type { ReplyTransfer } from "../http/reply.ts";
-import type { Mount } from "../mounts/mount.ts";
-import type { CallWork } from "../sdk/resource-calls.ts";
-import { isCoded } from "./content-coding.ts";
+import type { Mount } from "../storage/mount.ts";
+import type { CallWork } from "../calls/resource-calls.ts";
+import { isCoded } from "../content/content-coding.ts";
 
 /** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
 export interface BinaryReads {

@@ -1,22 +1,7 @@
 import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
-import type { ObjectInfo, OpenedObject } from "@sluice/storage";
-import { orDiscard, type AuthorizedStorage } from "../access/authorized-storage.ts";
-import { RedirectError } from "../provide/provider.ts";
-import type { ResourceMetadata } from "../metadata/resource-metadata.ts";
-import { advised, tooLargeToRead } from "../sdk/advice.ts";
-import { decodeContent, isCoded } from "./content-coding.ts";
-import { takeHead } from "./content-head.ts";
-import { openVersion, readFault } from "./open-version.ts";
-import {
-  countLines,
-  cutText,
-  decodeText,
-  findBytes,
-  findLines,
-  joined,
-  toByteRange,
-  type AskedRange,
-} from "./read-range.ts";
+import type { ObjectInfo, OpenedObject, CallOptions, OpenOptions } from "@sluice/storage";
+import { decodeContent, isCoded } from "../content/content-coding.ts";
+import { joined, takeHead } from "../content/content-head.ts";
 import {
   beginsAsText,
   hasBinaryBytes,
@@ -25,7 +10,20 @@ import {
   knownType,
   resourceType,
   storedAsText,
-} from "./resource-type.ts";
+} from "../content/resource-type.ts";
+import { advised, tooLargeToRead } from "../faults/advice.ts";
+import { RedirectError } from "../provide/provider.ts";
+import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import type { ResourceMetadata } from "../storage/resource-metadata.ts";
+import {
+  countLines,
+  cutText,
+  decodeText,
+  findBytes,
+  findLines,
+  toByteRange,
+  type AskedRange,
+} from "./read-range.ts";
 
 /** Which part of which version a caller wants to read. */
 export interface PartRequest {
@@ -75,7 +73,7 @@ async function readBody(storage: AuthorizedStorage, request: PartRequest): Promi
 }
 
 /** What `_meta` of content says: its version, and for a part where it is. */
-export interface PartMeta {
+interface PartMeta {
   /** As in the `ETag` header. */
   readonly etag?: string;
   /** Of the whole resource. */
@@ -295,4 +293,63 @@ async function collect(opened: OpenedObject, request: PartRequest): Promise<Uint
 function tooLarge(info: ObjectInfo, size?: number): SluiceError {
   const type = knownType(info);
   return tooLargeToRead(size, type !== undefined && !isTextual(type));
+}
+
+interface VersionRequest {
+  readonly key: string;
+  readonly range?: AskedRange;
+  /** Entity tag of the version that it must be. */
+  readonly etag?: string;
+  readonly signal?: AbortSignal;
+}
+
+/**
+ * Opens the version that a client asks for, or, of a range without a version, one whose version storage names where it can.
+ * Rejects with what a client may learn.
+ */
+async function openVersion(
+  storage: AuthorizedStorage,
+  { key, range, etag, signal }: VersionRequest,
+  options: OpenOptions = {},
+): Promise<OpenedObject> {
+  const call = definedMembers({ signal });
+  try {
+    if (etag !== undefined) {
+      const ifMatch = await versionOf(storage, { key, etag, call });
+      return await storage.open(key, { ...options, ...call, ifMatch });
+    }
+    const opened = await storage.open(key, { ...options, ...call });
+    if (range === undefined || opened.info.etag !== undefined) return opened;
+    // storage may name the version a moment later: without it nothing tells that the next part is of another
+    await discardSource(opened);
+    const { etag: named } = await storage.describe(key, call);
+    return await storage.open(key, { ...options, ...call, ...definedMembers({ ifMatch: named }) });
+  } catch (error) {
+    throw readFault(error);
+  }
+}
+
+/** What a reader may learn of a fault of storage, with advice. */
+function readFault(error: unknown): unknown {
+  if (SluiceError.is(error) && error.code === "precondition_failed")
+    return advised("invalid_argument", "The resource has changed: read it from the start", error);
+  if (SluiceError.is(error) && error.code === "range_not_satisfiable")
+    return advised(
+      "invalid_argument",
+      error.size === undefined
+        ? "The range begins behind the end of the resource"
+        : `The resource has ${error.size} bytes`,
+      error,
+    );
+  return error;
+}
+
+/** The etag of storage behind the entity tag that a client has; a tag does not tell it alone. */
+async function versionOf(
+  storage: AuthorizedStorage,
+  { key, etag, call }: { key: string; etag: string; call: CallOptions },
+): Promise<string> {
+  const info = await storage.describe(key, call);
+  if (info.etag !== undefined && formatEntityTag(info.etag) === etag) return info.etag;
+  throw new SluiceError("precondition_failed", "sluice: read: another version is there");
 }

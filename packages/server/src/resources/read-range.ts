@@ -1,5 +1,6 @@
 import { definedMembers, type ByteRange } from "@sluice/core";
-import { advised } from "../sdk/advice.ts";
+import { joined } from "../content/content-head.ts";
+import { advised } from "../faults/advice.ts";
 
 /** A part of a resource as a client names it: `bytes 0-99` from 0, `lines 1-50` from 1, both ends included. */
 export interface AskedRange {
@@ -174,15 +175,4 @@ export function countLines(bytes: Uint8Array): number {
     at = end < 0 ? bytes.length : end + 1;
   }
   return lines;
-}
-
-/** Chunks as one. */
-export function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, at);
-    at += chunk.byteLength;
-  }
-  return bytes;
 }

@@ -2,15 +2,15 @@ import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
-import { isStreaming } from "../delivery/streaming-declarations.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import type { ResourceCalls } from "../calls/resource-calls.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
+import { ensureReadScopes } from "../calls/sdk-handlers.ts";
+import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
+import { isStreaming } from "../calls/streaming-declarations.ts";
+import { toolError } from "../faults/advice.ts";
 import { RedirectError } from "../provide/provider.ts";
-import { toolError } from "../sdk/advice.ts";
-import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
-import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
-import { callInV2, type AnyCall } from "../sdk/sdk-v1.ts";
+import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
+import type { Mounts } from "../storage/mounts.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
@@ -19,7 +19,7 @@ export interface LinkOptions extends AnyCall {
   readonly previewBytes?: number;
 }
 
-interface LinkHandlerOptions {
+interface LinkToParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
@@ -31,45 +31,46 @@ interface LinkHandlerOptions {
 export type LinkTo = (uri: string, options: LinkOptions) => Promise<ContentBlock[]>;
 
 /**
- * Makes the links of one Sluice: a `resource_link` and, for text, the beginning of the resource, both
+ * Makes a link to a resource: a `resource_link` and, for text, the beginning of the resource, both
  * of one version, whose etag is in the link. An error has a message that a tool may let through.
  */
-export function createLinkTo(options: LinkHandlerOptions): LinkTo {
-  const { calls, mounts, isOursOn, onError } = options;
-  return async (uri, given) => {
-    const { mcp, ctx } = callInV2(given);
-    const { previewBytes = 2_048 } = given;
-    const { signal } = ctx.mcpReq;
-    const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
-    try {
-      return await calls.answer(call, async ({ principal, entry }) => {
-        const { mount, key } = mounts.findFor(uri, principal);
-        const { mapper, storages, entries } = mount;
-        const isOurs = isOursOn(mcp);
-        for (const spelling of new Set([mapper.toUri(key), uri]))
-          if (!(await isOurs(spelling, ctx)))
-            throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
-        await ensureReadScopes(mcp, ctx, uri);
-        const storage = await storages.authorize({ principal, key, action: "read" });
-        const { info, part } = await preview(storage, { key, previewBytes, signal });
-        const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
-        await entry.admit();
-        const known = await storage.about?.(info, signal);
-        const isMarked = isStreaming(mcp, ctx);
-        const named = await entries.of(info, { mimeType, isMarked, known });
-        const link = { ...named, type: "resource_link" as const };
-        if (part?.text === undefined) return { result: [link] };
-        const _meta = { [EXTENSION_ID]: partMeta(part) };
-        return {
-          result: [link, { type: "text", text: part.text, _meta }],
-          ending: { bytes: part.bytes.byteLength },
-        };
-      });
-    } catch (error) {
-      signal.throwIfAborted();
-      throw toolError(error, { about: uri, onError });
-    }
-  };
+export async function linkTo(
+  { calls, mounts, isOursOn, onError }: LinkToParts,
+  uri: string,
+  given: LinkOptions,
+): Promise<ContentBlock[]> {
+  const { mcp, ctx } = callInV2(given);
+  const { previewBytes = 2_048 } = given;
+  const { signal } = ctx.mcpReq;
+  const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
+  try {
+    return await calls.answer(call, async ({ principal, entry }) => {
+      const { mount, key } = mounts.findFor(uri, principal);
+      const { mapper, storages, entries } = mount;
+      const isOurs = isOursOn(mcp);
+      for (const spelling of new Set([mapper.toUri(key), uri]))
+        if (!(await isOurs(spelling, ctx)))
+          throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
+      await ensureReadScopes(mcp, ctx, uri);
+      const storage = await storages.authorize({ principal, key, action: "read" });
+      const { info, part } = await preview(storage, { key, previewBytes, signal });
+      const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
+      await entry.admit();
+      const known = await storage.about?.(info, signal);
+      const isMarked = isStreaming(mcp, ctx);
+      const named = await entries.of(info, { mimeType, isMarked, known });
+      const link = { ...named, type: "resource_link" as const };
+      if (part?.text === undefined) return { result: [link] };
+      const _meta = { [EXTENSION_ID]: partMeta(part) };
+      return {
+        result: [link, { type: "text", text: part.text, _meta }],
+        ending: { bytes: part.bytes.byteLength },
+      };
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    throw toolError(error, { about: uri, onError });
+  }
 }
 
 /** The version to link to, and its beginning; an empty resource has none, nor has one whose bytes are at a URL. */

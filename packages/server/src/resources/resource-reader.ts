@@ -1,14 +1,14 @@
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
 import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import type { AuthorizedStorage } from "../access/authorized-storage.ts";
 import { tagOf } from "../access/principal.ts";
-import type { Transfers } from "../delivery/transfers.ts";
-import { answerBytes, expectedBytes, type WithAnswerLease } from "../limits/answer-lease.ts";
-import type { Mount } from "../mounts/mount.ts";
-import type { Mounts } from "../mounts/mounts.ts";
-import type { CallWork, ResourceCalls } from "../sdk/resource-calls.ts";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
+import { answerBytes, expectedBytes, type WithAnswerLease } from "../calls/answer-lease.ts";
+import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
+import type { Transfers } from "../limits/transfers.ts";
+import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
+import type { Mount } from "../storage/mount.ts";
+import type { Mounts } from "../storage/mounts.ts";
 import { readBinary, type BinaryReads } from "./read-binary.ts";
 import { partMeta, readPart, type PartRequest, type ResourcePart } from "./read-part.ts";
 import { parseAskedRange } from "./read-range.ts";
@@ -20,27 +20,6 @@ export interface ReadCall {
   readonly uri: string;
   /** True when `resources/read` of a URI would come to this Sluice, and is enabled. */
   readonly isOurs: AnswersFor;
-}
-
-/** Reads resources into answers in JSON. */
-export interface ResourceReader {
-  /**
-   * Answers `resources/read`: `text` for a textual type in valid UTF-8, else a base64 `blob`. Above
-   * `maxReadBytes` it throws `too_large` before anything is read, where the size is known. `_meta` of
-   * the request can ask for a `range` and for the version with an `etag`. `reads` may carry the bytes of
-   * a whole resource beside the answer.
-   */
-  read(call: ReadCall, reads?: BinaryReads): Promise<ReadResourceResult>;
-  /**
-   * Reads a resource for a principal, when it is ours and the principal may, and makes an answer of it. Its place and its
-   * bytes are taken before storage is read and held until the answer is sent.
-   */
-  readPart<Answer>(
-    call: ReadCall,
-    work: CallWork,
-    request: AskedPart,
-    answer: (part: ResourcePart) => Promise<Answer>,
-  ): Promise<Answer>;
 }
 
 /** Which part of a resource a caller asks for. */
@@ -58,74 +37,93 @@ interface ResourceReaderOptions {
   readonly withAnswerLease: WithAnswerLease;
 }
 
-export function createResourceReader(options: ResourceReaderOptions): ResourceReader {
-  const { calls, mounts, transfers, withAnswerLease } = options;
+/** Reads resources into answers in JSON. */
+export class ResourceReader {
+  readonly #options: ResourceReaderOptions;
 
-  async function authorize(
+  constructor(options: ResourceReaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Answers `resources/read`: `text` for a textual type in valid UTF-8, else a base64 `blob`. Above
+   * `maxReadBytes` it throws `too_large` before anything is read, where the size is known. `_meta` of
+   * the request can ask for a `range` and for the version with an `etag`. `reads` may carry the bytes of
+   * a whole resource beside the answer.
+   */
+  read(call: ReadCall, reads?: BinaryReads): Promise<ReadResourceResult> {
+    const { mcp, ctx, uri } = call;
+    const { calls, transfers } = this.#options;
+    return calls.answer({ mcp, ctx, action: "read", uri, kind: "transfer" }, async (work) => {
+      const { range, etag } = askedIn(ctx);
+      if (reads && range === undefined && etag === undefined) {
+        const found = await this.#authorize(call, work);
+        const beside = await readBinary(transfers, { ctx, uri, ...found, reads }, work);
+        if (beside) return { result: beside, ending: "later" };
+      }
+      const asked = definedMembers({
+        range: range === undefined ? undefined : parseAskedRange(range),
+        etag: etag === undefined ? undefined : ensureText(etag),
+      });
+      return this.readPart(call, work, asked, async (part) => {
+        await work.entry.admit();
+        const meta = partMeta(part);
+        const content = {
+          uri,
+          mimeType: part.mimeType,
+          ...contentOf(part),
+          ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
+        };
+        return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
+      });
+    });
+  }
+
+  /**
+   * Reads a resource for a principal, when it is ours and the principal may, and makes an answer of it. Its place and its
+   * bytes are taken before storage is read and held until the answer is sent.
+   */
+  async readPart<Answer>(
+    call: ReadCall,
+    work: CallWork,
+    { copies = 1, ...request }: AskedPart,
+    answer: (part: ResourcePart) => Promise<Answer>,
+  ): Promise<Answer> {
+    const { transfers, withAnswerLease } = this.#options;
+    const { ctx } = call;
+    const { mount, key, storage } = await this.#authorize(call, work);
+    const { principal, address } = work;
+    const place = { ctx, principal, address, ofMount: mount.limiter };
+    return withAnswerLease(place, async (lease) => {
+      let expected = 0;
+      const part = await readPart(storage, {
+        maxBytes: mount.maxReadBytes,
+        ...request,
+        key,
+        signal: ctx.mcpReq.signal,
+        onPassed: (bytes) => transfers.charge(tagOf(principal), bytes),
+        onSize(bytes) {
+          expected = expectedBytes(bytes);
+          lease.add(expected);
+        },
+      });
+      lease.sub(expected);
+      lease.add(copies * answerBytes(part));
+      return answer(part);
+    });
+  }
+
+  async #authorize(
     { ctx, uri, isOurs }: ReadCall,
     { principal }: CallWork,
   ): Promise<{ mount: Mount; key: string; storage: AuthorizedStorage }> {
-    const { mount, key } = mounts.findFor(uri, principal);
+    const { mount, key } = this.#options.mounts.findFor(uri, principal);
     const canonical = mount.mapper.toUri(key);
     const storage = await mount.storages.authorize({ principal, key, action: "read" });
     if (uri !== canonical && !(await isOurs(canonical, ctx)))
       throw new SluiceError("not_found", "sluice: read: another spelling of what is not ours");
     return { mount, key, storage };
   }
-
-  const reader: ResourceReader = {
-    read(call, reads) {
-      const { mcp, ctx, uri } = call;
-      return calls.answer({ mcp, ctx, action: "read", uri, kind: "transfer" }, async (work) => {
-        const { range, etag } = askedIn(ctx);
-        if (reads && range === undefined && etag === undefined) {
-          const found = await authorize(call, work);
-          const beside = await readBinary(transfers, { ctx, uri, ...found, reads }, work);
-          if (beside) return { result: beside, ending: "later" };
-        }
-        const asked = definedMembers({
-          range: range === undefined ? undefined : parseAskedRange(range),
-          etag: etag === undefined ? undefined : ensureText(etag),
-        });
-        return reader.readPart(call, work, asked, async (part) => {
-          await work.entry.admit();
-          const meta = partMeta(part);
-          const content = {
-            uri,
-            mimeType: part.mimeType,
-            ...contentOf(part),
-            ...(Object.keys(meta).length > 0 && { _meta: { [EXTENSION_ID]: meta } }),
-          };
-          return { result: { contents: [content] }, ending: { bytes: part.bytes.byteLength } };
-        });
-      });
-    },
-
-    async readPart(call, work, { copies = 1, ...request }, answer) {
-      const { ctx } = call;
-      const { mount, key, storage } = await authorize(call, work);
-      const { principal, address } = work;
-      const place = { ctx, principal, address, ofMount: mount.limiter };
-      return withAnswerLease(place, async (lease) => {
-        let expected = 0;
-        const part = await readPart(storage, {
-          maxBytes: mount.maxReadBytes,
-          ...request,
-          key,
-          signal: ctx.mcpReq.signal,
-          onPassed: (bytes) => transfers.charge(tagOf(principal), bytes),
-          onSize(bytes) {
-            expected = expectedBytes(bytes);
-            lease.add(expected);
-          },
-        });
-        lease.sub(expected);
-        lease.add(copies * answerBytes(part));
-        return answer(part);
-      });
-    },
-  };
-  return reader;
 }
 
 function contentOf({ text, bytes }: ResourcePart): { text: string } | { blob: string } {

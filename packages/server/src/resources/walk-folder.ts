@@ -1,8 +1,8 @@
 import { SluiceError, type Principal } from "@sluice/core";
 import type { CallOptions, ObjectInfo, OpenedObject } from "@sluice/storage";
-import { readAloneFault } from "../access/described-storage.ts";
-import type { Mount } from "../mounts/mount.ts";
-import { isThereFor, type Mounts } from "../mounts/mounts.ts";
+import { readAloneFault } from "../storage/authorized-storage.ts";
+import type { Mount } from "../storage/mount.ts";
+import { isThereFor, type Mounts } from "../storage/mounts.ts";
 import { visiblePage } from "./visible-page.ts";
 
 /** Which objects to walk over. */

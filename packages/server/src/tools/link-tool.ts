@@ -1,9 +1,8 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { curlLine, definedMembers } from "@sluice/core";
 import { z } from "zod/v4";
-import type { ResourceUrl } from "../links/link-url.ts";
-import type { ToolParts, ToolPlace } from "./tool-parts.ts";
-import { toolRefusal } from "./tool-refusal.ts";
+import type { ResourceUrl } from "../urls/link-url.ts";
+import { toolRefusal, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
 /** Registers the tool that makes links. */
 export function registerLinkTool(parts: ToolParts, { mcp }: ToolPlace, name: string): void {

@@ -1,16 +1,16 @@
 import type { Resource } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { z } from "zod/v4";
-import { toolRefusal } from "./tool-refusal.ts";
-import type { ToolParts, ToolPlace } from "./tool-parts.ts";
+import { listFiles } from "../resources/list-resources.ts";
+import { toolRefusal, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
 /** Registers the tool that lists files. */
 export function registerListTool(parts: ToolParts, { mcp, names }: ToolPlace, name: string): void {
-  const { listFiles, onError } = parts;
+  const { listing, onError } = parts;
   const next = [names.read, names.link].filter((other) => other !== undefined).join(" or ");
   mcp.registerTool(name, descriptionOf(next), async ({ folder, cursor }, ctx) => {
     try {
-      const { resources, nextCursor } = await listFiles(mcp, { folder, cursor }, ctx);
+      const { resources, nextCursor } = await listFiles(listing, { mcp, ctx }, { folder, cursor });
       const lines = resources.map(lineOf);
       if (nextCursor !== undefined)
         lines.push(`More: call ${name} with this cursor: ${nextCursor}`);

@@ -1,15 +1,14 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
 import { z } from "zod/v4";
-import { isStreaming } from "../delivery/streaming-declarations.ts";
-import type { ResourceUrl } from "../links/link-url.ts";
-import type { Mounts } from "../mounts/mounts.ts";
+import { ensureReadScopes } from "../calls/sdk-handlers.ts";
+import { isStreaming } from "../calls/streaming-declarations.ts";
 import { partMeta, type ResourcePart } from "../resources/read-part.ts";
 import { parseAskedRange } from "../resources/read-range.ts";
-import { ensureReadScopes } from "../sdk/sdk-handlers.ts";
+import type { Mounts } from "../storage/mounts.ts";
+import type { ResourceUrl } from "../urls/link-url.ts";
 import { linkAnswer } from "./link-tool.ts";
-import { toolRefusal } from "./tool-refusal.ts";
-import type { ToolNames, ToolParts, ToolPlace } from "./tool-parts.ts";
+import { toolRefusal, type ToolNames, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
 /** What one call of the tool gives at most. */
 const mostBytes = 64 * 1024;

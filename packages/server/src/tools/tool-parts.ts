@@ -1,10 +1,12 @@
-import type { McpServer } from "@modelcontextprotocol/server";
-import type { LinkUrl } from "../links/link-url.ts";
-import type { Mounts } from "../mounts/mounts.ts";
-import type { ListFiles } from "../resources/list-resources.ts";
+import type { McpServer, CallToolResult, ServerContext } from "@modelcontextprotocol/server";
+import { excerpt } from "@sluice/core";
+import type { ResourceCalls } from "../calls/resource-calls.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
+import { toolFault } from "../faults/advice.ts";
+import type { ListParts } from "../resources/list-resources.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
-import type { ResourceCalls } from "../sdk/resource-calls.ts";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
+import type { Mounts } from "../storage/mounts.ts";
+import type { LinkUrl } from "../urls/link-url.ts";
 
 /** Names of the tools to register; false for one that is not wanted. */
 export interface ToolOptions {
@@ -28,7 +30,8 @@ export interface ToolParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   readonly reader: ResourceReader;
-  readonly listFiles: ListFiles;
+  /** For the tool that lists. */
+  readonly listing: ListParts;
   readonly url: LinkUrl;
   readonly hasLinks: boolean;
   readonly onError: (error: unknown) => void;
@@ -39,4 +42,21 @@ export interface ToolPlace {
   readonly mcp: McpServer;
   readonly isOurs: AnswersFor;
   readonly names: ToolNames;
+}
+
+interface RefusedCall {
+  readonly uri: string | undefined;
+  readonly ctx: ServerContext;
+  readonly onError: (error: unknown) => void;
+}
+
+/** An error as a tool's answer, in words for a model. Faults of ours go to `onError`. */
+export function toolRefusal(
+  error: unknown,
+  { uri, ctx, onError }: RefusedCall,
+): CallToolResult & { isError: true } {
+  const { text, isOurs } = toolFault(error);
+  if (isOurs && !ctx.mcpReq.signal.aborted) onError(error);
+  const about = uri === undefined ? text : `${excerpt(uri)}: ${text}`;
+  return { isError: true, content: [{ type: "text", text: about }] };
 }

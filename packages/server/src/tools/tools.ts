@@ -1,26 +1,22 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { AnswersFor } from "../sdk/resource-owner.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
 import { registerLinkTool } from "./link-tool.ts";
 import { registerListTool } from "./list-tool.ts";
 import { registerReadTool } from "./read-tool.ts";
 import type { ToolNames, ToolOptions, ToolParts } from "./tool-parts.ts";
 
-/** Registers the tools of a Sluice on a server. */
-export type AttachTools = (
+/** Registers the tools of a Sluice on a server. Throws a `TypeError` for a link tool of a Sluice without links. */
+export function attachTools(
   mcp: McpServer,
-  options: { readonly tools: ToolOptions; readonly isOurs: AnswersFor },
-) => void;
-
-/** Makes the function that registers tools. It throws a `TypeError` for a link tool of a Sluice without links. */
-export function createAttachTools(parts: ToolParts): AttachTools {
-  return (mcp, { tools, isOurs }) => {
-    const names = namesOf(tools, parts.hasLinks);
-    const place = { mcp, isOurs, names };
-    if (names.list !== undefined) registerListTool(parts, place, names.list);
-    if (names.read !== undefined) registerReadTool(parts, place, names.read);
-    if (names.link !== undefined) registerLinkTool(parts, place, names.link);
-    parts.calls.nameTools(mcp, names);
-  };
+  parts: ToolParts,
+  { tools, isOurs }: { readonly tools: ToolOptions; readonly isOurs: AnswersFor },
+): void {
+  const names = namesOf(tools, parts.hasLinks);
+  const place = { mcp, isOurs, names };
+  if (names.list !== undefined) registerListTool(parts, place, names.list);
+  if (names.read !== undefined) registerReadTool(parts, place, names.read);
+  if (names.link !== undefined) registerLinkTool(parts, place, names.link);
+  parts.calls.nameTools(mcp, names);
 }
 
 function namesOf({ list, read, link }: ToolOptions, hasLinks: boolean): ToolNames {

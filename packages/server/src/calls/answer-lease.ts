@@ -1,0 +1,102 @@
+import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
+import type { Principal } from "@sluice/core";
+import { onAbort } from "@sluice/core/async";
+import { tagOf } from "../access/principal.ts";
+import { notesOf } from "./request-notes.ts";
+import { createByteAccount, type ByteLease } from "../limits/byte-account.ts";
+import { ensureLimit, shareOf } from "../limits/share.ts";
+import { takePlaces, type AnswerLimits, type StreamLimiter } from "../limits/stream-limiter.ts";
+
+const mib = 2 ** 20;
+
+interface AnswerCaller {
+  readonly ctx: ServerContext;
+  readonly principal: Principal | undefined;
+  readonly address: string | undefined;
+  /** Places of the mount that is read, where it has limits of its own. */
+  readonly ofMount: StreamLimiter | undefined;
+}
+
+/**
+ * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent where
+ * the transport says when that is; else, and when it will not be sent, until `make` is done.
+ */
+export type WithAnswerLease = <Answer>(
+  caller: AnswerCaller,
+  make: (lease: ByteLease) => Promise<Answer>,
+) => Promise<Answer>;
+
+/** Opens a lease of nothing for an answer to a caller: the tag of its principal, and its address. */
+export type OpenAnswerLease = (
+  principal: string | undefined,
+  address: string | undefined,
+) => ByteLease;
+
+/** Counts the bytes of answers of one server. Limits that are no whole number from 1 are a `RangeError`. */
+export function createAnswerAccount(limits: AnswerLimits = {}): OpenAnswerLease {
+  const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
+  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
+  const account = createByteAccount(perProcess);
+  return (principal, address) =>
+    account.open(shareOf({ perPrincipal, perAddress }, principal, address));
+}
+
+/** Gives answers their places and leases. */
+export function createAnswerLeases(
+  limiter: StreamLimiter,
+  openLease: OpenAnswerLease,
+): WithAnswerLease {
+  return async ({ ctx, principal, address, ofMount }, make) => {
+    const tag = tagOf(principal);
+    const leave = takePlaces(limiter, ofMount, tag, address);
+    const lease = openLease(tag, address);
+    const { signal, id } = ctx.mcpReq;
+    let stopWatching: (() => void) | undefined;
+    const release = (): void => {
+      stopWatching?.();
+      lease.release();
+      leave();
+    };
+    try {
+      const answer = await make(lease);
+      const { answers: keeper } = notesOf(ctx.http?.req);
+      if (!keeper || signal.aborted) release();
+      else {
+        stopWatching = onAbort(signal, (reason) => {
+          if (isCancelled(reason)) release();
+        });
+        keeper.keep(id, release);
+      }
+      return answer;
+    } catch (error) {
+      release();
+      throw error;
+    }
+  };
+}
+
+/** False for the end of the connection: bytes of the answer may still be on their way. The SDK answers no cancelled request. */
+function isCancelled(reason: unknown): boolean {
+  return !(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed;
+}
+
+/** Bytes that an answer takes in memory, before its content is read: as base64, and its metadata. */
+export function expectedBytes(size: number): number {
+  return copies * (Math.ceil(size / 3) * 4 + metadataBytes);
+}
+
+/** The same when it was read; a control character in text takes six. */
+export function answerBytes({ bytes, text }: { bytes: Uint8Array; text?: string }): number {
+  if (text === undefined) return expectedBytes(bytes.byteLength);
+  let escapes = 0;
+  for (const byte of bytes) {
+    if (byte < 0x20) escapes += 5;
+    else if (byte === 0x22 || byte === 0x5c) escapes += 1;
+  }
+  return copies * (bytes.byteLength + escapes + metadataBytes);
+}
+
+/** Content as a string, JSON with it, and its bytes for the network: seen in the heap of Node 20 until the answer is sent. */
+const copies = 3;
+
+const metadataBytes = 1_024;

@@ -1,0 +1,36 @@
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import type { RevisionKind } from "@sluice/core/wire";
+import type { Caller } from "../access/principal.ts";
+import { notesOf } from "./request-notes.ts";
+
+/** First protocol revision without sessions. Revisions are dates, so text order is their order. */
+const firstStateless = "2026";
+
+/** Kind of protocol revision of the exchange that a handler is in. */
+export function revisionOf(mcp: McpServer): RevisionKind {
+  const version = mcp.server.getNegotiatedProtocolVersion();
+  return version !== undefined && version >= firstStateless ? "modern" : "legacy";
+}
+
+/** The caller of the request that a handler is in. */
+export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
+  const request = ctx.http?.req;
+  return {
+    authInfo: ctx.http?.authInfo,
+    address: notesOf(request).address,
+    // stateless revisions have no sessions, even where a client sends the header
+    sessionId: revisionOf(mcp) === "modern" ? undefined : ctx.sessionId,
+    header: (name) => request?.headers.get(name) ?? undefined,
+  };
+}
+
+/**
+ * Fields of MCP 2026-07-28 that say how long an answer may be kept, and that no other client may use it. Session revisions
+ * have none.
+ */
+export function cacheHint(
+  mcp: McpServer,
+  ttlMs: number = 0,
+): { ttlMs?: number; cacheScope?: "private" } {
+  return revisionOf(mcp) === "legacy" ? {} : { ttlMs, cacheScope: "private" };
+}

@@ -1,0 +1,197 @@
+import {
+  ProtocolError,
+  ProtocolErrorCode,
+  type McpServer,
+  type ServerContext,
+} from "@modelcontextprotocol/server";
+import { SluiceError, type Principal } from "@sluice/core";
+import type { RevisionKind } from "@sluice/core/wire";
+import { tagOf, type Caller, type Callers, type Identity } from "../access/principal.ts";
+import type { AuditAction } from "../audit/audit-record.ts";
+import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
+import { outcomeOf, reasonOf } from "../audit/outcome.ts";
+import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
+import { adviceOf, type AdvisedTools } from "../faults/advice.ts";
+import { faultOf, signInFault, type RpcFault } from "../faults/rpc-fault.ts";
+import type { UsageMeter } from "../limits/rate-limits.ts";
+import { replySlotOf } from "./reply-slot.ts";
+import { callerOf, revisionOf } from "./request-caller.ts";
+import { clientStreaming, isStreaming } from "./streaming-declarations.ts";
+
+interface CountedCall {
+  readonly action: AuditAction;
+  readonly uri?: string;
+  /** `transfer` for one that gives content away. */
+  readonly kind: "request" | "transfer";
+}
+
+interface ResourceCall extends CountedCall {
+  readonly mcp: McpServer;
+  readonly ctx: ServerContext;
+  /** Tells that the client went away. Default: that of the JSON-RPC request. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** An identified caller, and the record that is made of its call. */
+export interface CallWork {
+  readonly identity: Identity;
+  readonly principal: Principal | undefined;
+  /** Of the client, where the transport knows it. */
+  readonly address: string | undefined;
+  readonly entry: AuditEntry;
+}
+
+/** Does the work of a call. */
+type Work<Result> = (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>;
+
+/** What a caller outside of MCP asks for, such as a page of the server's author. */
+interface CallerCall extends CountedCall {
+  readonly caller: Caller;
+  /** Tells that the caller went away. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+interface ResourceCallsOptions {
+  readonly callers: Callers;
+  readonly usage: UsageMeter;
+  readonly audit: AuditTrail;
+  readonly resourceMetadataUrl: string | undefined;
+  /** Gets faults that clients see only as `internal`. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** A call with what only its way of coming in knows. */
+interface CountedRun<Result> extends CountedCall {
+  readonly caller: Caller;
+  readonly era?: RevisionKind;
+  readonly carrier: CarrierReader;
+  readonly isGone: () => boolean;
+  readonly onIdentified?: (principal: Principal | undefined) => void;
+  readonly work: Work<Result>;
+}
+
+/** Runs the calls of resource methods. */
+export class ResourceCalls {
+  readonly #options: ResourceCallsOptions;
+  readonly #tools = new WeakMap<McpServer, AdvisedTools>();
+  readonly #listeners = new WeakMap<McpServer, (principal: Principal | undefined) => void>();
+
+  constructor(options: ResourceCallsOptions) {
+    this.#options = options;
+  }
+
+  /** Calls back with the principal of each later call of a server, once it is identified. */
+  onIdentified(mcp: McpServer, listener: (principal: Principal | undefined) => void): void {
+    this.#listeners.set(mcp, listener);
+  }
+
+  /** Says which tools stand on a server, for advice in errors. */
+  nameTools(mcp: McpServer, names: AdvisedTools): void {
+    this.#tools.set(mcp, names);
+  }
+
+  /**
+   * Identifies the caller, counts the call, does its work and makes one audit record. An ending `"later"`
+   * leaves the record to a transfer that has only begun, or to what has made it already.
+   */
+  answer<Result>(
+    { mcp, ctx, signal = ctx.mcpReq.signal, ...counted }: ResourceCall,
+    work: Work<Result>,
+  ): Promise<Result> {
+    return this.#run({
+      ...counted,
+      caller: callerOf(ctx, mcp),
+      era: revisionOf(mcp),
+      carrier: carrierIn(ctx.mcpReq._meta),
+      isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
+      onIdentified: (principal) => {
+        replySlotOf(ctx.http?.req)?.onIdentified?.();
+        this.#listeners.get(mcp)?.(principal);
+      },
+      work,
+    });
+  }
+
+  /** The same for a caller outside of MCP. */
+  answerCaller<Result>({ signal, ...counted }: CallerCall, work: Work<Result>): Promise<Result> {
+    const carrier = (name: string): string | undefined => counted.caller.header(name);
+    return this.#run({ ...counted, carrier, isGone: () => signal?.aborted === true, work });
+  }
+
+  /** Runs a handler of a specified method. Rejects with the row of the error table for what it throws. */
+  async translate<Result>(
+    { mcp, ctx, uri }: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
+    run: () => Promise<Result>,
+  ): Promise<Result> {
+    const { resourceMetadataUrl, onError } = this.#options;
+    try {
+      return await run();
+    } catch (error) {
+      // the SDK and the author's own handlers throw errors of the protocol
+      if (error instanceof ProtocolError) throw error;
+      const revision = revisionOf(mcp);
+      if (SluiceError.is(error) && error.code === "unauthenticated") {
+        const slot = replySlotOf(ctx.http?.req);
+        if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
+      }
+      const means = { tools: this.#tools.get(mcp), takesStreams: takesStreams(mcp, ctx) };
+      const suggestion = adviceOf(error, means);
+      const isTooLarge = SluiceError.is(error) && error.code === "too_large";
+      // clients that take streams read the suggestion, and SEP-2532 has its own message
+      const hint = isTooLarge && !means.takesStreams ? suggestion : undefined;
+      const fault = faultOf(error, revision, { uri, suggestion, hint });
+      if (fault.data.reason === "internal" && !ctx.mcpReq.signal.aborted) onError(error);
+      throw toProtocolError(fault);
+    }
+  }
+
+  #run<Result>({
+    caller,
+    action,
+    uri,
+    kind,
+    era,
+    carrier,
+    isGone,
+    onIdentified,
+    work,
+  }: CountedRun<Result>): Promise<Result> {
+    const { callers, usage, audit } = this.#options;
+    const address = callers.addressOf(caller);
+    const entry = audit.begin({ action, era, uri, address }, carrier);
+    return entry.run(async () => {
+      try {
+        const identity = await callers.identify(caller);
+        const { principal } = identity;
+        onIdentified?.(principal);
+        const tag = tagOf(principal);
+        entry.facts.principal = tag;
+        await usage.admit(tag, kind);
+        const { result, ending } = await work({ identity, principal, address, entry });
+        if (ending === "later") return result;
+        await entry.conclude("complete", ending);
+        if (ending?.bytes !== undefined) usage.charge(tag, ending.bytes);
+        return result;
+      } catch (error) {
+        if (isGone()) entry.end("aborted");
+        else entry.end(outcomeOf(error), { reason: reasonOf(error) });
+        throw error;
+      }
+    });
+  }
+}
+
+/** Whether the client said that it takes streams, of a server that has them. */
+function takesStreams(mcp: McpServer, ctx: ServerContext): boolean {
+  return isStreaming(mcp, ctx) && typeof clientStreaming(mcp, ctx) === "object";
+}
+
+/** A fault as the SDK's handlers throw it. */
+export function toProtocolError({ code, message, data }: RpcFault): ProtocolError {
+  return new ProtocolError(code, message, data);
+}
+
+/** The answer of a server to a method that it cannot serve here. */
+export function methodNotFound(message: string): ProtocolError {
+  return new ProtocolError(ProtocolErrorCode.MethodNotFound, message);
+}

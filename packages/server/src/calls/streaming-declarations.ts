@@ -1,0 +1,115 @@
+import {
+  type McpServer,
+  type ServerContext,
+  CLIENT_CAPABILITIES_META_KEY,
+} from "@modelcontextprotocol/server";
+import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
+import { definedMembers, SluiceError } from "@sluice/core";
+import type { ReplySlot } from "./reply-slot.ts";
+import { revisionOf } from "./request-caller.ts";
+import { findHandler, type SdkHandler } from "./sdk-handlers.ts";
+
+/**
+ * Whether resources can be streamed to the client that sent a request: the server offers it, and the request came over HTTP,
+ * or over a WebSocket beside it. SEP-2532 §4 has no streaming over stdio.
+ */
+export function isStreaming(mcp: McpServer, ctx: ServerContext): boolean {
+  const { extensions } = mcp.server.getCapabilities();
+  return ctx.http !== undefined && extensions?.[EXTENSION_ID] !== undefined;
+}
+
+/**
+ * What the client declared about streams on this request, or, in a session revision, on this session;
+ * `undefined` when it declared nothing. The slot has the capabilities of the session's
+ * `initialize` as they were sent, from transports that can see it: the SDK drops the literal field.
+ *
+ * `"untold"` where the server cannot know: a session revision declares in `initialize`, which a server without sessions
+ * forgets with its answer. Such a client takes a download URL, which is JSON and needs no declaration.
+ */
+export function clientStreaming(
+  mcp: McpServer,
+  ctx: ServerContext,
+  slot?: Pick<ReplySlot, "capabilities">,
+): ClientStreaming | "untold" | undefined {
+  const { envelope, _meta } = ctx.mcpReq as {
+    [K in "envelope" | "_meta"]?: Record<string, unknown>;
+  };
+  const ofRequest =
+    envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? _meta?.[CLIENT_CAPABILITIES_META_KEY];
+  if (ofRequest !== undefined || revisionOf(mcp) === "modern") return declaredIn(ofRequest);
+  const ofSession = mcp.server.getClientCapabilities();
+  const declared = declaredIn(ofSession) ?? declaredIn(slot?.capabilities);
+  if (declared) return declared;
+  // what the SDK knows of a session lacks the literal field
+  const isKnown = slot ? slot.capabilities !== undefined : ofSession !== undefined;
+  return isKnown ? undefined : "untold";
+}
+
+/** The declaration in a set of client capabilities: the extension first, the literal field second. */
+function declaredIn(capabilities: unknown): ClientStreaming | undefined {
+  if (!isObject(capabilities)) return undefined;
+  const extensions = capabilities["extensions"];
+  const declared =
+    (isObject(extensions) ? extensions[EXTENSION_ID] : undefined) ??
+    capabilities["resourceStreaming"];
+  if (!isObject(declared)) return undefined;
+  const { maxStreamSize, prefer } = declared;
+  if (maxStreamSize !== undefined && !(typeof maxStreamSize === "number" && maxStreamSize >= 0))
+    throw new SluiceError("invalid_argument", "sluice: maxStreamSize is no number of bytes");
+  return definedMembers({
+    maxStreamSize,
+    prefer: Array.isArray(prefer) ? prefer.filter(isDeliveryMode) : undefined,
+  });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isDeliveryMode(value: unknown): value is DeliveryMode {
+  return value === "direct" || value === "redirect" || value === "downloadUrl";
+}
+
+/** Declares streaming on a server that is not connected yet, to clients that {@link isStreaming} is true of. */
+export function declareStreaming(mcp: McpServer): void {
+  const { server } = mcp;
+  server.registerCapabilities({
+    resources: { stream: true } as Record<string, boolean>,
+    extensions: { [EXTENSION_ID]: {} },
+  });
+  const set = server.setRequestHandler.bind(server) as (method: string, handler: unknown) => void;
+  const declare = (method: string, handler: SdkHandler): void =>
+    set(method, async ({ params }: { readonly params?: object }, ctx: ServerContext) => {
+      const answer = await handler(params, ctx);
+      return isStreaming(mcp, ctx) ? answer : withoutStreaming(answer);
+    });
+  for (const method of declaring) {
+    const handler = findHandler(server, method);
+    if (handler) declare(method, handler);
+  }
+  // the SDK sets the handler of `server/discover` when it knows the revision of the client
+  server.setRequestHandler = (method: string, ...given: readonly unknown[]) => {
+    (set as (...all: readonly unknown[]) => void)(method, ...given);
+    if (declaring.includes(method)) declare(method, findHandler(server, method)!);
+  };
+}
+
+/** Methods whose answers declare capabilities: of the session revision and of the stateless one. */
+const declaring: readonly string[] = ["initialize", "server/discover"];
+
+function withoutStreaming(answer: Record<string, unknown>): Record<string, unknown> {
+  const { resources, extensions, ...capabilities } = answer["capabilities"] as Record<
+    string,
+    object
+  >;
+  const { stream: _stream, ...otherResources } = resources as Record<string, unknown>;
+  const { [EXTENSION_ID]: _own, ...others } = extensions as Record<string, unknown>;
+  return {
+    ...answer,
+    capabilities: {
+      ...capabilities,
+      resources: otherResources,
+      ...(Object.keys(others).length > 0 && { extensions: others }),
+    },
+  };
+}

@@ -1,0 +1,227 @@
+import {
+  SluiceError,
+  definedMembers,
+  discardSource,
+  formatContentDisposition,
+  formatEntityTag,
+  formatReprDigest,
+  trueFileName,
+} from "@sluice/core";
+import {
+  EXTENSION_ID,
+  type ClientStreaming,
+  type DeliveryMode,
+  type DownloadUrlResult,
+  type DownloadUrlMeta,
+} from "@sluice/core/wire";
+import type { ObjectInfo } from "@sluice/storage";
+import { tagOf, type Identity } from "../access/principal.ts";
+import type { AuditEntry } from "../audit/audit.ts";
+import { byteHeaders, type ByteFacts } from "../http/byte-headers.ts";
+import { isProtocolType } from "../http/media-types.ts";
+import type { Reply } from "../http/reply.ts";
+import type { Transfers } from "../limits/transfers.ts";
+import { orDiscard, OpenedKept, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import type { Mount } from "../storage/mount.ts";
+import type { Place } from "../storage/mounts.ts";
+import type { Grants, MintedGrant } from "../urls/grants.ts";
+import { isRedirectTarget, redirectReply } from "../urls/redirect-reply.ts";
+
+/** A resource on its way to one client. */
+export interface ResourceDelivery {
+  /** As the client asked for it. */
+  readonly uri: string;
+  readonly place: Place;
+  readonly info: ObjectInfo;
+  readonly mimeType: string;
+  readonly storage: AuthorizedStorage;
+  readonly identity: Identity;
+  readonly address: string | undefined;
+  readonly client: ClientStreaming;
+  readonly entry: AuditEntry;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** Bytes or a redirect, which leave in place of the SDK's response, or the JSON-RPC result. */
+export type StreamAnswer =
+  | { readonly reply: Reply; readonly result?: never }
+  | { readonly result: DownloadUrlResult & Record<string, unknown>; readonly reply?: never };
+
+/** Delivers a resource in one mode; `undefined` where that mode is impossible after all. */
+type DeliverResource = (delivery: ResourceDelivery) => Promise<StreamAnswer | undefined>;
+
+/** Throws `too_large` for an object that is larger than the client takes. */
+export function ensureFits({ size }: ObjectInfo, { maxStreamSize }: ClientStreaming): void {
+  if (size !== undefined && maxStreamSize !== undefined && size > maxStreamSize)
+    throw new SluiceError("too_large", "sluice: stream: larger than the client takes", { size });
+}
+
+/** A resource whose bytes can be opened; what else is known of its storage makes no difference. */
+export interface DirectDelivery extends Omit<ResourceDelivery, "place" | "storage"> {
+  readonly place: Omit<Place, "mount"> & { readonly mount: Pick<Mount, "limiter"> };
+  readonly storage: Pick<AuthorizedStorage, "open" | "findKept" | "typeOf">;
+}
+
+interface ModesOptions {
+  readonly transfers: Transfers;
+  readonly grants: Grants;
+  /** How long clients may keep the bytes of a download URL. */
+  readonly cacheTtlMs: number | undefined;
+  readonly onError: (error: unknown) => void;
+}
+
+/** The ways of bytes to a client, by their names in the protocol. */
+export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResource>> {
+  readonly #options: ModesOptions;
+  readonly #keptHeaders = createKeptHeaders();
+
+  constructor(options: ModesOptions) {
+    this.#options = options;
+  }
+
+  /** Delivers the bytes in the answer itself, with a download URL in `Link` from which a client can resume. */
+  async direct(delivery: DirectDelivery): Promise<StreamAnswer | undefined> {
+    const { transfers, grants } = this.#options;
+    const { uri, place, info, storage, client, identity, address, entry, signal } = delivery;
+    const { key, name, mount } = place;
+    const release = transfers.take(tagOf(identity.principal), address, mount.limiter);
+    try {
+      // looked for now: choosing the way may have taken long. A client that has gone is left to storage
+      const kept = signal?.aborted ? undefined : storage.findKept?.();
+      const opened = kept
+        ? new OpenedKept(kept)
+        : await storage.open(key, definedMembers({ signal }));
+      const { etag } = opened.info;
+      return await orDiscard(opened, async () => {
+        // the object may have grown since it was described
+        ensureFits(opened.info, client);
+        const isDescribed = etag === info.etag && opened.info.contentType === info.contentType;
+        const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
+        if (isProtocolType(mimeType)) {
+          await discardSource(opened);
+          release();
+          return undefined;
+        }
+        const facts = {
+          uri,
+          info: opened.info,
+          mimeType,
+          rangeable: etag !== undefined && grants.servesParts,
+          exactType: true,
+        };
+        const headers = kept ? this.#keptHeaders(facts) : byteHeaders(facts);
+        const grant = await this.#mintLink(identity, name, etag);
+        if (grant) {
+          entry.facts.grant = grant.id;
+          headers.push("Link", `<${grant.url}>; rel="stream"`);
+        }
+        await entry.admit();
+        const transfer = transfers.of(opened, { entry, release });
+        return { reply: { status: 200, headers, transfer } };
+      });
+    } catch (error) {
+      release();
+      throw error;
+    }
+  }
+
+  /** Delivers a URL that storage signs, where it leads to one of the origins that the mount allows. */
+  async redirect({
+    uri,
+    place,
+    info,
+    mimeType,
+    storage,
+    identity,
+    entry,
+    signal,
+  }: ResourceDelivery): Promise<StreamAnswer | undefined> {
+    const { key, mount } = place;
+    const wanted = { expiresInMs: signedMs, ...definedMembers({ signal }) };
+    const named = {
+      contentType: mimeType,
+      contentDisposition: formatContentDisposition(key),
+    };
+    // some services, such as Graph, sign URLs but cannot set the headers of their answers
+    const presigned =
+      (await storage.presign?.(key, { ...wanted, ...named })) ??
+      (await storage.presign?.(key, wanted));
+    if (!presigned || !isRedirectTarget(presigned.url, mount.redirectOrigins)) return undefined;
+    await entry.conclude("issued");
+    // the bytes do not pass this server: what may be fetched counts as fetched
+    this.#options.transfers.charge(tagOf(identity.principal), info.size ?? 0);
+    const facts = definedMembers({ contentType: mimeType, size: info.size });
+    return { reply: redirectReply(uri, presigned.url, facts) };
+  }
+
+  /** Delivers a download URL in the JSON-RPC result. */
+  async downloadUrl({
+    uri,
+    place,
+    info,
+    mimeType,
+    identity,
+    entry,
+  }: ResourceDelivery): Promise<StreamAnswer | undefined> {
+    const { grants, cacheTtlMs } = this.#options;
+    const grant = await grants.mint(identity, place.name, info.etag);
+    if (!grant) return undefined;
+    entry.facts.grant = grant.id;
+    await entry.conclude("issued");
+    const { principal } = identity;
+    const { etag, size } = info;
+    const sha256 = info.digests?.sha256;
+    const meta: DownloadUrlMeta = {
+      auth: principal ? "bound" : "self",
+      expiresAt: new Date(grant.expiresAt).toISOString(),
+      name: trueFileName(place.key),
+      ...definedMembers({
+        etag: etag === undefined ? undefined : formatEntityTag(etag),
+        digest: sha256 === undefined ? undefined : formatReprDigest(sha256),
+        sessionBound: principal?.sessionId === undefined ? undefined : (true as const),
+        ttlMs: cacheTtlMs,
+      }),
+    };
+    return {
+      result: {
+        uri,
+        mimeType,
+        ...definedMembers({ size }),
+        downloadUrl: grant.url,
+        _meta: { [EXTENSION_ID]: meta },
+      },
+    };
+  }
+
+  /** A URL from which the download can resume. The bytes go without one while the state store keeps none. */
+  async #mintLink(
+    identity: Identity,
+    name: string,
+    etag: string | undefined,
+  ): Promise<MintedGrant | undefined> {
+    const { grants, onError } = this.#options;
+    try {
+      return await grants.mint(identity, name, etag);
+    } catch (error) {
+      if (!SluiceError.is(error)) throw error;
+      if (error.code === "unavailable") onError(error);
+      else if (error.code !== "throttled") throw error;
+      return undefined;
+    }
+  }
+}
+
+/** How long a URL that storage signs is good. */
+const signedMs = 300_000;
+
+/** Makes what remembers the headers of the last answer with each object in memory: another version has another `info`. */
+function createKeptHeaders(): (facts: ByteFacts) => string[] {
+  const last = new WeakMap<ObjectInfo, { readonly facts: ByteFacts; readonly headers: string[] }>();
+  return (facts) => {
+    const { uri, info, mimeType } = facts;
+    let known = last.get(info);
+    if (known?.facts.uri !== uri || known.facts.mimeType !== mimeType)
+      last.set(info, (known = { facts, headers: byteHeaders(facts) }));
+    return known.headers.slice();
+  };
+}

@@ -1,0 +1,93 @@
+import { SluiceError } from "@sluice/core";
+import { sleep } from "@sluice/core/async";
+import { consumeAt, type RateLimiter } from "./rate-limits.ts";
+import { addressShare } from "./share.ts";
+
+/** Counts requests with URLs and tickets that give nothing, by the address that they come from. */
+export interface FailedRedemptions {
+  /**
+   * Counts one. Resolves with `throttled`, to be told to the client, when there were too many: 100 to 200 ms later, or when
+   * `signal` aborts. Never rejects.
+   */
+  count(address: string | undefined, signal?: AbortSignal): Promise<SluiceError | undefined>;
+  /**
+   * Gives the error to answer with: `throttled` in place of an error that is answered 404, when its address had too many of
+   * those; else the error itself. Never rejects.
+   */
+  judge(error: unknown, address: string | undefined, signal?: AbortSignal): Promise<unknown>;
+}
+
+/** Makes the count of one server: with false, none. Throws a `TypeError` for a limiter without `consume`. */
+export function createFailedRedemptions(
+  limiter: RateLimiter | false = createMemoryLimiter(),
+  onError: (error: unknown) => void,
+): FailedRedemptions {
+  if (limiter !== false && typeof limiter.consume !== "function")
+    throw new TypeError("sluice: a limiter of failed redemptions must have consume(key, points)");
+  let isLimiterDown = false;
+
+  const count: FailedRedemptions["count"] = async (address, signal) => {
+    const share = addressShare(address);
+    if (limiter === false || share === undefined) return undefined;
+    try {
+      await consumeAt(limiter, share, 1);
+      isLimiterDown = false;
+    } catch (limit) {
+      if (SluiceError.is(limit) && limit.code === "throttled") {
+        // spread over time: requests that come together would come together again
+        await sleep(refusedMs * (1 + Math.random()), signal).catch(() => {});
+        return limit;
+      }
+      // reported once: an attacker could fill the log
+      if (!isLimiterDown) onError(limit);
+      isLimiterDown = true;
+    }
+    return undefined;
+  };
+
+  return {
+    count,
+    judge: async (error, address, signal) =>
+      (isNotFound(error) && (await count(address, signal))) || error,
+  };
+}
+
+/** Errors that download URLs answer with 404. All of them look alike, also beyond the limit. */
+const notFound: ReadonlySet<string> = new Set([
+  "not_found",
+  "permission_denied",
+  "unsupported",
+  "invalid_argument",
+]);
+
+function isNotFound(error: unknown): boolean {
+  return SluiceError.is(error) && notFound.has(error.code);
+}
+
+/** Shortest wait for an answer beyond the limit. Meanwhile the connection asks for nothing else. */
+const refusedMs = 100;
+const windowMs = 60_000;
+const mostFailures = 20;
+const mostAddresses = 10_000;
+
+/** Twenty a minute for each address, in bounded memory: what comes from further addresses in that minute shares one count. */
+export function createMemoryLimiter(): RateLimiter {
+  const counts = new Map<string, number>();
+  let endsAt = 0;
+  return {
+    async consume(key, points) {
+      const now = Date.now();
+      if (now >= endsAt) {
+        counts.clear();
+        endsAt = now + windowMs;
+      }
+      const counted = counts.has(key) || counts.size < mostAddresses ? key : "others";
+      const count = (counts.get(counted) ?? 0) + points;
+      counts.set(counted, count);
+      if (count > mostFailures)
+        throw Object.assign(new Error("too many failed redemptions"), {
+          msBeforeNext: endsAt - now,
+        });
+    },
+  };
+}

@@ -1,0 +1,372 @@
+import { discardSource, definedMembers, SluiceError, type Principal } from "@sluice/core";
+import {
+  protect,
+  type CallOptions,
+  type ObjectInfo,
+  type OpenedObject,
+  type OpenOptions,
+  type PresignedUrl,
+  type PresignOptions,
+  type StorageBackend,
+  type UriMapper,
+} from "@sluice/storage";
+import {
+  describedBehind,
+  keptBehind,
+  createBytesBody,
+  withBody,
+  type KeptObject,
+} from "@sluice/storage/plugin";
+import { ensureAllowed, type Access, type AccessAction } from "../access/access.ts";
+import { contentHeads, toldHeads, type ContentHeads } from "../content/content-head.ts";
+import {
+  hiddenFault,
+  isUnsupported,
+  rethrowAsAbsent,
+  rethrowStorageFault,
+  rethrowUnlessAbsent,
+  storageFault,
+} from "../faults/storage-fault.ts";
+import type { AskMetadata, ResourceMetadata } from "./resource-metadata.ts";
+
+/** What one principal may use of storage for one resource. Rejects with what a client may learn. */
+export interface AuthorizedStorage
+  extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {
+  /** What the author of the server knows about an object; absent where nothing was said. */
+  readonly about?: AskMetadata;
+  /** The whole object from memory, where it lies there as it is stored now; `undefined` where `open` has to be asked. */
+  findKept?(): KeptObject | undefined;
+  /** What `describe` would give, where it lies in memory. */
+  findInfo?(): ObjectInfo | undefined;
+}
+
+/** What a principal wants to do with a resource. */
+export interface AuthorizationRequest {
+  readonly principal: Principal | undefined;
+  readonly key: string;
+  readonly action: AccessAction;
+  /** Canonical URI of the key, where it is known already. */
+  readonly uri?: string;
+}
+
+/** Gives each principal its storage. */
+export interface StorageAccess {
+  /** The backend of a principal, behind `protect`; `undefined` for one that has none. Access rules are not asked. */
+  readonly of: (principal: Principal | undefined) => StorageBackend | undefined;
+  /**
+   * Asks the access rules and gives what may be used of storage. Throws, or rejects with, `permission_denied` for `deny`.
+   * After `hide` the resource is missing, and looking for it takes the calls to storage that a missing one
+   * takes: neither the answer nor its time tells the two apart.
+   */
+  readonly authorize: (
+    request: AuthorizationRequest,
+  ) => AuthorizedStorage | Promise<AuthorizedStorage>;
+}
+
+interface StorageAccessOptions {
+  readonly storage:
+    | StorageBackend
+    | ((principal: Principal | undefined) => StorageBackend | undefined);
+  readonly access: Access;
+  readonly mapper: UriMapper;
+  /**
+   * True where asking makes a resource: nothing is looked at ahead, repeated, or asked for on behalf of a caller that may not
+   * have it. Default: false.
+   */
+  readonly isMade?: boolean;
+}
+
+/** Puts access rules in front of storage. */
+export function createStorageAccess(options: StorageAccessOptions): StorageAccess {
+  const of = options.isMade ? backendsOf(options.storage) : protectedBackends(options.storage);
+  return {
+    of,
+    authorize: (request) => authorize(options, of(request.principal), request),
+  };
+}
+
+function backendsOf(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
+  return typeof storage === "function" ? storage : () => storage;
+}
+
+function protectedBackends(storage: StorageAccessOptions["storage"]): StorageAccess["of"] {
+  if (typeof storage !== "function") {
+    const one = protectedOnce(storage);
+    return () => one;
+  }
+  return (principal) => {
+    const backend = storage(principal);
+    return backend && protectedOnce(backend);
+  };
+}
+
+/** Each backend with `protect` around it once: all mounts and principals that use it share its pauses, retries and watch. */
+function protectedOnce(backend: StorageBackend): StorageBackend {
+  let safe = protectedBackend.get(backend);
+  if (!safe) protectedBackend.set(backend, (safe = protect(backend)));
+  return safe;
+}
+
+const protectedBackend = new WeakMap<StorageBackend, StorageBackend>();
+
+function authorize(
+  options: StorageAccessOptions,
+  storage: StorageBackend | undefined,
+  request: AuthorizationRequest,
+): AuthorizedStorage | Promise<AuthorizedStorage> {
+  if (!storage) throw hiddenFault;
+  const { access, mapper } = options;
+  const { principal, key, action, uri } = request;
+  if (!access.hasRules) return new AllowedStorage(options, storage, request);
+  const decision = access.decide(principal, uri ?? mapper.toUri(key), action);
+  // rules that look nothing up cost no turn of the event loop
+  if (decision === "allow") return new AllowedStorage(options, storage, request);
+  return Promise.resolve(decision).then((decided) => {
+    if (decided === "allow") return new AllowedStorage(options, storage, request);
+    if (decided === "deny") ensureAllowed(decided);
+    if (options.isMade) throw hiddenFault;
+    return new HiddenStorage(storage, key);
+  });
+}
+
+/**
+ * Storage of a caller that may have the resource, with the faults that a client may learn. A class: as many closures for each
+ * request would cost more than a small answer.
+ */
+class AllowedStorage implements AuthorizedStorage {
+  declare readonly presign?: NonNullable<AuthorizedStorage["presign"]>;
+  readonly #options: StorageAccessOptions;
+  readonly #storage: StorageBackend;
+  readonly #request: AuthorizationRequest;
+
+  constructor(
+    options: StorageAccessOptions,
+    storage: StorageBackend,
+    request: AuthorizationRequest,
+  ) {
+    this.#options = options;
+    this.#storage = storage;
+    this.#request = request;
+    if (storage.presign) this.presign = (key, asked) => this.#presign(key, asked);
+  }
+
+  findKept(): KeptObject | undefined {
+    const { key } = this.#request;
+    const kept = keptBehind(this.#storage)?.(key);
+    // another name than was asked for is another question to the rules
+    return kept?.info.key === key ? kept : undefined;
+  }
+
+  findInfo(): ObjectInfo | undefined {
+    const { key } = this.#request;
+    const info = describedBehind(this.#storage)?.(key)?.info;
+    return info?.key === key ? info : undefined;
+  }
+
+  async describe(key: string, options?: CallOptions): Promise<ObjectInfo> {
+    try {
+      return await this.#describeSame(key, options);
+    } catch (error) {
+      throw storageFault(error);
+    }
+  }
+
+  async open(key: string, options?: OpenOptions): Promise<OpenedObject> {
+    try {
+      return await this.#openSame(key, options);
+    } catch (error) {
+      throw storageFault(error);
+    }
+  }
+
+  typeOf(info: ObjectInfo, options?: CallOptions): Promise<string> {
+    return this.#heads.typeOf(info, options).catch(rethrowStorageFault);
+  }
+
+  isText(info: ObjectInfo, options?: CallOptions): Promise<boolean> {
+    return this.#heads.isText(info, options).catch(rethrowStorageFault);
+  }
+
+  get #heads(): ContentHeads {
+    return this.#options.isMade ? toldHeads : contentHeads(this.#storage, this.#request.key);
+  }
+
+  #presign(key: string, options: PresignOptions): Promise<PresignedUrl | undefined> {
+    return this.#storage.presign!(key, options).catch(rethrowStorageFault);
+  }
+
+  async #describeSame(key: string, options?: CallOptions): Promise<ObjectInfo> {
+    if (!this.#options.access.hasRules) return this.#storage.describe(key, options);
+    const info = await this.#storage.describe(key, options).catch(rethrowAsAbsent);
+    await this.#ensureSame(info);
+    return info;
+  }
+
+  async #openSame(key: string, options?: OpenOptions): Promise<OpenedObject> {
+    let opened: OpenedObject;
+    try {
+      opened = await this.#storage.open(key, options);
+    } catch (error) {
+      // an archived object can be described, a folder cannot
+      if (this.#options.access.hasRules && isUnsupported(error))
+        await this.#describeSame(key, options);
+      throw error;
+    }
+    if (opened.info.key !== this.#request.key)
+      await orDiscard(opened, () => this.#ensureSame(opened.info));
+    return opened;
+  }
+
+  /** Links and file systems without case lead to an object under another name: that counts, too. */
+  async #ensureSame({ key }: ObjectInfo): Promise<void> {
+    const { access, mapper } = this.#options;
+    const { principal, key: asked, action } = this.#request;
+    if (key === asked || !access.hasRules) return;
+    ensureAllowed(await access.decide(principal, mapper.toUri(key), action));
+  }
+}
+
+/** Nothing is found in it; each call makes the same way in storage as one for a missing object. */
+class HiddenStorage implements AuthorizedStorage {
+  readonly #storage: StorageBackend;
+  readonly #heads: ContentHeads;
+
+  constructor(storage: StorageBackend, key: string) {
+    this.#storage = storage;
+    this.#heads = contentHeads(storage, key);
+  }
+
+  async describe(key: string, options?: CallOptions): Promise<ObjectInfo> {
+    await this.#storage
+      .describe(absentBeside(key), options)
+      .catch(rethrowUnlessAbsent)
+      .catch(rethrowStorageFault);
+    throw hiddenFault;
+  }
+
+  async open(key: string, options?: OpenOptions): Promise<OpenedObject> {
+    const opened = await this.#storage
+      .open(absentBeside(key), options)
+      .catch(rethrowUnlessAbsent)
+      .catch(rethrowStorageFault);
+    // a storage that has an answer to every key
+    if (opened) await discardSource(opened, hiddenFault);
+    throw hiddenFault;
+  }
+
+  typeOf(info: ObjectInfo, options?: CallOptions): Promise<string> {
+    return this.#heads.typeOf(info, options).catch(rethrowStorageFault);
+  }
+
+  isText(info: ObjectInfo, options?: CallOptions): Promise<boolean> {
+    return this.#heads.isText(info, options).catch(rethrowStorageFault);
+  }
+}
+
+/** Gives what `use` makes of an opened object. Discards the object when `use` throws. */
+export async function orDiscard<Result>(
+  opened: OpenedObject | undefined,
+  use: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await use();
+  } catch (error) {
+    if (opened) await discardSource(opened, error);
+    throw error;
+  }
+}
+
+const maxKeyBytes = 1_024;
+
+/** A name that no object has: random for each process. Some runtimes give no randomness while they load. */
+let absentName: string | undefined;
+
+/** A key that is missing in the same folder. */
+function absentBeside(key: string): string {
+  absentName ??= crypto.randomUUID();
+  const folder = key.slice(0, key.lastIndexOf("/") + 1);
+  const room = maxKeyBytes - new TextEncoder().encode(folder).length;
+  return folder + absentName.slice(0, room);
+}
+
+/** What lies in memory, as `open` would give it. */
+export class OpenedKept implements OpenedObject {
+  readonly info: ObjectInfo;
+  readonly bytes: Uint8Array;
+
+  constructor({ info, bytes }: KeptObject) {
+    this.info = info;
+    this.bytes = bytes;
+  }
+
+  get body(): ReadableStream<Uint8Array> {
+    // a reader of a body owns its chunks
+    return createBytesBody(new Uint8Array(this.bytes), undefined);
+  }
+}
+
+/** Thrown where a resource shall be streamed that its author serves by `resources/read` alone. */
+export const readAloneFault: SluiceError = new SluiceError(
+  "unsupported",
+  "sluice: stream: the author serves it by read alone",
+);
+
+/** Storage of each principal with what the author of the server knows about the objects that the principal may have. */
+export function describedStorages(storages: StorageAccess, ask: AskMetadata): StorageAccess {
+  return {
+    of: storages.of,
+    authorize: async (request) =>
+      withMetadata(await storages.authorize(request), ask, request.action),
+  };
+}
+
+/**
+ * Storage of one request with what the author of the server knows about its objects: their media type counts in place of that of
+ * storage, and what is not streamed is `unsupported` to `stream`. The author is asked once for a version.
+ */
+function withMetadata(
+  storage: AuthorizedStorage,
+  ask: AskMetadata,
+  action: AccessAction,
+): AuthorizedStorage {
+  const { presign } = storage;
+  const byInfo = new WeakMap<ObjectInfo, Promise<ResourceMetadata>>();
+  let last: { readonly version: string; readonly known: Promise<ResourceMetadata> } | undefined;
+
+  function about(info: ObjectInfo, signal?: AbortSignal): Promise<ResourceMetadata> {
+    const { etag, key } = info;
+    const version = etag === undefined ? undefined : `${etag} ${key}`;
+    let known = byInfo.get(info) ?? (last?.version === version ? last?.known : undefined);
+    if (known) return known;
+    known = ask(info, signal);
+    byInfo.set(info, known);
+    if (version !== undefined) last = { version, known };
+    return known;
+  }
+
+  async function described(info: ObjectInfo, signal: AbortSignal | undefined): Promise<ObjectInfo> {
+    const known = await about(info, signal);
+    if (action === "stream" && known.streamable === false) throw readAloneFault;
+    if (known.mimeType === undefined) return info;
+    const typed = { ...info, contentType: known.mimeType };
+    byInfo.set(typed, Promise.resolve(known));
+    return typed;
+  }
+
+  return {
+    ...definedMembers({ presign }),
+    about,
+    describe: async (key, options) =>
+      described(await storage.describe(key, options), options?.signal),
+    async open(key, options) {
+      const opened = await storage.open(key, options);
+      const info = await orDiscard(opened, () => described(opened.info, options?.signal));
+      const { range, file, bytes } = opened;
+      return withBody({ info, range, file, bytes }, () => opened.body);
+    },
+    // some types are those of everything to storage, but not to the author
+    typeOf: async (info, options) =>
+      (await about(info, options?.signal)).mimeType ?? storage.typeOf(info, options),
+    isText: (info, options) => storage.isText(info, options),
+  };
+}

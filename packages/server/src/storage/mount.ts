@@ -1,0 +1,166 @@
+import type { ResourceTemplateType } from "@modelcontextprotocol/server";
+import { definedMembers, resourceTag, type Principal } from "@sluice/core";
+import { createUriMapper, type StorageBackend, type UriMapper } from "@sluice/storage";
+import {
+  createAccess,
+  type Access,
+  type AccessPageRule,
+  type AccessRule,
+} from "../access/access.ts";
+import { createStreamLimiter, type StreamLimiter } from "../limits/stream-limiter.ts";
+import {
+  createStorageAccess,
+  describedStorages,
+  type StorageAccess,
+} from "./authorized-storage.ts";
+import type { DeliveryPolicy } from "./delivery-policy.ts";
+import {
+  createResourceEntries,
+  type ResourceEntries,
+  type DescribeResource,
+} from "./resource-metadata.ts";
+
+/** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
+export interface MountRules {
+  /**
+   * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
+   * A mount with a rule of its own is not under the rule of the Sluice.
+   */
+  readonly access?: AccessRule;
+  /**
+   * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. Needs `access`
+   * beside it: a mount that has either is under neither rule of the Sluice.
+   */
+  readonly accessPage?: AccessPageRule;
+  /**
+   * How bytes travel: `"auto"`, `"direct"`, `"redirect"`, `"downloadUrl"`, or a function of `{ uri, info, mimeType, principal,
+   * client }` that returns one of these. Default `"auto"`. A mode that is impossible for a resource gives way to a download URL.
+   */
+  readonly delivery?: DeliveryPolicy;
+  /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
+  readonly redirectOrigins?: readonly string[];
+  /**
+   * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority, and
+   * whether it is streamed. Asked for every entry of a page, and once for a version in a read, link, stream or download. It
+   * has 10 s. Where it fails, entries of lists are without what it knows, and all else fails.
+   */
+  readonly describe?: DescribeResource;
+  /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
+  readonly maxReadBytes?: number;
+}
+
+/** One storage below its base URI; what it leaves out is as the options of the Sluice say. */
+export interface MountOptions extends MountRules {
+  /** Base of its resource URIs, ending in `/`, such as `files://demo/`. No mount lies below another one. */
+  readonly baseUri: string;
+  /**
+   * Where the bytes are: one backend for all, or the one of a principal (`undefined` for the anonymous). A principal
+   * for which it gives `undefined` has no such mount: nothing below the base exists for it.
+   */
+  readonly storage: PrincipalStorage;
+  /** Most streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
+  readonly limits?: MountLimits;
+}
+
+/** Most streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
+export interface MountLimits {
+  /** For one principal. */
+  readonly perPrincipal?: number;
+  /** For one address, of callers without a principal. */
+  readonly perAddress?: number;
+  /** For this process. */
+  readonly perProcess?: number;
+}
+
+/** One backend for all principals, or the one of each. */
+export type PrincipalStorage =
+  | StorageBackend
+  | ((principal: Principal | undefined) => StorageBackend | undefined);
+
+/** One storage below its base URI, or one provider, ready to serve. */
+export interface Mount {
+  readonly mapper: UriMapper;
+  /** Its entry in lists of templates; absent where it is a provider for one URI. */
+  readonly template: ResourceTemplateType | undefined;
+  /** A storage, whose objects have lists, changes and completion, or a provider, which makes what is asked for. */
+  readonly kind: "storage" | "provider";
+  /** Every caller has it: its storage does not depend on the principal. */
+  readonly isForAll: boolean;
+  /** Begins the names of its resources in tokens; empty where a Sluice has the one storage. */
+  readonly namePrefix: string;
+  readonly access: Access;
+  readonly storages: StorageAccess;
+  readonly entries: ResourceEntries;
+  readonly delivery: DeliveryPolicy;
+  readonly redirectOrigins: readonly string[];
+  readonly maxReadBytes: number;
+  /** Its own places among the streams, where it has limits. */
+  readonly limiter: StreamLimiter | undefined;
+}
+
+/** What a mount is made with, beside its own options. */
+export interface MountSetting {
+  readonly namePrefix: string;
+  readonly rules: MountRules;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Largest resource that `resources/read` puts into JSON, where no option says so. */
+export const defaultMaxReadBytes: number = 2 * 1024 * 1024;
+
+/** Hex digits of the tag in a name: few, for the length of a token grows with the name. */
+const tagLength = 8;
+
+/** The prefix of a name; empty where it has none. */
+export function prefixIn(name: string): string {
+  return name.startsWith("/") ? name.slice(0, tagLength + 2) : "";
+}
+
+/** Begins the names of resources below a base. No key begins with a slash, so a name tells that it has a prefix. */
+export function namePrefixOf(baseUri: string): string {
+  return `/${resourceTag(baseUri).slice(0, tagLength)}/`;
+}
+
+/** True where both rules are to be taken: a page is not listed by another rule than its entries are read by. */
+export function hasAccessRules(rules: Pick<MountRules, "access" | "accessPage">): boolean {
+  return rules.access !== undefined || rules.accessPage !== undefined;
+}
+
+/** Makes a mount; its own options come before the `rules` of the Sluice. */
+export function createMount(
+  options: MountOptions,
+  { namePrefix, rules, onError }: MountSetting,
+): Mount {
+  const { access: rule, accessPage } = hasAccessRules(options) ? options : rules;
+  const mapper = createUriMapper(options.baseUri);
+  const access = createAccess(rule, accessPage);
+  const describe = options.describe ?? rules.describe;
+  const entries = createResourceEntries({ mapper, describe, onError });
+  const { about } = entries;
+  const storages = createStorageAccess({ storage: options.storage, access, mapper });
+  const { baseUri, template } = mapper;
+  return {
+    mapper,
+    template: {
+      name: baseUri,
+      uriTemplate: template,
+      description: `Any resource below ${baseUri} by its path`,
+    },
+    kind: "storage",
+    isForAll: typeof options.storage !== "function",
+    namePrefix,
+    access,
+    storages: about ? describedStorages(storages, about) : storages,
+    entries,
+    delivery: options.delivery ?? rules.delivery ?? "auto",
+    redirectOrigins: options.redirectOrigins ?? rules.redirectOrigins ?? [],
+    maxReadBytes: options.maxReadBytes ?? rules.maxReadBytes ?? defaultMaxReadBytes,
+    limiter: options.limits && createMountLimiter(options.limits),
+  };
+}
+
+/** Counts the streams of one mount; a limit that is left out is none. */
+function createMountLimiter(limits: MountLimits): StreamLimiter {
+  const none = Number.MAX_SAFE_INTEGER;
+  return createStreamLimiter({ perPrincipal: none, perProcess: none, ...definedMembers(limits) });
+}

@@ -1,0 +1,132 @@
+import type { McpServer } from "@modelcontextprotocol/server";
+import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
+import type { Caller } from "../access/principal.ts";
+import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
+import type { AnswersFor } from "../calls/resource-owner.ts";
+import { ensureReadScopes } from "../calls/sdk-handlers.ts";
+import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
+import { toolError } from "../faults/advice.ts";
+import type { Mounts } from "../storage/mounts.ts";
+import { ensureLinkRules, type LinkDisposition, type Links, type LinkUse } from "./links.ts";
+
+/** How a link is made; what is left out is as `links` of the Sluice says. */
+export interface LinkSettings {
+  readonly use?: LinkUse;
+  /** Life in milliseconds, at least 1,000 and at most 15 minutes. */
+  readonly ttlMs?: number;
+  /** Default `attachment`. Types that a browser may run, such as HTML, are never shown. */
+  readonly disposition?: LinkDisposition;
+}
+
+/** The caller that a link is made for: of a tool, or of another request, as its transport saw it. */
+export type LinkFor =
+  | AnyCall
+  | { readonly caller: Caller; readonly signal?: AbortSignal | undefined };
+
+/** A link to one version of a resource, and what to say of it. */
+export interface ResourceUrl {
+  /** A secret, until it is over: every holder gets the bytes. */
+  readonly url: string;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+  /** Names it in audit records and in `revoke`. */
+  readonly id: string;
+  readonly use: LinkUse;
+  readonly resourceUri: string;
+  /** File name. */
+  readonly name: string;
+  readonly mimeType: string;
+  /** Bytes. Absent where storage does not know it. */
+  readonly size?: number;
+  /** Lower-case hex. Absent where storage does not know it. */
+  readonly sha256?: string;
+}
+
+/** Makes the link to a resource. */
+export type LinkUrl = (uri: string, options: LinkFor & LinkSettings) => Promise<ResourceUrl>;
+
+interface LinkUrlParts {
+  readonly calls: ResourceCalls;
+  readonly mounts: Mounts;
+  /** `undefined` where the author wants none. */
+  readonly links: Links | undefined;
+  /** Default of `use`. */
+  readonly use: LinkUse | undefined;
+  /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
+  readonly isOursOn: (mcp: McpServer) => AnswersFor;
+  readonly onError: (error: unknown) => void;
+}
+
+/**
+ * Makes a link to a resource. Order: identity → rate → key → access → scopes → describe → mint → record. An error has a
+ * message that a tool may let through.
+ */
+export async function linkUrl(
+  parts: LinkUrlParts,
+  uri: string,
+  given: LinkFor & LinkSettings,
+): Promise<ResourceUrl> {
+  const { calls, isOursOn, onError } = parts;
+  const { ttlMs, use } = given;
+  ensureLinkRules(definedMembers({ ttlMs, use }));
+  const counted = { action: "link", uri, kind: "request" } as const;
+  try {
+    if ("caller" in given) {
+      const { caller, signal } = given;
+      return await calls.answerCaller({ ...counted, caller, signal }, (work) =>
+        mint(parts, { uri, work, signal, settings: given }),
+      );
+    }
+    const { mcp, ctx } = callInV2(given);
+    const { signal } = ctx.mcpReq;
+    return await calls.answer({ ...counted, mcp, ctx }, async (work) => {
+      const isOurs = isOursOn(mcp);
+      const ensureOurs = async (spelling: string): Promise<void> => {
+        await ensureReadScopes(mcp, ctx, spelling);
+        if (!(await isOurs(spelling, ctx)))
+          throw new SluiceError("not_found", "sluice: url: read of this URI is not ours");
+      };
+      return mint(parts, { uri, work, signal, settings: given, ensureOurs });
+    });
+  } catch (error) {
+    throw toolError(error, { about: uri, onError });
+  }
+}
+
+interface LinkWork {
+  readonly uri: string;
+  readonly work: CallWork;
+  readonly signal: AbortSignal | undefined;
+  readonly settings: LinkSettings;
+  /** Throws for a spelling of the URI that the server's author has, or that needs further scopes. */
+  readonly ensureOurs?: (spelling: string) => Promise<void>;
+}
+
+async function mint(
+  { mounts, links, use: usual = "window" }: LinkUrlParts,
+  { uri, work, signal, settings, ensureOurs }: LinkWork,
+): Promise<{ result: ResourceUrl; ending: "later" }> {
+  const { identity, principal, entry } = work;
+  if (!links)
+    throw new SluiceError("unsupported", "sluice: url: links are off; pass links to createSluice");
+  const { mount, key, name } = mounts.findFor(uri, principal);
+  const resourceUri = mount.mapper.toUri(key);
+  const storage = await mount.storages.authorize({ principal, key, action: "stream" });
+  // the SDK compares spellings: another one must not lead around what the author registered
+  for (const spelling of new Set([resourceUri, uri])) await ensureOurs?.(spelling);
+  const info = await storage.describe(key, definedMembers({ signal }));
+  const mimeType = await storage.typeOf(info, definedMembers({ signal }));
+  const { use = usual, ttlMs, disposition } = settings;
+  const link = await links.mint(identity, { name, etag: info.etag, use, ttlMs, disposition });
+  if (!link) throw new SluiceError("unauthenticated", "sluice: url: no link for the anonymous");
+  entry.facts.grant = link.id;
+  entry.facts.mode = "link";
+  await entry.conclude("issued");
+  const { url, expiresAt, id } = link;
+  const { size, digests } = info;
+  const described = { url, expiresAt, id, use, resourceUri, name: trueFileName(key), mimeType };
+  return {
+    result: { ...described, ...definedMembers({ size, sha256: digests?.sha256 }) },
+    ending: "later",
+  };
+}

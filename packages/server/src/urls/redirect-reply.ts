@@ -1,0 +1,57 @@
+import { formatContentType, formatResourceUri, isLoopbackHost, SluiceError } from "@sluice/core";
+import { RESOURCE_SIZE_HEADER, RESOURCE_TYPE_HEADER, RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import type { ObjectInfo } from "@sluice/storage";
+import type { Reply } from "../http/reply.ts";
+import type { Mount } from "../storage/mount.ts";
+import { RedirectError } from "../provide/provider.ts";
+
+/** Sends the client of a resource to a URL that carries its own permission, and tells what it will find there. */
+export function redirectReply(
+  uri: string,
+  target: string,
+  { contentType, size }: Pick<ObjectInfo, "contentType" | "size"> = {},
+): Reply {
+  const headers = [
+    "Location",
+    target,
+    RESOURCE_URI_HEADER,
+    formatResourceUri(uri),
+    "Cache-Control",
+    "no-store",
+    "Referrer-Policy",
+    "no-referrer",
+    "Content-Length",
+    "0",
+  ];
+  // a client then sees that an answer of status 200 is not the resource
+  if (contentType !== undefined) headers.push(RESOURCE_TYPE_HEADER, formatContentType(contentType));
+  if (size !== undefined) headers.push(RESOURCE_SIZE_HEADER, String(size));
+  return { status: 302, headers };
+}
+
+/** Where the bytes of a resource are, and what its provider described of it. */
+interface ProvidedTarget {
+  readonly url: string;
+  readonly info: ObjectInfo;
+}
+
+/** The URL that a provider gave in place of bytes. Throws every other error, and `internal` for a URL that clients may not be sent to. */
+export function providedTarget({ mapper, redirectOrigins }: Mount, error: unknown): ProvidedTarget {
+  if (!(error instanceof RedirectError)) throw error;
+  const { url, info } = error;
+  if (isRedirectTarget(url, redirectOrigins)) return { url, info };
+  const origin = URL.canParse(url) ? new URL(url).origin : "no URL";
+  throw new SluiceError(
+    "internal",
+    `sluice: a provider below ${mapper.baseUri} sends clients to ${origin}; name that origin in redirectOrigins, over https`,
+  );
+}
+
+/** True for an https URL (http on loopback) at exactly one of the allowed origins, without credentials. */
+export function isRedirectTarget(target: string, origins: readonly string[]): boolean {
+  const url = URL.canParse(target) ? new URL(target) : undefined;
+  if (!url || url.username || url.password || !/^[\x21-\x7e]+$/.test(target)) return false;
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopbackHost(url.hostname)))
+    return false;
+  return origins.includes(url.origin);
+}

@@ -1,0 +1,86 @@
+import {
+  clockSkewMs,
+  resourceTag,
+  SluiceError,
+  tokenLifetimes,
+  type Principal,
+} from "@sluice/core";
+import type { GrantSelector, StateStore } from "@sluice/state";
+import { tagOf } from "../access/principal.ts";
+import type { Links } from "./links.ts";
+import type { Mounts } from "../storage/mounts.ts";
+import type { Grants } from "./grants.ts";
+
+/** Which download URLs and links to withdraw. */
+export type Revocation =
+  /** The one with this token: the last segment of the URL. */
+  | { readonly token: string }
+  /** The one with this id, as audit records name it. */
+  | { readonly grant: string }
+  /** Every one that is bound to this principal or acts for it, in all its sessions. */
+  | { readonly principal: Principal }
+  /** Every one for this resource, of all principals. */
+  | { readonly resource: string };
+
+interface RevokeOptions {
+  readonly grants: Grants;
+  readonly links: Links;
+  readonly mounts: Mounts;
+  readonly state: StateStore;
+  /** False: bound `window` URLs are redeemed without the store. */
+  readonly revocable: boolean | undefined;
+}
+
+/** Withdraws grants in every process that shares the store. */
+export async function revoke(options: RevokeOptions, revocation: Revocation): Promise<void> {
+  const { state, revocable } = options;
+  if (revocable === false)
+    throw new SluiceError(
+      "unsupported",
+      "sluice: revoke: grant.revocable is false, so URLs are redeemed without the store; take a key out of the ring instead",
+    );
+  const now = Date.now();
+  const selector = await selectorOf(options, revocation, now);
+  if (!selector) return;
+  // a store that does not say counts as shared
+  const shared: unknown = state.shared;
+  await state.revoke(selector, {
+    // covers URLs of another process whose clock is ahead; an id names one URL, so a later time withdraws no other
+    now: shared === false && !("id" in selector) ? now : now + clockSkewMs,
+    ttlMs: tokenLifetimes.download.bound.maxTtlMs,
+  });
+}
+
+async function selectorOf(
+  { grants, links, mounts }: RevokeOptions,
+  revocation: Revocation,
+  now: number,
+): Promise<GrantSelector | undefined> {
+  if (Object.keys(revocation).length !== 1)
+    throw new TypeError("sluice: revoke: name one token, grant, principal or resource");
+  if ("grant" in revocation) return { id: revocation.grant };
+  if ("principal" in revocation) return { principal: tagOf(revocation.principal)! };
+  if ("resource" in revocation)
+    return { resource: resourceTag(mounts.find(revocation.resource).name) };
+  try {
+    return { id: (await openedBy({ grants, links }, revocation.token, now)).id };
+  } catch (error) {
+    // an expired token needs no revocation
+    if (SluiceError.is(error) && error.code === "expired") return undefined;
+    throw error;
+  }
+}
+
+/** Opens the token of a download URL or of a link. */
+async function openedBy(
+  { grants, links }: Pick<RevokeOptions, "grants" | "links">,
+  token: string,
+  now: number,
+): Promise<{ readonly id: string }> {
+  try {
+    return await grants.open(token, now);
+  } catch (error) {
+    if (!SluiceError.is(error) || error.code !== "not_found") throw error;
+    return links.open(token, now);
+  }
+}
