@@ -1,4 +1,4 @@
-import { createFileChecks } from "../src/receive/file-checks.ts";
+import { createFileChecks } from "../src/checks/file-checks.ts";
 import { createChecksMemory } from "../src/resumable/checks-memory.ts";
 import { expect, test } from "vitest";
 

@@ -1,7 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { expect, test } from "vitest";
-import { createWriteLock } from "../src/resumable/write-lock.ts";
+import { createWriteLock } from "../src/limits/write-lock.ts";
 import { bearer, bob, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;

@@ -7,7 +7,7 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { UploadRequest } from "../src/receive/request-facts.ts";
-import { createRoom } from "../src/store/room.ts";
+import { createRoom } from "../src/limits/room.ts";
 import { faultFor } from "../src/files-sep-2631/file-fault.ts";
 import {
   alice,

@@ -16,7 +16,7 @@ import {
   type UploadsOptions,
   withUploads,
 } from "@sluice/uploads";
-import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/ask/elicit-fields.ts";
+import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/elicitation/fields.ts";
 import { createUploadPages, type UploadPageStore } from "../src/page/upload-pages.ts";
 import { newId } from "../src/slots/random-id.ts";
 import { ownerOf } from "../src/slots/slot-token.ts";

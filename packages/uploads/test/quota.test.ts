@@ -3,7 +3,7 @@ import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { wrap } from "@sluice/storage";
 import type { UploadQuota } from "@sluice/uploads";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
+import { createQuotaTracker } from "../src/limits/quota-tracker.ts";
 import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 
 const put = (url: string, body: Uint8Array<ArrayBuffer>): Promise<Response> =>

@@ -2,7 +2,7 @@ import { equal } from "node:assert/strict";
 import { SluiceError } from "@sluice/core";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createWriteLock, type LockLease } from "../src/resumable/write-lock.ts";
+import { createWriteLock, type LockLease } from "../src/limits/write-lock.ts";
 
 const errors: unknown[] = [];
 const never = new AbortController().signal;

@@ -14,7 +14,7 @@ import {
   type AnsweredValues,
   type FileField,
   type Fields,
-} from "./elicit-fields.ts";
+} from "../elicitation/fields.ts";
 import { beginUpload, type BegunUpload } from "./begin-upload.ts";
 import { unknownUpload, type PendingUploads, type UploadOutcome } from "./pending-uploads.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";

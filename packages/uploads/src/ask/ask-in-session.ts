@@ -14,7 +14,7 @@ import { uploadError } from "../slots/upload-error.ts";
 import type { ResultAsker } from "./ask-in-result.ts";
 import type { BegunUpload } from "./begin-upload.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
-import type { Fields } from "./elicit-fields.ts";
+import type { Fields } from "../elicitation/fields.ts";
 import { awaitAnswer, isConsent } from "./elicit-page.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
 

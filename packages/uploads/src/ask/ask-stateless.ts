@@ -10,7 +10,7 @@ import { ELICIT_METHOD } from "@sluice/core/wire";
 import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/random-id.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
-import { fileFieldsOf, termsOf, type Fields } from "./elicit-fields.ts";
+import { fileFieldsOf, termsOf, type Fields } from "../elicitation/fields.ts";
 import { awaitAnswer, isConsent } from "./elicit-page.ts";
 import type { QuestionState, QuestionStates } from "./elicit-state.ts";
 import { letBinaryPass, type AskingWay } from "./elicit-way.ts";

@@ -9,13 +9,13 @@ import type { PageOutcome } from "../page/page-endings.ts";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
 import { uploadsOrigin } from "../slots/upload-error.ts";
-import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "./elicit-answer.ts";
+import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "../elicitation/answer.ts";
 import {
   fileFieldsOf,
   type AnsweredFiles,
   type AnsweredValues,
   type Fields,
-} from "./elicit-fields.ts";
+} from "../elicitation/fields.ts";
 
 /** How it went. */
 export type FilesOutcome<F extends Fields = Fields> =

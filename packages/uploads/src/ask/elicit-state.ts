@@ -3,7 +3,7 @@ import type { Host } from "@sluice/server/transport";
 import { z } from "zod/v4";
 import type { Slot } from "../slots/slots.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
-import type { Fields } from "./elicit-fields.ts";
+import type { Fields } from "../elicitation/fields.ts";
 import { questionContext } from "./pending-uploads.ts";
 
 /** What a server must remember between its question and the answer, kept by the client under a seal. */

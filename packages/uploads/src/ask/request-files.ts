@@ -15,7 +15,7 @@ import { identifyAsker } from "./asking-caller.ts";
 import { createResultAsker } from "./ask-in-result.ts";
 import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
 import { createAnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
-import type { Fields } from "./elicit-fields.ts";
+import type { Fields } from "../elicitation/fields.ts";
 import { createQuestionStates } from "./elicit-state.ts";
 import { keepAlive, patienceMs, wantsProgress } from "./keep-alive.ts";
 import { isStateless, isStdio, noEndpoint, noUploadId, wayTo } from "./elicit-way.ts";

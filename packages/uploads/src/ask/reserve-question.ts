@@ -6,7 +6,7 @@ import {
   termsOf,
   type BinaryQuestion,
   type Fields,
-} from "./elicit-fields.ts";
+} from "../elicitation/fields.ts";
 import type { AskingCall } from "./confirm-answer.ts";
 import type { AskingWay } from "./elicit-way.ts";
 

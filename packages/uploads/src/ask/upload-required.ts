@@ -1,8 +1,8 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { z } from "zod/v4";
-import { acceptText } from "../page/accept-text.ts";
-import { sizeText } from "../page/size-text.ts";
+import { acceptText } from "../elicitation/accept-text.ts";
+import { sizeText } from "../elicitation/size-text.ts";
 import type { SlotTerms } from "../slots/slots.ts";
 import type { BegunUpload } from "./begin-upload.ts";
 

@@ -1,6 +1,6 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Ending } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
 import { ownerOf } from "../slots/slot-token.ts";

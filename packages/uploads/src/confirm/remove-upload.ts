@@ -1,7 +1,7 @@
 import type { Host } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import { isId } from "../slots/random-id.ts";
 import { tagOfOwner, type OpenSlot } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";

@@ -6,9 +6,9 @@ import {
 } from "@sluice/core/wire";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { z } from "zod/v4";
-import { ensureAccepted } from "../kind/detect-kind.ts";
-import { isText } from "../kind/type-kin.ts";
-import { typesOfName } from "../kind/type-names.ts";
+import { ensureAccepted } from "../checks/detect-kind.ts";
+import { isText } from "../checks/type-kin.ts";
+import { typesOfName } from "../checks/type-names.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
 import type { DownloadCaller } from "./file-download.ts";

@@ -1,10 +1,10 @@
 import { SluiceError } from "@sluice/core";
 import type { AnsweredFile } from "@sluice/core/wire";
-import { readAnswer, type ExpectedSlot } from "../ask/elicit-answer.ts";
-import type { BinaryQuestion, Fields } from "../ask/elicit-fields.ts";
+import { readAnswer, type ExpectedSlot } from "../elicitation/answer.ts";
+import type { BinaryQuestion, Fields } from "../elicitation/fields.ts";
 import { matchClaims } from "../confirm/match-claims.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
-import type { LockLease, WriteLock } from "../resumable/write-lock.ts";
+import type { LockLease, WriteLock } from "../limits/write-lock.ts";
 import type { PresentedSlot, SlotTokens } from "../slots/slot-token.ts";
 import { folderOf, readRecords } from "../store/layout.ts";
 import { readState } from "../store/upload-state.ts";

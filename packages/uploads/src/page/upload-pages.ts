@@ -1,6 +1,6 @@
 import { createTextSealer, definedMembers, SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
-import type { BinaryQuestion } from "../ask/elicit-fields.ts";
+import type { BinaryQuestion } from "../elicitation/fields.ts";
 import { isId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { PageOutcome } from "./page-endings.ts";

@@ -1,12 +1,12 @@
 import { sanitizeFileName } from "@sluice/core";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
-import type { FileSink } from "./file-sink.ts";
+import type { FileSink } from "../store/file-sink.ts";
 import { boundaryOf, type PartFacts } from "./form-headers.ts";
 import { createFormReader, type PartReceiver } from "./form-reader.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import { ensureSize, type ReceiveFiles } from "./raw-upload.ts";
 import type { ReadBody } from "./read-body.ts";
 import type { UploadRequest } from "./request-facts.ts";

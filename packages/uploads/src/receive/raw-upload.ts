@@ -1,10 +1,10 @@
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import { newId } from "../slots/random-id.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
-import type { FileSink } from "./file-sink.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
+import type { FileSink } from "../store/file-sink.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import type { ReadBody } from "./read-body.ts";
 import { digestOfWhole, type UploadRequest } from "./request-facts.ts";
 

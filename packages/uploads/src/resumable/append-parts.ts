@@ -1,6 +1,6 @@
 import { systemClock } from "@sluice/core/async";
 import type { ObjectWriter } from "@sluice/storage";
-import { createWriteQueue } from "../receive/write-queue.ts";
+import { createWriteQueue } from "../store/write-queue.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import { partKey } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";

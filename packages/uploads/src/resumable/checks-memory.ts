@@ -1,4 +1,4 @@
-import type { FileChecks } from "../receive/file-checks.ts";
+import type { FileChecks } from "../checks/file-checks.ts";
 
 /** Keeps the checks of files between two steps, so that a file whose steps come to one process is not read again. */
 export interface ChecksMemory {

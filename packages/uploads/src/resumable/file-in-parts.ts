@@ -1,5 +1,5 @@
-import { createKindDetector } from "../kind/detect-kind.ts";
-import type { FileSink } from "../receive/file-sink.ts";
+import { createKindDetector } from "../checks/detect-kind.ts";
+import type { FileSink } from "../store/file-sink.ts";
 import { folderOf, type FilePlan } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";

@@ -1,8 +1,8 @@
 import { systemClock } from "@sluice/core/async";
 import type { StepWriter } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
-import { checkBody, createFileChecks, type AnnouncedFile } from "../receive/file-checks.ts";
-import { createWriteQueue } from "../receive/write-queue.ts";
+import { checkBody, createFileChecks, type AnnouncedFile } from "../checks/file-checks.ts";
+import { createWriteQueue } from "../store/write-queue.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { bytesKey, folderOf, type FilePlan } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";

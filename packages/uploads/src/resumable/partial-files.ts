@@ -1,8 +1,8 @@
 import type { SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import {

@@ -1,4 +1,4 @@
-import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
 import type { ReadBody } from "../receive/read-body.ts";
 import type { UploadRequest } from "../receive/request-facts.ts";

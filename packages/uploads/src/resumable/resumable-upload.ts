@@ -1,7 +1,7 @@
 import { definedMembers } from "@sluice/core";
 import { onAbort, systemClock } from "@sluice/core/async";
 import type { UploadPageStore } from "../page/upload-pages.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
 import type { Ending } from "../slots/open-requests.ts";
@@ -9,12 +9,12 @@ import { newId } from "../slots/random-id.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { codeOf, RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
-import { exceedsStorage, type Room } from "../store/room.ts";
+import { exceedsStorage, type Room } from "../limits/room.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { PartialFile } from "./partial-file.ts";
 import type { PartialFiles, UploadListing } from "./partial-files.ts";
 import type { ReceiveStep } from "./receive-step.ts";
-import type { LockLease, WriteLock } from "./write-lock.ts";
+import type { LockLease, WriteLock } from "../limits/write-lock.ts";
 
 // Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them; tus is spoken over the same.
 

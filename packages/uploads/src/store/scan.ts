@@ -1,5 +1,5 @@
 import { abortable } from "@sluice/core/async";
-import type { Scan, ScanVerdict } from "../slots/uploads-options.ts";
+import type { Scan, ScanVerdict } from "../options/uploads-options.ts";
 import type { FileRecord } from "./layout.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 

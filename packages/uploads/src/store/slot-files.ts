@@ -1,5 +1,5 @@
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { createFileSink, type FileSink, type FileTerms } from "../receive/file-sink.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import { createFileSink, type FileSink, type FileTerms } from "./file-sink.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import {

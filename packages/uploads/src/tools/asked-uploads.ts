@@ -5,7 +5,7 @@ import { awaitArrival } from "../ask/arrival.ts";
 import { identifyAsker } from "../ask/asking-caller.ts";
 import { beginUpload, type BegunUpload } from "../ask/begin-upload.ts";
 import type { AskingCall } from "../ask/confirm-answer.ts";
-import type { FileField } from "../ask/elicit-fields.ts";
+import type { FileField } from "../elicitation/fields.ts";
 import { unknownUpload, type PendingUploads, type UploadPurpose } from "../ask/pending-uploads.ts";
 import { reserveQuestion } from "../ask/reserve-question.ts";
 import type { FileUris } from "../files-sep-2631/file-uri.ts";

@@ -1,5 +1,5 @@
-import type { OpenSlot } from "../slots/slot-token.ts";
-import type { UploadProgress } from "../slots/slots.ts";
+import type { OpenSlot } from "./slot-token.ts";
+import type { UploadProgress } from "./slots.ts";
 
 /** Counts what comes for slots. */
 export interface ProgressTracker {

@@ -1,6 +1,6 @@
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
-import type { UploadStorage } from "../store/upload-storage.ts";
-import { createFileChecks, type AnnouncedFile, type CheckedFile } from "./file-checks.ts";
+import type { UploadStorage } from "./upload-storage.ts";
+import { createFileChecks, type AnnouncedFile, type CheckedFile } from "../checks/file-checks.ts";
 import { createWriteQueue } from "./write-queue.ts";
 
 /** What a file has to be. */

@@ -2,15 +2,15 @@ import { parseMediaType } from "@sluice/core";
 import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import type { Reply } from "@sluice/server/transport";
 import type { PlainRequest } from "@sluice/transport-http";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { PartialFiles } from "../resumable/partial-files.ts";
 import type { ResumableUploads } from "../resumable/resumable-upload.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import type { Room } from "../store/room.ts";
+import type { Room } from "../limits/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
-import type { ReceiveFiles } from "./raw-upload.ts";
-import { readFacts, wholeLength, type UploadRequest } from "./request-facts.ts";
+import type { ReceiveFiles } from "../receive/raw-upload.ts";
+import { readFacts, wholeLength, type UploadRequest } from "../receive/request-facts.ts";
 import { isTus, readTusFacts, refuseTusVersion, tusStepReply } from "./tus.ts";
 
 /** A request that may use a slot. */

@@ -1,5 +1,5 @@
 import { definedMembers } from "@sluice/core";
-import { createKindDetector } from "../kind/detect-kind.ts";
+import { createKindDetector } from "./detect-kind.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
 import { createFileHash } from "./file-hash.ts";

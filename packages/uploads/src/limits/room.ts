@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { UploadRequest } from "../receive/request-facts.ts";
 import { uploadsOrigin } from "../slots/upload-error.ts";
-import type { UploadStorage } from "./upload-storage.ts";
+import type { UploadStorage } from "../store/upload-storage.ts";
 
 /** Room in storage for the bodies that this process takes. */
 export interface Room {

@@ -15,7 +15,7 @@ import { confirmedIn } from "../store/slot-files.ts";
 import { readState, type UploadState } from "../store/upload-state.ts";
 import { readJson, type UploadStorage } from "../store/upload-storage.ts";
 import { jsonReply, limitHeaders } from "./answers.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 
 /** A file that was begun and is not whole. */
 interface UnfinishedFile {

@@ -4,7 +4,7 @@ import type { Caller } from "@sluice/server";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import { routesBelow } from "@sluice/transport-http/handlers";
-import type { SlotPage } from "../page/slot-page.ts";
+import type { SlotPage } from "./slot-page.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/random-id.ts";
 import {
@@ -17,7 +17,7 @@ import {
 } from "../slots/slot-token.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 import { refusalOf } from "./answers.ts";
-import { TUS_STEP_TYPE } from "./request-facts.ts";
+import { TUS_STEP_TYPE } from "../receive/request-facts.ts";
 import type { SlotRequest } from "./slot-requests.ts";
 import { asTusReply, isTus, tusOptions } from "./tus.ts";
 

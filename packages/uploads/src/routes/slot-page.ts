@@ -1,13 +1,13 @@
 import type { Reply } from "@sluice/server/transport";
-import { questionOf } from "../ask/elicit-fields.ts";
+import { questionOf } from "../elicitation/fields.ts";
 import { tagOfOwner, type OpenSlot } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import { readState } from "../store/upload-state.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
-import { pageAssets } from "./page-assets.ts";
-import { failurePage, pageOf } from "./page-html.ts";
+import { pageAssets } from "../page/page-assets.ts";
+import { failurePage, pageOf } from "../page/page-html.ts";
 import { htmlReply } from "./page-route.ts";
-import type { UploadPageStore } from "./upload-pages.ts";
+import type { UploadPageStore } from "../page/upload-pages.ts";
 
 /** What a browser gets that opens the URL of a slot. */
 export interface SlotPage {

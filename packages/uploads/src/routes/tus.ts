@@ -5,7 +5,7 @@ import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { offsetReply } from "./answers.ts";
-import { TUS_STEP_TYPE, type RequestFacts } from "./request-facts.ts";
+import { TUS_STEP_TYPE, type RequestFacts } from "../receive/request-facts.ts";
 
 // tus 1.0 (https://tus.io/protocols/resumable-upload), over the same files as the steps of the IETF draft: the core
 // protocol, creation, creation-with-upload, termination and expiration.

@@ -2,8 +2,8 @@ import { clockSkewMs } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
 import { newId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import type { UploadQuota } from "../slots/uploads-options.ts";
-import { keepRenewed, leaseOf } from "../store/leases.ts";
+import type { UploadQuota } from "../options/uploads-options.ts";
+import { keepRenewed, leaseOf } from "./leases.ts";
 
 /** Counts the uploads of each owner. Renews what is under way in this process until it is over. */
 export interface QuotaTracker {

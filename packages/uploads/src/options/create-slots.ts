@@ -4,12 +4,12 @@ import type { RequestBody } from "@sluice/transport-http";
 import type { Confirmation } from "../confirm/confirm.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { UploadPageStore } from "../page/upload-pages.ts";
-import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import type { ReceiveFiles } from "../receive/raw-upload.ts";
-import type { Ending } from "./open-requests.ts";
-import { ownerOf, tagOfOwner, type SlotTokens } from "./slot-token.ts";
-import type { Slots, UploadedFile } from "./slots.ts";
-import { codeOf } from "./upload-error.ts";
+import type { Ending } from "../slots/open-requests.ts";
+import { ownerOf, tagOfOwner, type SlotTokens } from "../slots/slot-token.ts";
+import type { Slots, UploadedFile } from "../slots/slots.ts";
+import { codeOf } from "../slots/upload-error.ts";
 
 /** Makes the slots of one endpoint. What they do ends when `closing` aborts. */
 export function createSlots({

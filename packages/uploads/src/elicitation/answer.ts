@@ -4,7 +4,7 @@ import type { AnsweredFile } from "@sluice/core/wire";
 import { z } from "zod/v4";
 import type { SlotTerms } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { isRequired, type FileField, type Fields } from "./elicit-fields.ts";
+import { isRequired, type FileField, type Fields } from "./fields.ts";
 
 /** What a user did with a question, read but not confirmed yet. */
 export type ElicitedAnswer =

@@ -1,8 +1,8 @@
 import { backgroundClock } from "@sluice/core/async";
 import type { UploadStore } from "@sluice/state";
-import type { UploadRemover } from "../confirm/remove-upload.ts";
-import type { CountedFile, QuotaTracker } from "../quota/quota-tracker.ts";
-import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { UploadRemover } from "./remove-upload.ts";
+import type { CountedFile, QuotaTracker } from "../limits/quota-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import type { Ending } from "../slots/open-requests.ts";
 import { newId } from "../slots/random-id.ts";
 import {
@@ -11,11 +11,11 @@ import {
   uploadsPrefix,
   type ConfirmationRecord,
   type UploadObject,
-} from "./layout.ts";
-import { keepRenewed, leaseOf } from "./leases.ts";
-import { removeObject } from "./remove-object.ts";
-import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "./upload-state.ts";
-import { listAll, readJson, type UploadStorage } from "./upload-storage.ts";
+} from "../store/layout.ts";
+import { keepRenewed, leaseOf } from "../limits/leases.ts";
+import { removeObject } from "../store/remove-object.ts";
+import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "../store/upload-state.ts";
+import { listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 
 /** Sweeps, in one process at a time of those that share a store. */
 export interface Sweeper {

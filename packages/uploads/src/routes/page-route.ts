@@ -2,14 +2,14 @@ import { parseJson, SluiceError } from "@sluice/core";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod/v4";
-import { jsonReply, refusalOf } from "../receive/answers.ts";
+import { jsonReply, refusalOf } from "./answers.ts";
 import { createBodyReader } from "../receive/read-body.ts";
 import type { Ending } from "../slots/open-requests.ts";
 import { codeOf } from "../slots/upload-error.ts";
-import { pageAssets, pageHeaders } from "./page-assets.ts";
-import { failurePage, pageOf } from "./page-html.ts";
-import type { TakeAnswer } from "./take-answer.ts";
-import { pagesPath, type GivenAnswer, type UploadPageStore } from "./upload-pages.ts";
+import { pageAssets, pageHeaders } from "../page/page-assets.ts";
+import { failurePage, pageOf } from "../page/page-html.ts";
+import type { TakeAnswer } from "../page/take-answer.ts";
+import { pagesPath, type GivenAnswer, type UploadPageStore } from "../page/upload-pages.ts";
 
 /**
  * Makes the route that answers requests below `<endpoint>/upload-page/`: the page, in JSON what became of it, and

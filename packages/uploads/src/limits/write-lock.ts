@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { sleep, systemClock, within } from "@sluice/core/async";
 import type { UploadStore } from "@sluice/state";
 import { uploadError } from "../slots/upload-error.ts";
-import { keepRenewed, leaseOf } from "../store/leases.ts";
+import { keepRenewed, leaseOf } from "./leases.ts";
 
 /** The right of one request to write a file. */
 export interface LockLease {
