@@ -14,13 +14,9 @@ export type {
   UploadedFile,
   UploadProgress,
 } from "./slots/slots.ts";
-export type {
-  Scan,
-  ScanFacts,
-  ScanVerdict,
-  UploadQuota,
-  UploadsOptions,
-} from "./options/uploads-options.ts";
+export type { UploadsOptions } from "./options/uploads-options.ts";
+export type { UploadQuota } from "./limits/quota-tracker.ts";
+export type { Scan, ScanFacts, ScanVerdict } from "./store/scan.ts";
 export type {
   AnsweredFiles,
   AnsweredValues,

@@ -1,7 +1,6 @@
 import { definedMembers } from "@sluice/core";
 import { createKindDetector } from "./detect-kind.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
-import type { FileRecord } from "../store/layout.ts";
 import { createFileHash } from "./file-hash.ts";
 
 /** What is known of a file before its bytes. */
@@ -16,7 +15,18 @@ export interface AnnouncedFile {
 }
 
 /** What is known of a file that was checked. */
-export type CheckedFile = Omit<FileRecord, "fileId" | "scan">;
+export interface CheckedFile {
+  /** Absent when the sender named none: then the answer does. */
+  readonly name?: string;
+  /** Bytes. */
+  readonly size: number;
+  /** What the bytes are. */
+  readonly mimeType: string;
+  /** What the sender called it, where that is another word for it. */
+  readonly declaredType?: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
 
 /** Looks at all bytes of a file as they come: digest and type. */
 export interface FileChecks {

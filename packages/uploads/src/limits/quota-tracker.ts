@@ -2,8 +2,17 @@ import { clockSkewMs } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
 import { newId } from "../slots/random-id.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import type { UploadQuota } from "../options/uploads-options.ts";
 import { keepRenewed, leaseOf } from "./leases.ts";
+
+/** Most of what one principal may have, in all processes that share a store. */
+export interface UploadQuota {
+  /** Requests with a body at the same time, and a quarter of those that ask about a file or give it up. Default 4. */
+  readonly concurrent?: number;
+  /** Files that are kept. Default 1,000. */
+  readonly files?: number;
+  /** Bytes that are kept. Default 10 GiB. */
+  readonly bytes?: number;
+}
 
 /** Counts the uploads of each owner. Renews what is under way in this process until it is over. */
 export interface QuotaTracker {

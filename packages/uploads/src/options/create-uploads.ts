@@ -24,7 +24,7 @@ import { createPartialFiles } from "../resumable/partial-files.ts";
 import { createStepReceiver } from "../resumable/receive-step.ts";
 import { createResumableUploads } from "../resumable/resumable-upload.ts";
 import { createWriteLock } from "../limits/write-lock.ts";
-import { createRoom } from "../limits/room.ts";
+import { Room } from "../limits/room.ts";
 import { createFileScanner } from "../store/scan.ts";
 import { createSlotFiles } from "../store/slot-files.ts";
 import { startSweeper } from "../confirm/sweep.ts";
@@ -103,7 +103,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const readBody = createBodyReader(options.pace ?? {});
   const raw = createRawReceiver({ files, quota, progress, readBody });
   const form = createFormReceiver({ files, quota, progress, readBody, onError });
-  const room = createRoom(storage);
+  const room = new Room(storage);
   const receiveStep = createStepReceiver({ progress, readBody, leaving });
   const memory = createChecksMemory();
   const partials = createPartialFiles({ storage, files, quota, progress, memory, onError });
@@ -114,7 +114,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     lock,
     receiveStep,
     room,
-    pages,
+    isAnswered: (uploadId) => pages.isAnswered(uploadId),
     closing,
     onError,
   });

@@ -1,6 +1,5 @@
 import { definedMembers } from "@sluice/core";
 import { onAbort, systemClock } from "@sluice/core/async";
-import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
@@ -53,7 +52,7 @@ export function createResumableUploads({
   lock,
   receiveStep,
   room,
-  pages,
+  isAnswered,
   closing,
   onError,
 }: {
@@ -63,7 +62,8 @@ export function createResumableUploads({
   readonly lock: WriteLock;
   readonly receiveStep: ReceiveStep;
   readonly room: Room;
-  readonly pages: Pick<UploadPageStore, "isAnswered">;
+  /** Whether an answer names what came for an upload: a tool is about to take it. */
+  readonly isAnswered: (uploadId: string) => Promise<boolean>;
   readonly closing: Ending;
   readonly onError: (error: unknown) => void;
 }): ResumableUploads {
@@ -214,8 +214,7 @@ export function createResumableUploads({
         const listing = await partials.list(slot, signal);
         if (listing.state.phase === "confirmed")
           throw uploadError("already_exists", "this upload was confirmed or closed before");
-        // a tool is about to take it
-        if (slot.auth === "self" && (await pages.isAnswered(slot.uploadId)))
+        if (slot.auth === "self" && (await isAnswered(slot.uploadId)))
           throw uploadError("already_exists", "an answer names this file already");
         await partials.remove(slot, fileId, signal, listing);
       }),

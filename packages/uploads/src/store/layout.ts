@@ -1,4 +1,5 @@
 import type { ObjectInfo } from "@sluice/storage";
+import type { CheckedFile } from "../checks/file-checks.ts";
 import { isId } from "../slots/random-id.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import type { UploadedFile } from "../slots/slots.ts";
@@ -89,18 +90,8 @@ export function readObject(info: ObjectInfo): UploadObject | undefined {
 }
 
 /** What is known of a whole file, as storage keeps it. */
-export interface FileRecord {
+export interface FileRecord extends CheckedFile {
   readonly fileId: string;
-  /** Absent when the sender named none: then the answer does. */
-  readonly name?: string;
-  /** Bytes. */
-  readonly size: number;
-  /** What the bytes are. */
-  readonly mimeType: string;
-  /** What the sender called it, where that is another word for it. */
-  readonly declaredType?: string;
-  /** Lower-case hex. */
-  readonly sha256: string;
   readonly scan: UploadedFile["scan"] | "deferred";
 }
 

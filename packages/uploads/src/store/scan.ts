@@ -1,7 +1,27 @@
 import { abortable } from "@sluice/core/async";
-import type { Scan, ScanVerdict } from "../options/uploads-options.ts";
 import type { FileRecord } from "./layout.ts";
 import type { UploadStorage } from "./upload-storage.ts";
+
+/** What a scanner is told of a file. */
+export interface ScanFacts {
+  readonly uploadId: string;
+  readonly name: string;
+  /** Bytes. */
+  readonly size: number;
+  readonly mimeType: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly signal: AbortSignal;
+}
+
+/** `defer`: not known yet; asked again when the file is to be confirmed. */
+export type ScanVerdict = "clean" | "reject" | "defer";
+
+/** Scans a file before it can be read. What it throws counts as `defer`. */
+export type Scan = (
+  body: ReadableStream<Uint8Array>,
+  facts: ScanFacts,
+) => ScanVerdict | Promise<ScanVerdict>;
 
 /** Longest time for looking into one file. */
 const scanMs = 10 * 60_000;
