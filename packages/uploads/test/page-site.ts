@@ -18,7 +18,7 @@ import {
 } from "@sluice/uploads";
 import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/elicitation/fields.ts";
 import { createUploadPages, type UploadPageStore } from "../src/page/upload-pages.ts";
-import { newId } from "../src/slots/random-id.ts";
+import { newId } from "../src/slots/slots.ts";
 import { ownerOf } from "../src/slots/slot-token.ts";
 
 /** A caller. */

@@ -4,8 +4,7 @@ import { unlessMissing } from "@sluice/storage/plugin";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod/v4";
 import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
-import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
+import { type ClaimedFile, newId, type Slots, type UploadedFile } from "../slots/slots.ts";
 import { awaitArrival } from "./arrival.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import {
@@ -15,9 +14,8 @@ import {
   type FileField,
   type Fields,
 } from "../elicitation/fields.ts";
-import { beginUpload, type BegunUpload } from "./begin-upload.ts";
+import { beginUpload, type BegunUpload, type ReservedQuestion } from "./reserve-question.ts";
 import { unknownUpload, type PendingUploads, type UploadOutcome } from "./pending-uploads.ts";
-import type { ReservedQuestion } from "./reserve-question.ts";
 import { uploadRequired, type UploadStage } from "./upload-required.ts";
 
 // For hosts that can be asked nothing: the tool's own answer asks, and the model calls the tool again.

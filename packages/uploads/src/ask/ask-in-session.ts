@@ -9,14 +9,13 @@ import { isInTime, systemClock } from "@sluice/core/async";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { z } from "zod/v4";
 import type { UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { ResultAsker } from "./ask-in-result.ts";
-import type { BegunUpload } from "./begin-upload.ts";
+import type { BegunUpload, ReservedQuestion } from "./reserve-question.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import type { Fields } from "../elicitation/fields.ts";
-import { awaitAnswer, isConsent } from "./elicit-page.ts";
-import type { ReservedQuestion } from "./reserve-question.ts";
+import { awaitAnswer, isConsent } from "./arrival.ts";
 
 // MCP 2025-11-25 and older: the server asks by a request of its own while the call of the tool stays open.
 

@@ -8,10 +8,10 @@ import {
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import type { UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import { fileFieldsOf, termsOf, type Fields } from "../elicitation/fields.ts";
-import { awaitAnswer, isConsent } from "./elicit-page.ts";
+import { awaitAnswer, isConsent } from "./arrival.ts";
 import type { QuestionState, QuestionStates } from "./elicit-state.ts";
 import { letBinaryPass, type AskingWay } from "./elicit-way.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";

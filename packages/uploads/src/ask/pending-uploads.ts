@@ -8,8 +8,7 @@ import {
 import type { Host } from "@sluice/server/transport";
 import { createSealedRecords, type RecordTerms } from "@sluice/state";
 import { z } from "zod/v4";
-import type { Slot } from "../slots/slots.ts";
-import { isId } from "../slots/random-id.ts";
+import { isId, type Slot } from "../slots/slots.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 
 /** An upload that a tool's answer asked for, and that no call has taken up yet. */

@@ -9,8 +9,9 @@ import {
   isProgram,
   isText,
   mayBegin,
-} from "./type-kin.ts";
-import { typesOfName, unknownType } from "./type-names.ts";
+  typesOfName,
+  unknownType,
+} from "./media-types.ts";
 
 /** What is said of a file, and what its beginning shows. */
 export interface KindClues {

@@ -2,9 +2,8 @@ import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Ending } from "../slots/open-requests.ts";
-import { isId } from "../slots/random-id.ts";
+import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { ownerOf } from "../slots/slot-token.ts";
-import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.ts";
 import { errorForTool, uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,

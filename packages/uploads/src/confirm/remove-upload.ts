@@ -2,17 +2,17 @@ import type { Host } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
-import { isId } from "../slots/random-id.ts";
+import { isId } from "../slots/slots.ts";
 import { tagOfOwner, type OpenSlot } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import {
+  type ConfirmationRecord,
   folderOf,
   markerKey,
   readObject,
+  removeObject,
   uploadPrefix,
-  type ConfirmationRecord,
 } from "../store/layout.ts";
-import { removeObject } from "../store/remove-object.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
 import { createJson, listAll, type UploadStorage } from "../store/upload-storage.ts";
 

@@ -4,16 +4,16 @@ import type { UploadRemover } from "./remove-upload.ts";
 import type { CountedFile, QuotaTracker } from "../limits/quota-tracker.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import type { Ending } from "../slots/open-requests.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import {
+  type ConfirmationRecord,
   markerKey,
   readObject,
-  uploadsPrefix,
-  type ConfirmationRecord,
+  removeObject,
   type UploadObject,
+  uploadsPrefix,
 } from "../store/layout.ts";
 import { keepRenewed, leaseOf } from "../limits/leases.ts";
-import { removeObject } from "../store/remove-object.ts";
 import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "../store/upload-state.ts";
 import { listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 

@@ -1,6 +1,6 @@
 import { clockSkewMs } from "@sluice/core";
 import type { UploadStore } from "@sluice/state";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { keepRenewed, leaseOf } from "./leases.ts";
 

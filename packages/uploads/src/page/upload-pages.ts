@@ -1,7 +1,7 @@
 import { createTextSealer, definedMembers, SluiceError } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import type { BinaryQuestion } from "../elicitation/fields.ts";
-import { isId } from "../slots/random-id.ts";
+import { isId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { PageOutcome } from "./page-endings.ts";
 import { createPageLimit, isPut } from "./page-limit.ts";

@@ -1,11 +1,10 @@
 import { sanitizeFileName } from "@sluice/core";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 import type { FileSink } from "../store/file-sink.ts";
-import { boundaryOf, type PartFacts } from "./form-headers.ts";
-import { createFormReader, type PartReceiver } from "./form-reader.ts";
+import { boundaryOf, createFormReader, type PartFacts, type PartReceiver } from "./form-reader.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import { ensureSize, type ReceiveFiles } from "./raw-upload.ts";
 import type { ReadBody } from "./read-body.ts";

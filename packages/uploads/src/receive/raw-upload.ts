@@ -1,5 +1,5 @@
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";

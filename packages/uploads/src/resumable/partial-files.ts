@@ -7,16 +7,16 @@ import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,
+  type FilePlan,
+  type FileRecord,
   folderOf,
   planKey,
   readObject,
   recordKey,
-  uploadPrefix,
-  type FilePlan,
-  type FileRecord,
+  removeObject,
   type UploadObject,
+  uploadPrefix,
 } from "../store/layout.ts";
-import { removeObject } from "../store/remove-object.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
 import {

@@ -4,7 +4,7 @@ import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import { ensureSize } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
 import type { Ending } from "../slots/open-requests.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { codeOf, RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";

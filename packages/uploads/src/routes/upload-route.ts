@@ -4,9 +4,9 @@ import type { Caller } from "@sluice/server";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import { routesBelow } from "@sluice/transport-http/handlers";
-import type { SlotPage } from "./slot-page.ts";
+import type { SlotPage } from "./page-route.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
-import { isId } from "../slots/random-id.ts";
+import { isId } from "../slots/slots.ts";
 import {
   ownerOf,
   shortSlotsPath,

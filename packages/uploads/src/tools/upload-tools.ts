@@ -4,7 +4,7 @@ import type { AnyMcpServer } from "@sluice/server";
 import { serverInV2, toolFault } from "@sluice/server/transport";
 import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
-import { typesOfName } from "../checks/type-names.ts";
+import { typesOfName } from "../checks/media-types.ts";
 import { isAcceptEntry } from "../slots/slot-token.ts";
 import { uploadError, uploadsOrigin } from "../slots/upload-error.ts";
 import type { AskedUploads, CheckedUpload } from "./asked-uploads.ts";
