@@ -14,16 +14,6 @@ export interface LockLease {
   release(): Promise<void>;
 }
 
-/** Lets one request at a time write a file: the newest, because its sender has given up the older ones. */
-export interface WriteLock {
-  /**
-   * Ends the request that has the file, waits until it is over, and takes the file. Rejects with `interrupted` when
-   * a newer request came meanwhile, with `unavailable` when the store does not answer or the request before does not
-   * end within 10 s, or with `signal.reason`.
-   */
-  acquire(fileId: string, signal: AbortSignal): Promise<LockLease>;
-}
-
 /** Longest that a process which died, or hangs, keeps a file from others. */
 const leaseMs = 10_000;
 /** How soon a request learns that another process wants its file. */
@@ -33,12 +23,79 @@ const keepingMs = 4_000;
 /** How often the store is asked whether another process is through. */
 const askEveryMs = 100;
 
-/** Makes the lock of this process, which it shares with all others of the same store. */
-export function createWriteLock(store: UploadStore, onError: (error: unknown) => void): WriteLock {
+/**
+ * Lets one request at a time write a file, in all processes of a store: the newest, because its sender has given up the
+ * older ones.
+ */
+export class WriteLock {
+  readonly #store: UploadStore;
+  readonly #onError: (error: unknown) => void;
   /** Requests of this process: they are asked without the store. */
-  const current = new Map<string, { readonly want: () => void; readonly over: Promise<void> }>();
+  readonly #current = new Map<
+    string,
+    { readonly want: () => void; readonly over: Promise<void> }
+  >();
 
-  async function claim(fileId: string, signal: AbortSignal): Promise<Held> {
+  constructor(store: UploadStore, onError: (error: unknown) => void) {
+    this.#store = store;
+    this.#onError = onError;
+  }
+
+  /**
+   * Ends the request that has the file, waits until it is over, and takes the file. Rejects with `interrupted` when
+   * a newer request came meanwhile, with `unavailable` when the store does not answer or the request before does not
+   * end within 10 s, or with `signal.reason`.
+   */
+  async acquire(fileId: string, signal: AbortSignal): Promise<LockLease> {
+    const current = this.#current;
+    // nothing is awaited between the last look and the place that this request takes
+    for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
+      holder.want();
+      await within(holder.over, {
+        clock: systemClock,
+        timeoutMs: leaseMs,
+        expired: () =>
+          uploadError("unavailable", "the request before this one does not end", {
+            retryAfterMs: 1_000,
+          }),
+        signal,
+      });
+    }
+    const stop = new AbortController();
+    let want!: () => void;
+    // in Workers no request may abort what another one made; each goes on with its own promises
+    const wanted = new Promise<void>((resolve) => void (want = resolve));
+    void wanted.then(() => stop.abort(overtaken()));
+    let finish!: () => void;
+    const over = new Promise<void>((resolve) => void (finish = resolve));
+    current.set(fileId, { want, over });
+    const leave = (): void => {
+      current.delete(fileId);
+      finish();
+    };
+    const held = await this.#claim(fileId, AbortSignal.any([signal, stop.signal])).catch(
+      (error: unknown) => {
+        leave();
+        throw error;
+      },
+    );
+    const endRenewal = this.#keepHeld(fileId, held, stop);
+    return {
+      signal: stop.signal,
+      ensureOurs() {
+        if (Date.now() >= held.until) throw overtaken();
+      },
+      release: async () => {
+        // one that comes after the release changes nothing
+        void endRenewal();
+        await this.#store.release(fileId, held.writer).catch(this.#onError);
+        leave();
+      },
+    };
+  }
+
+  async #claim(fileId: string, signal: AbortSignal): Promise<Held> {
+    const store = this.#store;
     let lease = leaseOf(leaseMs);
     const { writer, outcome: first } = await store.claim(fileId, lease);
     try {
@@ -51,73 +108,30 @@ export function createWriteLock(store: UploadStore, onError: (error: unknown) =>
       signal.throwIfAborted();
       return { writer, until: lease.until };
     } catch (error) {
-      await store.release(fileId, writer).catch(onError);
+      await store.release(fileId, writer).catch(this.#onError);
       throw error;
     }
   }
 
-  return {
-    async acquire(fileId, signal) {
-      for (let holder = current.get(fileId); holder; holder = current.get(fileId)) {
-        holder.want();
-        await within(holder.over, {
-          clock: systemClock,
-          timeoutMs: leaseMs,
-          expired: () =>
-            uploadError("unavailable", "the request before this one does not end", {
-              retryAfterMs: 1_000,
-            }),
-          signal,
-        });
-      }
-      const stop = new AbortController();
-      let want!: () => void;
-      // in Workers no request may abort what another one made; each goes on with its own promises
-      const wanted = new Promise<void>((resolve) => void (want = resolve));
-      void wanted.then(() => stop.abort(overtaken()));
-      let finish!: () => void;
-      const over = new Promise<void>((resolve) => void (finish = resolve));
-      current.set(fileId, { want, over });
-      const leave = (): void => {
-        current.delete(fileId);
-        finish();
-      };
-      const held = await claim(fileId, AbortSignal.any([signal, stop.signal])).catch(
-        (error: unknown) => {
-          leave();
-          throw error;
+  /** Renews the lease, and aborts `stop` when another request wants the file or the store does not tell. */
+  #keepHeld(fileId: string, held: Held, stop: AbortController): () => Promise<void> {
+    return keepRenewed(
+      async () => {
+        const lease = leaseOf(leaseMs);
+        const outcome = await this.#store.renew(fileId, held.writer, lease);
+        if (outcome === "held") held.until = lease.until;
+        else stop.abort(overtaken());
+        if (outcome === "lost") held.until = 0;
+      },
+      {
+        everyMs: renewEveryMs,
+        onError: (error) => {
+          this.#onError(error);
+          if (Date.now() >= held.until - keepingMs) stop.abort(error);
         },
-      );
-      const endRenewal = keepRenewed(
-        async () => {
-          const lease = leaseOf(leaseMs);
-          const outcome = await store.renew(fileId, held.writer, lease);
-          if (outcome === "held") held.until = lease.until;
-          else stop.abort(overtaken());
-          if (outcome === "lost") held.until = 0;
-        },
-        {
-          everyMs: renewEveryMs,
-          onError(error) {
-            onError(error);
-            if (Date.now() >= held.until - keepingMs) stop.abort(error);
-          },
-        },
-      );
-      return {
-        signal: stop.signal,
-        ensureOurs() {
-          if (Date.now() >= held.until) throw overtaken();
-        },
-        async release() {
-          // one that comes after the release changes nothing
-          void endRenewal();
-          await store.release(fileId, held.writer).catch(onError);
-          leave();
-        },
-      };
-    },
-  };
+      },
+    );
+  }
 }
 
 interface Held {

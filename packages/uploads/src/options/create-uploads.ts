@@ -4,33 +4,32 @@ import type { Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/handlers";
 import { createPendingUploads } from "../ask/pending-uploads.ts";
 import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
-import { createConfirmation } from "../confirm/confirm.ts";
-import { createUploadRemover } from "../confirm/remove-upload.ts";
+import { Confirmation } from "../confirm/confirm.ts";
+import { UploadRemover } from "../confirm/remove-upload.ts";
 import { createPageRoutes, createSlotPage } from "../routes/page-route.ts";
 import { createAnswerTaker } from "../page/take-answer.ts";
 import { createUploadPages } from "../page/upload-pages.ts";
-import { createQuotaTracker } from "../limits/quota-tracker.ts";
+import { QuotaTracker } from "../limits/quota-tracker.ts";
 import { createFileUris } from "../files-sep-2631/file-uri.ts";
 import { createFormReceiver } from "../receive/form-upload.ts";
 import { createOverview } from "../routes/overview.ts";
-import { createProgressTracker } from "../slots/progress-tracker.ts";
+import { ProgressTracker } from "../slots/progress-tracker.ts";
 import { createRawReceiver } from "../receive/raw-upload.ts";
 import { createBodyReader } from "../receive/read-body.ts";
 import { createSlotRequests } from "../routes/slot-requests.ts";
 import { createUploadRoutes } from "../routes/upload-route.ts";
-import { createChecksMemory } from "../resumable/checks-memory.ts";
+import { ChecksMemory } from "../resumable/checks-memory.ts";
 import { createPartialFiles } from "../resumable/partial-files.ts";
 import { createStepReceiver } from "../resumable/receive-step.ts";
 import { createResumableUploads } from "../resumable/resumable-upload.ts";
-import { createWriteLock } from "../limits/write-lock.ts";
+import { WriteLock } from "../limits/write-lock.ts";
 import { Room } from "../limits/room.ts";
-import { createFileScanner } from "../store/scan.ts";
-import { createSlotFiles } from "../store/slot-files.ts";
+import { SlotFiles } from "../store/slot-files.ts";
 import { startSweeper } from "../confirm/sweep.ts";
 import { toUploadStorage } from "../store/upload-storage.ts";
 import { createAskedUploads, type AskedUploads } from "../tools/asked-uploads.ts";
 import { createSlots } from "./create-slots.ts";
-import { createOpenRequests } from "../slots/open-requests.ts";
+import { OpenRequests } from "../slots/open-requests.ts";
 import { createSlotTokens } from "../slots/slot-token.ts";
 import type { Slots } from "../slots/slots.ts";
 import type { UploadsOptions } from "./uploads-options.ts";
@@ -72,31 +71,24 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const { onError } = host;
 
   // what all of it shares
-  const requests = createOpenRequests();
+  const requests = new OpenRequests();
   const { leaving, closing } = requests;
   const tokens = createSlotTokens({ host, maxBytes });
-  const quota = createQuotaTracker({
+  const quota = new QuotaTracker({
     store,
     quota: options.quota,
     seedEveryMs: sweepEveryMs,
     onError,
   });
-  const progress = createProgressTracker();
-  const lock = createWriteLock(store, onError);
+  const progress = new ProgressTracker();
+  const lock = new WriteLock(store, onError);
   const pages = createUploadPages(host);
 
   // from a file whose bytes are there to one that the server has
-  const scanFile = createFileScanner({ storage, scan: options.onScan, onError });
-  const files = createSlotFiles({ storage, scanFile, quota, onError });
-  const remover = createUploadRemover({ storage, quota, progress, host });
-  const confirmation = createConfirmation({
-    storage,
-    quota,
-    scanFile,
-    remover,
-    closing,
-    onError,
-  });
+  const scan = options.onScan;
+  const files = new SlotFiles({ storage, scan, quota, onError });
+  const remover = new UploadRemover({ storage, quota, progress, host });
+  const confirmation = new Confirmation({ storage, quota, scan, remover, closing, onError });
 
   // from a request to a file whose bytes are there
   const readBody = createBodyReader(options.pace ?? {});
@@ -104,7 +96,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const form = createFormReceiver({ files, quota, progress, readBody, onError });
   const room = new Room(storage);
   const receiveStep = createStepReceiver({ progress, readBody, leaving });
-  const memory = createChecksMemory();
+  const memory = new ChecksMemory();
   const partials = createPartialFiles({ storage, files, quota, progress, memory, onError });
   const resumable = createResumableUploads({
     files,

@@ -6,7 +6,7 @@ import type { FileSink } from "../store/file-sink.ts";
 import { type FilePlan, folderOf, partKey } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
-import { createWriteQueue } from "../store/write-queue.ts";
+import { WriteQueue } from "../store/write-queue.ts";
 import { type FileAddress, goneOn, type PartialFile } from "./partial-file.ts";
 
 /**
@@ -156,7 +156,7 @@ export function createPartAppender(
     writerBytes = 0;
   }
 
-  const queue = createWriteQueue(async (chunk) => {
+  const queue = new WriteQueue(async (chunk) => {
     let rest = chunk;
     while (rest.length > 0) {
       if (!writer) {

@@ -2,7 +2,7 @@ import { systemClock } from "@sluice/core/async";
 import type { StepWriter } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { checkBody, createFileChecks, type AnnouncedFile } from "../checks/file-checks.ts";
-import { createWriteQueue } from "../store/write-queue.ts";
+import { WriteQueue } from "../store/write-queue.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { bytesKey, folderOf, type FilePlan } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
@@ -118,7 +118,7 @@ function createFileInSteps(
     keptAt = systemClock.now();
   }
 
-  const queue = createWriteQueue(async (chunk) => {
+  const queue = new WriteQueue(async (chunk) => {
     await record.begin(chunk);
     const target = await currentWriter();
     const { byteLength } = chunk;

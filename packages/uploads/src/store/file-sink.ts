@@ -1,7 +1,7 @@
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 import { createFileChecks, type AnnouncedFile, type CheckedFile } from "../checks/file-checks.ts";
-import { createWriteQueue } from "./write-queue.ts";
+import { WriteQueue } from "./write-queue.ts";
 
 /** What a file has to be. */
 export interface FileTerms extends AnnouncedFile {
@@ -24,7 +24,7 @@ export interface FileSink {
  * Opens a sink for one file: it counts, hashes, looks at the beginning and writes, with less than a
  * megabyte in memory beside what storage holds.
  */
-export async function createFileSink(
+export async function openFileSink(
   storage: UploadStorage,
   key: string,
   terms: FileTerms,
@@ -39,7 +39,7 @@ export async function createFileSink(
 ): Promise<FileSink> {
   const { maxBytes, size } = terms;
   const writer = await storage.write(key, { signal, ...(size !== undefined && { size }) });
-  const queue = createWriteQueue((chunk) => writer.write(chunk));
+  const queue = new WriteQueue((chunk) => writer.write(chunk));
   const checks = createFileChecks({ ...terms, expectedBytes: size ?? terms.expectedBytes });
   let received = 0;
   let committed = false;

@@ -33,41 +33,37 @@ interface ScannedFile extends Pick<FileRecord, "name" | "size" | "mimeType" | "s
   readonly key: string;
 }
 
-/** Has a file looked into; a scanner that fails has not decided. */
-export type ScanFile = (
-  file: ScannedFile,
+/** Has a file looked into; a scanner that fails has not decided. Without a scanner the file is `unscanned`. */
+export async function scanFile(
+  {
+    storage,
+    scan,
+    onError,
+  }: {
+    readonly storage: UploadStorage;
+    readonly scan: Scan | undefined;
+    readonly onError: (error: unknown) => void;
+  },
+  { key, uploadId, name = "", size, mimeType, sha256 }: ScannedFile,
   signal: AbortSignal,
-) => Promise<ScanVerdict | "unscanned">;
-
-/** Scans the files of a storage; without a scanner all are `unscanned`. */
-export function createFileScanner({
-  storage,
-  scan,
-  onError,
-}: {
-  readonly storage: UploadStorage;
-  readonly scan: Scan | undefined;
-  readonly onError: (error: unknown) => void;
-}): ScanFile {
-  return async ({ key, uploadId, name = "", size, mimeType, sha256 }, signal) => {
-    if (!scan) return "unscanned";
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(scanMs)]);
-    const opened = await storage.open(key, { signal: limited });
-    const { body } = opened;
-    try {
-      const verdict = await abortable(
-        (async () => scan(body, { uploadId, name, size, mimeType, sha256, signal: limited }))(),
-        limited,
-      );
-      return verdict === "clean" || verdict === "reject" ? verdict : "defer";
-    } catch (error) {
-      signal.throwIfAborted();
-      onError(error);
-      return "defer";
-    } finally {
-      // a scanner may have seen enough before the end
-      if (!body.locked) await body.cancel().catch(() => {});
-      await opened.file?.close();
-    }
-  };
+): Promise<ScanVerdict | "unscanned"> {
+  if (!scan) return "unscanned";
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(scanMs)]);
+  const opened = await storage.open(key, { signal: limited });
+  const { body } = opened;
+  try {
+    const verdict = await abortable(
+      (async () => scan(body, { uploadId, name, size, mimeType, sha256, signal: limited }))(),
+      limited,
+    );
+    return verdict === "clean" || verdict === "reject" ? verdict : "defer";
+  } catch (error) {
+    signal.throwIfAborted();
+    onError(error);
+    return "defer";
+  } finally {
+    // a scanner may have seen enough before the end
+    if (!body.locked) await body.cancel().catch(() => {});
+    await opened.file?.close();
+  }
 }
