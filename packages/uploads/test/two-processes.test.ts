@@ -4,7 +4,7 @@ import type { Scan } from "@sluice/uploads";
 import { describe, expect, test } from "vitest";
 import { QuotaTracker } from "../src/limits/quota-tracker.ts";
 import { ChecksMemory } from "../src/resumable/checks-memory.ts";
-import { createPartialFiles } from "../src/resumable/partial-files.ts";
+import { PartialFiles } from "../src/resumable/partial-files.ts";
 import { ProgressTracker } from "../src/slots/progress-tracker.ts";
 import { createSlotTokens } from "../src/slots/slot-token.ts";
 import { toUploadStorage } from "../src/store/upload-storage.ts";
@@ -20,7 +20,7 @@ function partialFilesOf({ errors }: UploadServer, backend: StorageBackend, scan:
   const files = new SlotFiles({ storage, scan, quota, onError });
   const progress = new ProgressTracker();
   const memory = new ChecksMemory();
-  return createPartialFiles({ storage, files, quota, progress, memory, onError });
+  return new PartialFiles({ storage, files, quota, progress, memory, onError });
 }
 
 const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };

@@ -5,7 +5,7 @@ import type { Confirmation } from "../confirm/confirm.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
-import type { ReceiveFiles } from "../receive/raw-upload.ts";
+import { receiveFile, type Receiving } from "../receive/raw-upload.ts";
 import type { Ending } from "../slots/open-requests.ts";
 import { ownerOf, tagOfOwner, type SlotTokens } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
@@ -15,7 +15,7 @@ import { codeOf } from "../slots/upload-error.ts";
 export function createSlots({
   host,
   tokens,
-  raw,
+  receiving,
   confirmation,
   remover,
   pages,
@@ -24,7 +24,7 @@ export function createSlots({
 }: {
   readonly host: Pick<Host, "beginAudit" | "onError">;
   readonly tokens: SlotTokens;
-  readonly raw: ReceiveFiles;
+  readonly receiving: Receiving;
   readonly confirmation: Confirmation;
   readonly remover: UploadRemover;
   readonly pages: Pick<UploadPageStore, "concludeSlot">;
@@ -60,7 +60,7 @@ export function createSlots({
         const { name, mimeType } = file;
         const { size, body } = "bytes" in file ? bodyOf(file.bytes) : file;
         const slot = tokens.describe(principal, terms);
-        const records = await raw({
+        const records = await receiveFile(receiving, {
           slot,
           facts: {
             ...definedMembers({ contentLength: size, contentType: mimeType }),

@@ -6,22 +6,17 @@ import { createPendingUploads } from "../ask/pending-uploads.ts";
 import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
 import { Confirmation } from "../confirm/confirm.ts";
 import { UploadRemover } from "../confirm/remove-upload.ts";
-import { createPageRoutes, createSlotPage } from "../routes/page-route.ts";
-import { createAnswerTaker } from "../page/take-answer.ts";
+import { createPageRoutes } from "../routes/page-route.ts";
+import { takeAnswer } from "../page/take-answer.ts";
 import { createUploadPages } from "../page/upload-pages.ts";
 import { QuotaTracker } from "../limits/quota-tracker.ts";
 import { createFileUris } from "../files-sep-2631/file-uri.ts";
-import { createFormReceiver } from "../receive/form-upload.ts";
-import { createOverview } from "../routes/overview.ts";
 import { ProgressTracker } from "../slots/progress-tracker.ts";
-import { createRawReceiver } from "../receive/raw-upload.ts";
 import { createBodyReader } from "../receive/read-body.ts";
-import { createSlotRequests } from "../routes/slot-requests.ts";
 import { createUploadRoutes } from "../routes/upload-route.ts";
 import { ChecksMemory } from "../resumable/checks-memory.ts";
-import { createPartialFiles } from "../resumable/partial-files.ts";
-import { createStepReceiver } from "../resumable/receive-step.ts";
-import { createResumableUploads } from "../resumable/resumable-upload.ts";
+import { PartialFiles } from "../resumable/partial-files.ts";
+import { ResumableUploads } from "../resumable/resumable-upload.ts";
 import { WriteLock } from "../limits/write-lock.ts";
 import { Room } from "../limits/room.ts";
 import { SlotFiles } from "../store/slot-files.ts";
@@ -72,7 +67,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
 
   // what all of it shares
   const requests = new OpenRequests();
-  const { leaving, closing } = requests;
+  const { closing } = requests;
   const tokens = createSlotTokens({ host, maxBytes });
   const quota = new QuotaTracker({
     store,
@@ -92,33 +87,27 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
 
   // from a request to a file whose bytes are there
   const readBody = createBodyReader(options.pace ?? {});
-  const raw = createRawReceiver({ files, quota, progress, readBody });
-  const form = createFormReceiver({ files, quota, progress, readBody, onError });
+  const receiving = { files, quota, progress, readBody, onError };
   const room = new Room(storage);
-  const receiveStep = createStepReceiver({ progress, readBody, leaving });
   const memory = new ChecksMemory();
-  const partials = createPartialFiles({ storage, files, quota, progress, memory, onError });
-  const resumable = createResumableUploads({
-    files,
+  const partials = new PartialFiles({ storage, files, quota, progress, memory, onError });
+  const isAnswered = (uploadId: string): Promise<boolean> => pages.isAnswered(uploadId);
+  const resumable = new ResumableUploads({
+    ...receiving,
     partials,
-    quota,
     lock,
-    receiveStep,
     room,
-    isAnswered: (uploadId) => pages.isAnswered(uploadId),
-    closing,
-    onError,
+    isAnswered,
+    requests,
   });
-  const overview = createOverview({ storage, progress });
-  const serve = createSlotRequests({ quota, partials, overview, raw, form, resumable, room });
-  const slotPage = createSlotPage({ pages, storage, host: new URL(host.endpoint.url).host });
-  const takeAnswer = createAnswerTaker({ storage, tokens, lock, pages, remover, onError });
+  const services = { ...receiving, storage, partials, resumable, room };
+  const answering = { storage, tokens, lock, pages, remover, onError };
 
   // for tools
   const slots = createSlots({
     host,
     tokens,
-    raw,
+    receiving,
     confirmation,
     remover,
     pages,
@@ -148,13 +137,13 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       pages,
       pending,
       takeAnswer: (page, given) =>
-        closing.during(undefined, (ending) => takeAnswer(page, given, ending)),
+        closing.during(undefined, (ending) => takeAnswer(answering, page, given, ending)),
       isServed: () => isServed,
     }),
     routes(base) {
       isServed = true;
-      const slotAt = createUploadRoutes({ host, tokens, requests, serve, slotPage }, base);
-      const pageAt = createPageRoutes({ host, pages, takeAnswer, closing }, base);
+      const slotAt = createUploadRoutes({ host, tokens, requests, services, pages }, base);
+      const pageAt = createPageRoutes({ host, pages, answering, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
     },
     sweep: ({ signal } = {}) => closing.during(signal, (ending) => sweeper.sweep(ending)),

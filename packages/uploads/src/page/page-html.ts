@@ -7,15 +7,11 @@ import { endings } from "./page-endings.ts";
 import type { OpenPage, OpenQuestion, SettledPage } from "./upload-pages.ts";
 
 /** The page of a question, or what became of it. `host` is where the files go. */
-export function pageOf(page: OpenPage, host: string, assets: PageAssets): string {
-  return page.phase === "open" ? questionPage(page, host, assets) : settledPage(page, assets);
+export function pageOf(page: OpenPage, host: string): string {
+  return page.phase === "open" ? questionPage(page, host) : settledPage(page);
 }
 
-function questionPage(
-  { question, expiresAt }: OpenQuestion,
-  host: string,
-  assets: PageAssets,
-): string {
+function questionPage({ question, expiresAt }: OpenQuestion, host: string): string {
   const { message, requestedSchema } = question;
   const required = new Set(requestedSchema.required);
   const fields = Object.entries(requestedSchema.properties).map(([name, schema], n) =>
@@ -29,7 +25,6 @@ function questionPage(
   );
   return documentOf(
     `Send files to ${host}`,
-    assets,
     html`<form id="question" novalidate data-expires-at="${expiresAt}">
         <header>
           <p class="host"><span class="dot" aria-hidden="true"></span>${host}</p>
@@ -58,11 +53,10 @@ function questionPage(
 }
 
 /** The script goes on with it while the tool has not said how it ended. */
-function settledPage({ phase }: SettledPage, assets: PageAssets): string {
+function settledPage({ phase }: SettledPage): string {
   const { heading, sentence } = endings[phase];
   return documentOf(
     heading,
-    assets,
     html`<div class="notice-page" id="ending" data-phase="${phase}">
         <h1 tabindex="-1">${heading}</h1>
         <p>${sentence}</p>
@@ -72,13 +66,13 @@ function settledPage({ phase }: SettledPage, assets: PageAssets): string {
 }
 
 /** What stands in place of a page that cannot be shown. */
-export function failurePage(error: unknown, assets: PageAssets): { status: number; text: string } {
+export function failurePage(error: unknown): { status: number; text: string } {
   const [status, heading, sentence] = failures[codeOf(error)] ?? [
     503,
     "Not available right now",
     "The server could not show this page. Please wait a moment and load it again.",
   ];
-  return { status, text: noticePage(heading, sentence, assets) };
+  return { status, text: noticePage(heading, sentence) };
 }
 
 const failures: Readonly<Record<string, readonly [number, string, string]>> = {
@@ -99,10 +93,9 @@ const failures: Readonly<Record<string, readonly [number, string, string]>> = {
   ],
 };
 
-function noticePage(heading: string, sentence: string, assets: PageAssets): string {
+function noticePage(heading: string, sentence: string): string {
   return documentOf(
     heading,
-    assets,
     html`<div class="notice-page">
       <h1>${heading}</h1>
       <p>${sentence}</p>
@@ -110,7 +103,7 @@ function noticePage(heading: string, sentence: string, assets: PageAssets): stri
   );
 }
 
-function documentOf(title: string, { script, style }: PageAssets, content: Html): string {
+function documentOf(title: string, content: Html): string {
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -119,8 +112,8 @@ function documentOf(title: string, { script, style }: PageAssets, content: Html)
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex, nofollow" />
         <title>${title}</title>
-        <link rel="stylesheet" href="${style.path}" />
-        <script type="module" src="${script.path}"></script>
+        <link rel="stylesheet" href="${pageAssets.style.path}" />
+        <script type="module" src="${pageAssets.script.path}"></script>
       </head>
       <body>
         <main>${content}</main>
@@ -170,16 +163,11 @@ interface Asset {
   readonly headers: readonly string[];
 }
 
-/** The files that the page loads. */
-export interface PageAssets {
-  readonly script: Asset;
-  readonly style: Asset;
-}
-
 /** Below it, relative to a page, lie the files that it loads. */
 const assetsPath = "assets/";
 
-export const pageAssets: PageAssets = {
+/** The files that the page loads. */
+export const pageAssets: { readonly script: Asset; readonly style: Asset } = {
   script: assetOf("page", "js", "text/javascript", script),
   style: assetOf("page", "css", "text/css", style),
 };

@@ -19,7 +19,7 @@ const keepEveryMs = 60_000;
 const keepEveryBytes = 256 * 1024 * 1024;
 
 /** What files in steps share. */
-interface StepsHome {
+export interface StepsHome {
   readonly storage: StepStorage;
   readonly memory: ChecksMemory;
   readonly onError: (error: unknown) => void;

@@ -33,22 +33,18 @@ interface UnfinishedFile {
  * Says how far an upload is, to a client that watches it. A slot of a page also names its files by id and lists what was
  * begun, so that a page that was loaded again goes on with them.
  */
-export function createOverview({
-  storage,
-  progress,
-}: {
-  readonly storage: UploadStorage;
-  readonly progress: ProgressTracker;
-}): (slot: PresentedSlot, signal: AbortSignal) => Promise<Reply> {
-  return async (slot, signal) => {
-    for (let attempt = 1; ; attempt++)
-      try {
-        return await lookAt(storage, slot, { progress: progress.of(slot.uploadId), signal });
-      } catch (error) {
-        // a file became whole, or was removed, between the listing and the look at it
-        if (codeOf(error) !== "not_found" || attempt === attempts) throw error;
-      }
-  };
+export async function overviewOf(
+  { storage, progress }: { readonly storage: UploadStorage; readonly progress: ProgressTracker },
+  slot: PresentedSlot,
+  signal: AbortSignal,
+): Promise<Reply> {
+  for (let attempt = 1; ; attempt++)
+    try {
+      return await lookAt(storage, slot, { progress: progress.of(slot.uploadId), signal });
+    } catch (error) {
+      // a file became whole, or was removed, between the listing and the look at it
+      if (codeOf(error) !== "not_found" || attempt === attempts) throw error;
+    }
 }
 
 const attempts = 4;

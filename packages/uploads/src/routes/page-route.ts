@@ -4,8 +4,13 @@ import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod/v4";
 import { questionOf } from "../elicitation/fields.ts";
 import { failurePage, pageAssets, pageHeaders, pageOf } from "../page/page-html.ts";
-import type { TakeAnswer } from "../page/take-answer.ts";
-import { type GivenAnswer, pagesPath, type UploadPageStore } from "../page/upload-pages.ts";
+import { takeAnswer, type AnswerTaking } from "../page/take-answer.ts";
+import {
+  pagesPath,
+  type GivenAnswer,
+  type PageQuestion,
+  type UploadPageStore,
+} from "../page/upload-pages.ts";
 import { createBodyReader } from "../receive/read-body.ts";
 import type { Ending } from "../slots/open-requests.ts";
 import { type OpenSlot, tagOfOwner } from "../slots/slot-token.ts";
@@ -22,12 +27,12 @@ export function createPageRoutes(
   {
     host: { endpoint, onError, failures, addressOf },
     pages,
-    takeAnswer,
+    answering,
     closing,
   }: {
     readonly host: Host;
     readonly pages: UploadPageStore;
-    readonly takeAnswer: TakeAnswer;
+    readonly answering: AnswerTaking;
     /** Aborts when the endpoint is closed. */
     readonly closing: Ending;
   },
@@ -45,10 +50,10 @@ export function createPageRoutes(
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
-      return htmlReply(request.method, { status: 200, text: pageOf(page, host, pageAssets) });
+      return htmlReply(request.method, { status: 200, text: pageOf(page, host) });
     } catch (error) {
       const told = await judge(request, error);
-      const { status, text } = failurePage(told, pageAssets);
+      const { status, text } = failurePage(told);
       if (status >= 500) onError(error);
       return htmlReply(request.method, { status, text, headers: retryHeaders(told) });
     }
@@ -80,7 +85,7 @@ export function createPageRoutes(
       if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
       const given = await readGiven(request, signal);
       if (given === undefined) return problem(400, { headers: closeConnection });
-      if (page.phase === "open") await takeAnswer(page, given, signal);
+      if (page.phase === "open") await takeAnswer(answering, page, given, signal);
       // the answer that counts may be this one, whose reply was lost
       else if (page.answerId !== given.answerId) return problem(409, { headers: closeConnection });
       return { status: 204, headers: ["Cache-Control", "no-store"] };
@@ -161,7 +166,7 @@ interface HtmlAnswer {
 }
 
 /** A page, with the headers that protect it. */
-export function htmlReply(method: string, { status, text, headers = [] }: HtmlAnswer): Reply {
+function htmlReply(method: string, { status, text, headers = [] }: HtmlAnswer): Reply {
   const bytes = new TextEncoder().encode(text).length;
   return {
     status,
@@ -207,63 +212,60 @@ function tooLong(): SluiceError {
   return new SluiceError("too_large", `upload page: an answer has at most ${maxAnswerBytes} bytes`);
 }
 
-/** What a browser gets that opens the URL of a slot. */
-export interface SlotPage {
-  /** Leads to the upload page of the slot: that of its question, or one that asks for its files. */
-  show(slot: OpenSlot, slotUrl: string, signal: AbortSignal): Promise<Reply>;
-  /** Says on a page why there is none. */
-  refuse(error: unknown): Reply;
+/**
+ * Answers a browser that opens the URL of a slot: leads to the upload page of the slot, which has the slot's id. It is
+ * that of its question, or one that asks for its files. `host` is for the user to read.
+ */
+export async function showSlotPage(
+  {
+    pages,
+    storage,
+    host,
+  }: {
+    readonly pages: UploadPageStore;
+    readonly storage: UploadStorage;
+    readonly host: string;
+  },
+  slot: OpenSlot,
+  slotUrl: string,
+  signal: AbortSignal,
+): Promise<Reply> {
+  const { uploadId, expiresAt } = slot;
+  if ((await pages.statusOf(uploadId)) !== "unknown")
+    return seeOther(pages.urlOf(uploadId, expiresAt));
+  const { phase, places } = await readState(storage, uploadId, signal);
+  if (phase === "confirmed") {
+    const ending = { phase: places.length > 0 ? "accepted" : "cancelled" } as const;
+    return htmlReply("GET", { status: 200, text: pageOf(ending, host) });
+  }
+  try {
+    return seeOther(await pages.pageUrl(questionOfSlot(slot, slotUrl)));
+  } catch (error) {
+    // another request of the same browser made it
+    if (codeOf(error) !== "already_exists") throw error;
+    return seeOther(pages.urlOf(uploadId, expiresAt));
+  }
 }
 
-/** Makes it for the slots of one endpoint. The page of a slot has the slot's id. */
-export function createSlotPage({
-  pages,
-  storage,
-  host,
-}: {
-  readonly pages: UploadPageStore;
-  readonly storage: UploadStorage;
-  /** Host name of the endpoint, for the user to read. */
-  readonly host: string;
-}): SlotPage {
-  async function ask(slot: OpenSlot, url: string): Promise<string> {
-    const { uploadId, owner, expiresAt, terms } = slot;
-    const isOne = terms.maxFiles === 1;
-    const fields = {
-      file: { type: "file", title: isOne ? "File" : "Files", multiple: !isOne },
-    } as const;
-    const message = isOne ? "Choose a file to send." : "Choose the files to send.";
-    const slots = new Map([["file", { uploadId, url, method: "POST", expiresAt, terms } as const]]);
-    const question = questionOf({ message, fields }, slots, "self");
-    const share = tagOfOwner(owner);
-    return pages.pageUrl({
-      pageId: uploadId,
-      question,
-      expiresAt,
-      owner: share,
-      endsWithSlot: true,
-    });
-  }
+/** Says on a page why there is none for a slot. */
+export function refusedSlotPage(error: unknown): Reply {
+  return htmlReply("GET", failurePage(error));
+}
 
+function questionOfSlot(slot: OpenSlot, url: string): PageQuestion {
+  const { uploadId, owner, expiresAt, terms } = slot;
+  const isOne = terms.maxFiles === 1;
+  const fields = {
+    file: { type: "file", title: isOne ? "File" : "Files", multiple: !isOne },
+  } as const;
+  const message = isOne ? "Choose a file to send." : "Choose the files to send.";
+  const slots = new Map([["file", { uploadId, url, method: "POST", expiresAt, terms } as const]]);
   return {
-    async show(slot, slotUrl, signal) {
-      const { uploadId, expiresAt } = slot;
-      if ((await pages.statusOf(uploadId)) !== "unknown")
-        return seeOther(pages.urlOf(uploadId, expiresAt));
-      const { phase, places } = await readState(storage, uploadId, signal);
-      if (phase === "confirmed") {
-        const ending = { phase: places.length > 0 ? "accepted" : "cancelled" } as const;
-        return htmlReply("GET", { status: 200, text: pageOf(ending, host, pageAssets) });
-      }
-      try {
-        return seeOther(await ask(slot, slotUrl));
-      } catch (error) {
-        // another request of the same browser made it
-        if (codeOf(error) !== "already_exists") throw error;
-        return seeOther(pages.urlOf(uploadId, expiresAt));
-      }
-    },
-    refuse: (error) => htmlReply("GET", failurePage(error, pageAssets)),
+    pageId: uploadId,
+    question: questionOf({ message, fields }, slots, "self"),
+    expiresAt,
+    owner: tagOfOwner(owner),
+    endsWithSlot: true,
   };
 }
 

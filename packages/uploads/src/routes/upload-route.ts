@@ -4,7 +4,7 @@ import type { Caller } from "@sluice/server";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import { routesBelow } from "@sluice/transport-http/handlers";
-import type { SlotPage } from "./page-route.ts";
+import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/slots.ts";
 import {
@@ -18,7 +18,8 @@ import {
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 import { refusalOf } from "./answers.ts";
 import { TUS_STEP_TYPE } from "../receive/request-facts.ts";
-import type { SlotRequest } from "./slot-requests.ts";
+import { refusedSlotPage, showSlotPage } from "./page-route.ts";
+import { serveSlot, type SlotServices } from "./slot-requests.ts";
 import { asTusReply, isTus, tusOptions } from "./tus.ts";
 
 /**
@@ -30,17 +31,20 @@ export function createUploadRoutes(
     host,
     tokens,
     requests,
-    serve,
-    slotPage,
+    services,
+    pages,
   }: {
     readonly host: Host;
     readonly tokens: SlotTokens;
     readonly requests: OpenRequests;
-    readonly serve: (asked: SlotRequest) => Promise<Reply>;
-    readonly slotPage: SlotPage;
+    readonly services: SlotServices;
+    readonly pages: UploadPageStore;
   },
   base: string,
 ): Routes {
+  const { storage } = services;
+  const pageParts = { pages, storage, host: new URL(host.endpoint.url).host };
+
   async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
     const [token = "", last, ...more] = rest.split("/");
     // the URL that a model is given ends with a slash
@@ -72,8 +76,8 @@ export function createUploadRoutes(
       await host.usage.admit(owner, "request");
       if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
       const slotUrl = `${host.endpoint.url}${path}${token}`;
-      if (isBrowser && slot.auth === "self") return slotPage.show(slot, slotUrl, signal);
-      const reply = await serve({
+      if (isBrowser && slot.auth === "self") return showSlotPage(pageParts, slot, slotUrl, signal);
+      const reply = await serveSlot(services, {
         request,
         slot,
         slotUrl,
@@ -102,7 +106,7 @@ export function createUploadRoutes(
       if (outcome === "failed") host.onError(error);
       if (requests.leaving.isOver)
         return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
-      return isBrowser && slot?.auth !== "bound" ? slotPage.refuse(told) : refusalOf(told, slot);
+      return isBrowser && slot?.auth !== "bound" ? refusedSlotPage(told) : refusalOf(told, slot);
     }
 
     const answered = (): Promise<Reply> =>
