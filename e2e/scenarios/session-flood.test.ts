@@ -14,7 +14,7 @@ import { createTickets } from "@sluice/transport-ws";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createQuestionStates } from "../../packages/uploads/src/ask/elicit-state.ts";
-import { createUploadPages } from "../../packages/uploads/src/page/upload-pages.ts";
+import { UploadPageStore } from "../../packages/uploads/src/page/upload-pages.ts";
 import { startProgram } from "../bed/program.ts";
 import { send } from "../bed/raw.ts";
 import { hasRedis, startRedis, type RedisServer } from "../bed/redis.ts";
@@ -78,7 +78,7 @@ async function issueAll({ sluice, tickets }: House, name: string): Promise<void>
   const question = terms as never;
   const expiresAt = Date.now() + 60_000;
   const pageId = "p".repeat(20) + randomUUID().slice(0, 12).replaceAll("-", "x");
-  const pages = createUploadPages(sluice.host);
+  const pages = new UploadPageStore(sluice.host);
   const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
   const page = await pages.open(url.slice(url.lastIndexOf("/") + 1));
   if (page.phase !== "open") throw new Error(`the page is ${page.phase}`);

@@ -19,7 +19,7 @@ import { createPendingUploads } from "../src/ask/pending-uploads.ts";
 import { createRequestFiles } from "../src/ask/request-files.ts";
 import type { ClaimedFile, RequestFiles, Slots, UploadedFile } from "../src/index.ts";
 import { uploadError } from "../src/slots/upload-error.ts";
-import { createUploadPages, type UploadPages } from "../src/page/upload-pages.ts";
+import { UploadPageStore, type UploadPages } from "../src/page/upload-pages.ts";
 
 /** Both eras, for `test.each`. */
 export const eras: readonly RevisionKind[] = ["legacy", "modern"];
@@ -239,7 +239,7 @@ export function createAsker(sluice: Sluice, slots: Slots, pages?: UploadPages): 
   return createRequestFiles({
     host,
     slots,
-    pages: pages ?? createUploadPages(host),
+    pages: pages ?? new UploadPageStore(host),
     pending: createPendingUploads(host),
     takeAnswer: async () => {},
     isServed: () => false,

@@ -8,7 +8,7 @@ import { Confirmation } from "../confirm/confirm.ts";
 import { UploadRemover } from "../confirm/remove-upload.ts";
 import { createPageRoutes } from "../routes/page-route.ts";
 import { takeAnswer } from "../page/take-answer.ts";
-import { createUploadPages } from "../page/upload-pages.ts";
+import { UploadPageStore } from "../page/upload-pages.ts";
 import { QuotaTracker } from "../limits/quota-tracker.ts";
 import { createFileUris } from "../files-sep-2631/file-uri.ts";
 import { ProgressTracker } from "../slots/progress-tracker.ts";
@@ -77,7 +77,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   });
   const progress = new ProgressTracker();
   const lock = new WriteLock(store, onError);
-  const pages = createUploadPages(host);
+  const pages = new UploadPageStore(host);
 
   // from a file whose bytes are there to one that the server has
   const scan = options.onScan;
