@@ -15,7 +15,7 @@ import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
-import { createPendingUploads } from "../src/ask/pending-uploads.ts";
+import { PendingUploads } from "../src/ask/pending-uploads.ts";
 import { createRequestFiles } from "../src/ask/request-files.ts";
 import type { ClaimedFile, RequestFiles, Slots, UploadedFile } from "../src/index.ts";
 import { uploadError } from "../src/slots/upload-error.ts";
@@ -240,7 +240,7 @@ export function createAsker(sluice: Sluice, slots: Slots, pages?: UploadPages): 
     host,
     slots,
     pages: pages ?? new UploadPageStore(host),
-    pending: createPendingUploads(host),
+    pending: new PendingUploads(host),
     takeAnswer: async () => {},
     isServed: () => false,
   });

@@ -11,11 +11,11 @@ import type { Fields } from "../elicitation/fields.ts";
 import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
 import { errorForTool } from "../slots/upload-error.ts";
-import { createResultAsker } from "./ask-in-result.ts";
-import { createSessionAsker, notifyComplete, passesNoQuestions } from "./ask-in-session.ts";
-import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
-import { createAnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
-import { createQuestionStates } from "./elicit-state.ts";
+import { ResultAsker } from "./ask-in-result.ts";
+import { SessionAsker, notifyComplete, passesNoQuestions } from "./ask-in-session.ts";
+import { StatelessAsker, failingResult } from "./ask-stateless.ts";
+import { AnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
+import { QuestionStates } from "./elicit-state.ts";
 import { isStateless, isStdio, noEndpoint, noUploadId, wayTo } from "./elicit-way.ts";
 import type { PendingUploads } from "./pending-uploads.ts";
 import { identifyAsker, reserveQuestion } from "./reserve-question.ts";
@@ -73,11 +73,11 @@ export function createRequestFiles({
   isServed,
 }: AskingParts): RequestFiles {
   const { onError } = host;
-  const confirmation = createAnswerConfirmation({ slots, pages, onError });
-  const states = createQuestionStates(host);
-  const stateless = createStatelessAsker({ confirmation, states, pages });
-  const inResult = createResultAsker({ host, confirmation, pending, pages, slots, takeAnswer });
-  const inSession = createSessionAsker({ confirmation, inResult, pages, onError });
+  const confirmation = new AnswerConfirmation({ slots, pages, onError });
+  const states = new QuestionStates(host);
+  const stateless = new StatelessAsker({ confirmation, states, pages });
+  const inResult = new ResultAsker({ host, confirmation, pending, pages, slots, takeAnswer });
+  const inSession = new SessionAsker({ confirmation, inResult, pages, onError });
 
   async function ask<F extends Fields>(
     { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },

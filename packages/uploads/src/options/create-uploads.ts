@@ -2,7 +2,7 @@ import type { Sluice } from "@sluice/server";
 import { createMemoryUploadStore } from "@sluice/state";
 import type { Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/handlers";
-import { createPendingUploads } from "../ask/pending-uploads.ts";
+import { PendingUploads } from "../ask/pending-uploads.ts";
 import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
 import { Confirmation } from "../confirm/confirm.ts";
 import { UploadRemover } from "../confirm/remove-upload.ts";
@@ -124,7 +124,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     closing,
     onError,
   });
-  const pending = createPendingUploads(host);
+  const pending = new PendingUploads(host);
   const uris = createFileUris(host);
   let isServed = false;
   return {
