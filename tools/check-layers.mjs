@@ -96,6 +96,22 @@ const chapters = {
   archive: ["names", "entries", "formats", "provider"],
   resume: ["protocol", "stream", "client", "rerun", "server"],
   "transport-stdio": ["frames", "channel"],
+  uploads: [
+    "slots",
+    "checks",
+    "limits",
+    "store",
+    "confirm",
+    "receive",
+    "resumable",
+    "elicitation",
+    "page",
+    "routes",
+    "ask",
+    "files-sep-2631",
+    "tools",
+    "options",
+  ],
 };
 
 /** Packages whose source may name the MCP SDK at all. */

@@ -6,7 +6,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
 import { createUploads, withUploads } from "@sluice/uploads";
-import { createUploadPages } from "../../packages/uploads/src/page/upload-pages.ts";
+import { UploadPageStore } from "../../packages/uploads/src/page/upload-pages.ts";
 import { listen } from "./listen.ts";
 
 /** Every path that a public URL of the matrix may have. */
@@ -113,7 +113,7 @@ export async function openHouse(
   const parts = { handler, mcp, base, origin };
   listener = await mount(parts);
 
-  const pages = createUploadPages(sluice.host);
+  const pages = new UploadPageStore(sluice.host);
   const terms = { accept: [], maxBytes: 1_000, maxFiles: 100 };
   const slotPath = async (selfAuthenticating: boolean): Promise<string> => {
     const slot = await uploads.reserve(holder, terms, { ttlMs: 60_000, selfAuthenticating });

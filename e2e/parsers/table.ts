@@ -42,11 +42,13 @@ import {
   parseIntegerField,
   parseLimit,
 } from "../../packages/client/src/upload/send/structured-field.ts";
-import { boundaryOf as formBoundary } from "../../packages/uploads/src/receive/form-headers.ts";
-import { createFormReader } from "../../packages/uploads/src/receive/form-reader.ts";
+import {
+  boundaryOf as formBoundary,
+  createFormReader,
+} from "../../packages/uploads/src/receive/form-reader.ts";
 import { readFacts } from "../../packages/uploads/src/receive/request-facts.ts";
 import { parseDataUri } from "../../packages/uploads/src/files-sep-2631/data-uri.ts";
-import { parseDigest } from "../../packages/uploads/src/files-sep-2631/file-digest.ts";
+import { parseDigest } from "../../packages/uploads/src/files-sep-2631/file-download.ts";
 
 /** A function that reads text of another party. */
 export interface Parser {

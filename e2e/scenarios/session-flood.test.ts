@@ -13,8 +13,8 @@ import { withSluice } from "@sluice/transport-http";
 import { createTickets } from "@sluice/transport-ws";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createQuestionStates } from "../../packages/uploads/src/ask/elicit-state.ts";
-import { createUploadPages } from "../../packages/uploads/src/page/upload-pages.ts";
+import { QuestionStates } from "../../packages/uploads/src/ask/elicit-state.ts";
+import { UploadPageStore } from "../../packages/uploads/src/page/upload-pages.ts";
 import { startProgram } from "../bed/program.ts";
 import { send } from "../bed/raw.ts";
 import { hasRedis, startRedis, type RedisServer } from "../bed/redis.ts";
@@ -78,12 +78,12 @@ async function issueAll({ sluice, tickets }: House, name: string): Promise<void>
   const question = terms as never;
   const expiresAt = Date.now() + 60_000;
   const pageId = "p".repeat(20) + randomUUID().slice(0, 12).replaceAll("-", "x");
-  const pages = createUploadPages(sluice.host);
+  const pages = new UploadPageStore(sluice.host);
   const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
   const page = await pages.open(url.slice(url.lastIndexOf("/") + 1));
   if (page.phase !== "open") throw new Error(`the page is ${page.phase}`);
   await pages.answer(page, { answerId: randomUUID(), action: "decline" });
-  const states = createQuestionStates(sluice.host);
+  const states = new QuestionStates(sluice.host);
   const context = { principal: identity.principal, message: "Which?", fields: {}, owner } as const;
   await states.open(states.seal({ expiresAt, slots: {} }, context), context);
 }

@@ -3,7 +3,7 @@ export {
   withUploads,
   type CloseUploadsOptions,
   type Uploads,
-} from "./slots/create-uploads.ts";
+} from "./options/create-uploads.ts";
 export type { UploadPace } from "./receive/read-body.ts";
 export type {
   ClaimedFile,
@@ -14,20 +14,16 @@ export type {
   UploadedFile,
   UploadProgress,
 } from "./slots/slots.ts";
-export type {
-  Scan,
-  ScanFacts,
-  ScanVerdict,
-  UploadQuota,
-  UploadsOptions,
-} from "./slots/uploads-options.ts";
+export type { UploadsOptions } from "./options/uploads-options.ts";
+export type { UploadQuota } from "./limits/quota-tracker.ts";
+export type { Scan, ScanFacts, ScanVerdict } from "./store/scan.ts";
 export type {
   AnsweredFiles,
   AnsweredValues,
   Fields,
   FileField,
   ValueField,
-} from "./ask/elicit-fields.ts";
+} from "./elicitation/fields.ts";
 export type { FilesOutcome } from "./ask/confirm-answer.ts";
 export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
 export { uploadIdInput, uploadRequiredOutput, type UploadRequired } from "./ask/upload-required.ts";

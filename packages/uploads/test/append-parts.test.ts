@@ -1,6 +1,6 @@
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createPartAppender } from "../src/resumable/append-parts.ts";
+import { createPartAppender } from "../src/resumable/file-in-parts.ts";
 import { folderOf, uploadPrefix } from "../src/store/layout.ts";
 import { listAll, toUploadStorage } from "../src/store/upload-storage.ts";
 import { noise } from "./upload-server.ts";

@@ -15,11 +15,11 @@ import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
-import { createPendingUploads } from "../src/ask/pending-uploads.ts";
+import { PendingUploads } from "../src/ask/pending-uploads.ts";
 import { createRequestFiles } from "../src/ask/request-files.ts";
 import type { ClaimedFile, RequestFiles, Slots, UploadedFile } from "../src/index.ts";
 import { uploadError } from "../src/slots/upload-error.ts";
-import { createUploadPages, type UploadPages } from "../src/page/upload-pages.ts";
+import { UploadPageStore, type UploadPages } from "../src/page/upload-pages.ts";
 
 /** Both eras, for `test.each`. */
 export const eras: readonly RevisionKind[] = ["legacy", "modern"];
@@ -239,8 +239,8 @@ export function createAsker(sluice: Sluice, slots: Slots, pages?: UploadPages): 
   return createRequestFiles({
     host,
     slots,
-    pages: pages ?? createUploadPages(host),
-    pending: createPendingUploads(host),
+    pages: pages ?? new UploadPageStore(host),
+    pending: new PendingUploads(host),
     takeAnswer: async () => {},
     isServed: () => false,
   });

@@ -1,10 +1,10 @@
-import { createFileChecks } from "../src/receive/file-checks.ts";
-import { createChecksMemory } from "../src/resumable/checks-memory.ts";
+import { createFileChecks } from "../src/checks/file-checks.ts";
+import { ChecksMemory } from "../src/resumable/checks-memory.ts";
 import { expect, test } from "vitest";
 
 test("checks that saw other bytes than storage has are not gone on with", async () => {
   for (const offset of [4, 6]) {
-    const memory = createChecksMemory();
+    const memory = new ChecksMemory();
     const checks = createFileChecks({ accept: [] });
     await checks.add(Buffer.from("12345"));
     memory.put("file", checks);

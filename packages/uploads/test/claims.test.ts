@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { Principal } from "@sluice/core";
 import { expect, test } from "vitest";
-import { createQuestionStates } from "../src/ask/elicit-state.ts";
+import { QuestionStates } from "../src/ask/elicit-state.ts";
 import { createFileUris } from "../src/files-sep-2631/file-uri.ts";
 import { alice, bearer, bob, startUploadServer } from "./upload-server.ts";
 
@@ -41,7 +41,7 @@ test("a file belongs to its user whatever the claims of each request are, and no
 
 test("the state of a question and the URI of a file open in a request with other claims", async () => {
   const { sluice } = await startUploadServer();
-  const states = createQuestionStates(sluice.host);
+  const states = new QuestionStates(sluice.host);
   const question = { message: "Which?", fields: { a: { type: "file" } } } as const;
   const state = { expiresAt: Date.now() + 60_000, slots: {} };
   const sealed = states.seal(state, { ...question, principal: asNurse });

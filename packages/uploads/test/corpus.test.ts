@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { homedir } from "node:os";
 import { expect, test } from "vitest";
 import { typeOfName } from "@sluice/client/uploads";
-import { createKindDetector } from "../src/kind/detect-kind.ts";
+import { createKindDetector } from "../src/checks/detect-kind.ts";
 
 // Files of this machine as an ordinary corpus: none was made to be refused.
 

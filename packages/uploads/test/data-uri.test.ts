@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseDataUri } from "../src/files-sep-2631/data-uri.ts";
-import { formatDigest, parseDigest } from "../src/files-sep-2631/file-digest.ts";
+import { formatDigest, parseDigest } from "../src/files-sep-2631/file-download.ts";
 
 const text = (uri: string) => {
   const { mimeType, bytes } = parseDataUri(uri, 100);

@@ -1,6 +1,6 @@
 import { Buffer } from "node:buffer";
 import { expect, test } from "vitest";
-import { createKindDetector } from "../src/kind/detect-kind.ts";
+import { createKindDetector } from "../src/checks/detect-kind.ts";
 import { zipEntry } from "./ordinary-kinds.ts";
 
 const latin1 = (text: string): Buffer => Buffer.from(text, "latin1");

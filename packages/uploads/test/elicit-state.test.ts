@@ -1,6 +1,6 @@
 import { createKeyRing, formatKey, generateKey, SluiceError, type Principal } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
-import { createQuestionStates, type QuestionContext } from "../src/ask/elicit-state.ts";
+import { QuestionStates, type QuestionContext } from "../src/ask/elicit-state.ts";
 import { createPlainSluice } from "./asking.ts";
 
 const ada: Principal = { issuer: "test", subject: "ada", clientId: "test" };
@@ -18,7 +18,7 @@ const refused = (code: string) => expect.objectContaining({ name: "SluiceError",
 
 describe("the state that a client keeps for a question", () => {
   const { host } = createPlainSluice();
-  const states = createQuestionStates(host);
+  const states = new QuestionStates(host);
 
   test("comes back as it was", async () => {
     expect(await states.open(states.seal(state, context), context)).toEqual(state);
@@ -56,13 +56,13 @@ describe("the state that a client keeps for a question", () => {
     for (const other of others)
       await expect(states.open(sealed, other)).rejects.toEqual(refused("invalid_argument"));
     const keys = createKeyRing(formatKey(generateKey()));
-    const foreign = createQuestionStates({ ...host, keys }).seal(state, context);
+    const foreign = new QuestionStates({ ...host, keys }).seal(state, context);
     await expect(states.open(foreign, context)).rejects.toEqual(refused("invalid_argument"));
   });
 
   test("is refused when it comes a second time, also to another process with the same store", async () => {
     const sealed = states.seal(state, context);
-    const elsewhere = createQuestionStates(host);
+    const elsewhere = new QuestionStates(host);
     const outcomes = await Promise.allSettled([
       states.open(sealed, context),
       elsewhere.open(sealed, context),
@@ -84,7 +84,7 @@ describe("the state that a client keeps for a question", () => {
 
   test("is not taken where the store cannot say whether it was used", async () => {
     const put = () => Promise.reject(new SluiceError("unavailable", "store: down"));
-    const cut = createQuestionStates({ ...host, state: { ...host.state, put } });
+    const cut = new QuestionStates({ ...host, state: { ...host.state, put } });
     await expect(cut.open(cut.seal(state, context), context)).rejects.toEqual(
       refused("unavailable"),
     );

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createKindDetector } from "../src/kind/detect-kind.ts";
+import { createKindDetector } from "../src/checks/detect-kind.ts";
 import { png } from "./upload-server.ts";
 
 interface Told {

@@ -1,7 +1,7 @@
 import { request as httpRequest } from "node:http";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { expect, test } from "vitest";
-import { createWriteLock } from "../src/resumable/write-lock.ts";
+import { WriteLock } from "../src/limits/write-lock.ts";
 import { bearer, bob, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
@@ -93,7 +93,7 @@ test(
     const store = createMemoryUploadStore();
     const server = await startUploadServer({ uploads: { store } });
     const { fileId, finish } = await sendHalf(server);
-    const lock = createWriteLock(store, (error) => server.errors.push(error));
+    const lock = new WriteLock(store, (error) => server.errors.push(error));
     const lease = await lock.acquire(fileId, new AbortController().signal);
     expect([400, 0]).toContain(await finish());
     await lease.release();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readHeaders } from "../src/receive/form-headers.ts";
+import { readHeaders } from "../src/receive/form-reader.ts";
 
 test.for([
   ["a browser, undici and curl", `name="file"; filename="s\u00fc%22.txt"`, 'sü".txt'],

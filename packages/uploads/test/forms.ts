@@ -1,6 +1,10 @@
 import { SluiceError } from "@sluice/core";
-import { boundaryOf, type PartFacts } from "../src/receive/form-headers.ts";
-import { createFormReader, type PartReceiver } from "../src/receive/form-reader.ts";
+import {
+  boundaryOf,
+  createFormReader,
+  type PartFacts,
+  type PartReceiver,
+} from "../src/receive/form-reader.ts";
 
 /** A part of a form as it is sent; bytes as Latin-1 text. */
 export interface SentPart {

@@ -1,7 +1,7 @@
 import { fileTypeFromBuffer, supportedMimeTypes } from "file-type/core";
 import { expect, test } from "vitest";
 import { typeOfName } from "@sluice/client/uploads";
-import { createKindDetector } from "../src/kind/detect-kind.ts";
+import { createKindDetector } from "../src/checks/detect-kind.ts";
 import { ordinaryFiles, type OrdinaryFile } from "./ordinary-kinds.ts";
 
 async function kindOf(

@@ -16,9 +16,9 @@ import {
   type UploadsOptions,
   withUploads,
 } from "@sluice/uploads";
-import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/ask/elicit-fields.ts";
-import { createUploadPages, type UploadPageStore } from "../src/page/upload-pages.ts";
-import { newId } from "../src/slots/random-id.ts";
+import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/elicitation/fields.ts";
+import { UploadPageStore } from "../src/page/upload-pages.ts";
+import { newId } from "../src/slots/slots.ts";
 import { ownerOf } from "../src/slots/slot-token.ts";
 
 /** A caller. */
@@ -84,7 +84,7 @@ export async function startPageSite(
     maxBytes: 2 ** 30,
     ...options.uploads,
   });
-  const pages = createUploadPages(sluice.host);
+  const pages = new UploadPageStore(sluice.host);
   const mcp = withSluice({ fetch: async () => new Response("rpc") }, sluice);
   handle = toNodeHandler(withUploads(mcp, uploads), {
     onError: (error) => void errors.push(error),

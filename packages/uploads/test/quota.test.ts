@@ -3,7 +3,7 @@ import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { wrap } from "@sluice/storage";
 import type { UploadQuota } from "@sluice/uploads";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
+import { QuotaTracker } from "../src/limits/quota-tracker.ts";
 import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 
 const put = (url: string, body: Uint8Array<ArrayBuffer>): Promise<Response> =>
@@ -147,7 +147,7 @@ test("a quota tracker counts what is under way and what storage shows, and prolo
   onTestFinished(() => void vi.useRealTimers());
   const errors: unknown[] = [];
   const make = (store: UploadStore, quota: UploadQuota) =>
-    createQuotaTracker({
+    new QuotaTracker({
       store,
       quota,
       seedEveryMs: 60_000,
@@ -206,7 +206,7 @@ test("what is over is not prolonged by a call that comes late", async () => {
     return true;
   };
   const told = (name: string) => async (): Promise<void> => void calls.push(name);
-  const tracker = createQuotaTracker({
+  const tracker = new QuotaTracker({
     store: {
       ...store,
       enter: slow("enter"),

@@ -1,7 +1,7 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import type { FileRequest } from "../src/ask/request-files.ts";
-import type { Fields } from "../src/ask/elicit-fields.ts";
+import type { Fields } from "../src/elicitation/fields.ts";
 import { uploadError } from "../src/slots/upload-error.ts";
 import {
   createAsker,

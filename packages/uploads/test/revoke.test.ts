@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { SluiceError } from "@sluice/core";
 import { wrap, type StorageBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
-import type { Fields } from "../src/ask/elicit-fields.ts";
+import type { Fields } from "../src/elicitation/fields.ts";
 import { connectAnswerer, createToolServer, eras, type Asked } from "./asking.ts";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 

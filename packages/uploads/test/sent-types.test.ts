@@ -8,8 +8,8 @@ import standard from "mime/types/standard.js";
 import { expect, test } from "vitest";
 import { authorizeUpload } from "../src/files-sep-2631/file-upload.ts";
 import type { FileUris } from "../src/files-sep-2631/file-uri.ts";
-import { createKindDetector } from "../src/kind/detect-kind.ts";
-import { kindOf } from "../src/kind/file-kind.ts";
+import { createKindDetector } from "../src/checks/detect-kind.ts";
+import { kindOf } from "../src/checks/file-kind.ts";
 import { createFakeSlots } from "./asking.ts";
 import { ordinaryFiles } from "./ordinary-kinds.ts";
 

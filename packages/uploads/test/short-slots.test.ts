@@ -8,7 +8,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryStateStore, createTokenStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
-import { newId } from "../src/slots/random-id.ts";
+import { newId } from "../src/slots/slots.ts";
 import { createSlotTokens } from "../src/slots/slot-token.ts";
 import {
   alice,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { createFileHash, createThreadHash } from "../src/receive/file-hash.ts";
+import { createFileHash, createThreadHash } from "../src/checks/file-hash.ts";
 import { noise } from "./upload-server.ts";
 
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");

@@ -2,14 +2,13 @@ import { createMemoryUploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { Scan } from "@sluice/uploads";
 import { describe, expect, test } from "vitest";
-import { createQuotaTracker } from "../src/quota/quota-tracker.ts";
-import { createChecksMemory } from "../src/resumable/checks-memory.ts";
-import { createPartialFiles } from "../src/resumable/partial-files.ts";
-import { createProgressTracker } from "../src/receive/progress-tracker.ts";
+import { QuotaTracker } from "../src/limits/quota-tracker.ts";
+import { ChecksMemory } from "../src/resumable/checks-memory.ts";
+import { PartialFiles } from "../src/resumable/partial-files.ts";
+import { ProgressTracker } from "../src/slots/progress-tracker.ts";
 import { createSlotTokens } from "../src/slots/slot-token.ts";
 import { toUploadStorage } from "../src/store/upload-storage.ts";
-import { createFileScanner } from "../src/store/scan.ts";
-import { createSlotFiles } from "../src/store/slot-files.ts";
+import { SlotFiles } from "../src/store/slot-files.ts";
 import { alice, bearer, noise, storageKinds, type UploadServer } from "./upload-server.ts";
 
 /** The files in steps of a server, without its locks. */
@@ -17,12 +16,11 @@ function partialFilesOf({ errors }: UploadServer, backend: StorageBackend, scan:
   const onError = (error: unknown): void => void errors.push(error);
   const storage = toUploadStorage(backend);
   const store = createMemoryUploadStore();
-  const quota = createQuotaTracker({ store, seedEveryMs: 60_000, onError });
-  const scanFile = createFileScanner({ storage, scan, onError });
-  const files = createSlotFiles({ storage, scanFile, quota, onError });
-  const progress = createProgressTracker();
-  const memory = createChecksMemory();
-  return createPartialFiles({ storage, files, quota, progress, memory, onError });
+  const quota = new QuotaTracker({ store, seedEveryMs: 60_000, onError });
+  const files = new SlotFiles({ storage, scan, quota, onError });
+  const progress = new ProgressTracker();
+  const memory = new ChecksMemory();
+  return new PartialFiles({ storage, files, quota, progress, memory, onError });
 }
 
 const claim = { name: "n", size: 500, mimeType: "application/octet-stream" };

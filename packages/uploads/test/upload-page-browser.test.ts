@@ -19,7 +19,7 @@ import {
 } from "vitest";
 import { hasBrowser, startBrowser } from "../../../e2e/bed/browser.ts";
 import { connectAnswerer, createToolServer, eras } from "./asking.ts";
-import type { Fields } from "../src/ask/elicit-fields.ts";
+import type { Fields } from "../src/elicitation/fields.ts";
 import {
   chooseGenerated,
   dropFiles,

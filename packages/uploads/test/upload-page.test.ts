@@ -3,13 +3,12 @@ import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
-import type { Fields } from "../src/ask/elicit-fields.ts";
-import { acceptText } from "../src/page/accept-text.ts";
+import type { Fields } from "../src/elicitation/fields.ts";
+import { acceptText, sizeText } from "../src/elicitation/limits-text.ts";
 import { script, style } from "../src/page/browser-files.ts";
 import { html } from "../src/page/html.ts";
-import { sizeText } from "../src/page/size-text.ts";
-import { createPageLimit } from "../src/page/page-limit.ts";
-import { createUploadPages } from "../src/page/upload-pages.ts";
+import { PageLimit } from "../src/page/page-limit.ts";
+import { UploadPageStore } from "../src/page/upload-pages.ts";
 import { startPageSite, type PageSite } from "./page-site.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
@@ -171,8 +170,8 @@ describe("a link", () => {
     const keys = createKeyRing(formatKey(generateKey()));
     const state = createMemoryStateStore();
     const endpoint = { url: "https://a.example/mcp", isLoopback: false };
-    const one = createUploadPages({ endpoint, keys, state });
-    const other = createUploadPages({ endpoint, keys, state });
+    const one = new UploadPageStore({ endpoint, keys, state });
+    const other = new UploadPageStore({ endpoint, keys, state });
     const pageId = "p".repeat(32);
     const question = { mode: "binary", message: "Files?", uploadEndpoints: {} } as never;
     const expiresAt = Date.now() + 60_000;
@@ -184,7 +183,7 @@ describe("a link", () => {
     expect(await one.answerOf(pageId)).toEqual({ action: "decline" });
     await one.conclude(pageId, "declined");
     expect(await other.open(token)).toEqual({ phase: "declined", answerId });
-    const elsewhere = createUploadPages({
+    const elsewhere = new UploadPageStore({
       endpoint: { url: "https://b.example/mcp", isLoopback: false },
       keys,
       state,
@@ -432,7 +431,7 @@ describe("what one principal makes the server remember", () => {
   });
 
   test("by pages of callers that nothing vouches for is bounded together, and more than for one", async () => {
-    const places = createPageLimit(createMemoryStateStore());
+    const places = new PageLimit(createMemoryStateStore());
     const times = { now: Date.now(), expiresAt: Date.now() + 60_000 };
     const tries = Array.from({ length: 600 }, () => places.take("", times));
     const settled = await Promise.allSettled(tries);

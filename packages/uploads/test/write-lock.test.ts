@@ -2,7 +2,7 @@ import { equal } from "node:assert/strict";
 import { SluiceError } from "@sluice/core";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { createWriteLock, type LockLease } from "../src/resumable/write-lock.ts";
+import { WriteLock, type LockLease } from "../src/limits/write-lock.ts";
 
 const errors: unknown[] = [];
 const never = new AbortController().signal;
@@ -17,7 +17,7 @@ afterEach(() => {
 });
 
 /** The lock of one process. */
-const processOf = (store: UploadStore) => createWriteLock(store, (error) => errors.push(error));
+const processOf = (store: UploadStore) => new WriteLock(store, (error) => errors.push(error));
 
 /** Waits for a lease, and says whether it has come. */
 function taking(lease: Promise<LockLease>): {

@@ -4,8 +4,7 @@ import { unlessMissing } from "@sluice/storage/plugin";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod/v4";
 import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
-import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
+import { type ClaimedFile, newId, type Slots, type UploadedFile } from "../slots/slots.ts";
 import { awaitArrival } from "./arrival.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
 import {
@@ -14,10 +13,9 @@ import {
   type AnsweredValues,
   type FileField,
   type Fields,
-} from "./elicit-fields.ts";
-import { beginUpload, type BegunUpload } from "./begin-upload.ts";
+} from "../elicitation/fields.ts";
+import { beginUpload, type BegunUpload, type ReservedQuestion } from "./reserve-question.ts";
 import { unknownUpload, type PendingUploads, type UploadOutcome } from "./pending-uploads.ts";
-import type { ReservedQuestion } from "./reserve-question.ts";
 import { uploadRequired, type UploadStage } from "./upload-required.ts";
 
 // For hosts that can be asked nothing: the tool's own answer asks, and the model calls the tool again.
@@ -34,52 +32,112 @@ interface AskResult {
   readonly result: CallToolResult;
 }
 
-/** Asks by the tool's answer. */
-export interface ResultAsker {
-  /** Ends the call with an answer that asks for the files. */
-  ask(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult>;
-  /** Makes the page of a question that a client is asked, too, and keeps it for calls that come later. */
-  begin(
-    call: AskingCall,
-    reserved: ReservedQuestion,
-    options?: { readonly isForPage?: boolean },
-  ): Promise<BegunUpload>;
-  /** Ends a call whose client has not answered yet. A late answer counts like one of the page; a dialog that closes by itself is none. */
-  goOn(
-    call: AskingCall,
-    asked: {
-      readonly open: BegunUpload;
-      readonly reserved: ReservedQuestion;
-      readonly answer: Promise<unknown>;
-    },
-  ): AskResult;
-  /** Takes up the call that names the upload. Rejects with `not_found` for an upload that is not of this call. */
-  takeUp<F extends Fields>(call: AskingCall<F>, uploadId: string): Promise<FilesOutcome<F>>;
-}
-
-/** Makes the asker of one server. */
-export function createResultAsker({
-  host,
-  confirmation,
-  pending,
-  pages,
-  slots,
-  takeAnswer,
-}: {
+interface ResultParts {
   readonly host: Pick<Host, "tokens" | "onError">;
   readonly confirmation: AnswerConfirmation;
   readonly pending: PendingUploads;
   readonly pages: UploadPages;
   readonly slots: Pick<Slots, "received" | "reopen">;
   readonly takeAnswer: (page: OpenQuestion, given: GivenAnswer) => Promise<void>;
-}): ResultAsker {
-  const { onError } = host;
+}
+
+/** Asks by the tool's answer. */
+export class ResultAsker {
+  readonly #parts: ResultParts;
+
+  constructor(parts: ResultParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends the call with an answer that asks for the files. */
+  async ask(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult> {
+    return askAgain(call, await this.begin(call, reserved), "asked");
+  }
+
+  /** Makes the page of a question that a client is asked, too, and keeps it for calls that come later. */
+  begin(
+    call: AskingCall,
+    reserved: ReservedQuestion,
+    options?: { readonly isForPage?: boolean },
+  ): Promise<BegunUpload> {
+    return beginUpload(this.#parts, reserved, call, options);
+  }
+
+  /** Ends a call whose client has not answered yet. A late answer counts like one of the page; a dialog that closes by itself is none. */
+  goOn(
+    call: AskingCall,
+    {
+      open,
+      reserved,
+      answer,
+    }: {
+      readonly open: BegunUpload;
+      readonly reserved: ReservedQuestion;
+      readonly answer: Promise<unknown>;
+    },
+  ): AskResult {
+    const { takeAnswer, host } = this.#parts;
+    const { question, expiresAt } = reserved;
+    const owner = call.owner ?? "";
+    const page = { phase: "open", pageId: open.uploadId, question, expiresAt, owner } as const;
+    const late = answer
+      // without one there is still the page
+      .catch(() => undefined)
+      .then((raw) => {
+        const given = lateAnswer.safeParse(raw).data;
+        return given && takeAnswer(page, { answerId: newId(), ...given });
+      });
+    late.catch(host.onError);
+    return askAgain(call, open, "waiting");
+  }
+
+  /** Takes up the call that names the upload. Rejects with `not_found` for an upload that is not of this call. */
+  async takeUp<F extends Fields>(call: AskingCall<F>, uploadId: string): Promise<FilesOutcome<F>> {
+    const { host, confirmation, pending, pages } = this.#parts;
+    const { ctx, fields, principal } = call;
+    const { signal } = ctx.mcpReq;
+    const upload = await pending.find(uploadId, call);
+    const awaited = {
+      principal,
+      pageId: uploadId,
+      slotId: upload.uploadUrl === undefined ? undefined : uploadId,
+      signal,
+    };
+    const waitMs = Math.max(0, Math.min(arrivalWaitMs, upload.expiresAt - Date.now()));
+    const arrival = await awaitArrival(this.#parts, awaited, waitMs);
+    if (arrival.kind === "nothing" || arrival.kind === "undone")
+      return askAgain(call, { uploadId, upload }, arrival.kind);
+    // one of all calls that see the same files confirms them; hosts repeat calls that take long
+    if (!(await pending.take(uploadId, upload, call)))
+      return this.#repeat(call, { uploadId, upload });
+    let outcome: FilesOutcome<typeof fields> | undefined;
+    // a host that gives a slow call up repeats it: the files stay for that one
+    const ends = AbortSignal.timeout(confirmMs);
+    const lasting = { ...call, ctx: { ...ctx, mcpReq: { ...ctx.mcpReq, signal: ends } } };
+    try {
+      if (arrival.kind === "over") throw unknownUpload();
+      const expected = new Map(Object.entries(upload.slots));
+      const raw =
+        arrival.kind === "answered"
+          ? await pages.answerOf(uploadId)
+          : answerWith(fields, uploadId, arrival.files);
+      const answer = { expected, raw, isFromPage: true, pageId: uploadId };
+      outcome = await confirmation.confirm(lasting, answer);
+    } finally {
+      await pending
+        .settle(uploadId, { upload, outcome: keptOutcome(outcome) }, call)
+        .catch(host.onError);
+    }
+    signal.throwIfAborted();
+    return outcome;
+  }
 
   /** The answer of the call that took the upload up, while its tool has not removed the files. */
-  async function repeat<F extends Fields>(
+  async #repeat<F extends Fields>(
     call: AskingCall<F>,
     { uploadId, upload }: BegunUpload,
   ): Promise<FilesOutcome<F>> {
+    const { pending, slots } = this.#parts;
     const { ctx, fields, principal } = call;
     const { signal } = ctx.mcpReq;
     const until = systemClock.now() + arrivalWaitMs;
@@ -102,68 +160,6 @@ export function createResultAsker({
       values: outcome.values as AnsweredValues<F>,
     };
   }
-
-  return {
-    async ask(call, reserved) {
-      return askAgain(call, await beginUpload({ host, pages, pending }, reserved, call), "asked");
-    },
-
-    begin: (call, reserved, options) =>
-      beginUpload({ host, pages, pending }, reserved, call, options),
-
-    goOn(call, { open, reserved, answer }) {
-      const { question, expiresAt } = reserved;
-      const owner = call.owner ?? "";
-      const page = { phase: "open", pageId: open.uploadId, question, expiresAt, owner } as const;
-      const late = answer
-        // without one there is still the page
-        .catch(() => undefined)
-        .then((raw) => {
-          const given = lateAnswer.safeParse(raw).data;
-          return given && takeAnswer(page, { answerId: newId(), ...given });
-        });
-      late.catch(onError);
-      return askAgain(call, open, "waiting");
-    },
-
-    async takeUp(call, uploadId) {
-      const { ctx, fields, principal } = call;
-      const { signal } = ctx.mcpReq;
-      const upload = await pending.find(uploadId, call);
-      const awaited = {
-        principal,
-        pageId: uploadId,
-        slotId: upload.uploadUrl === undefined ? undefined : uploadId,
-        signal,
-      };
-      const waitMs = Math.max(0, Math.min(arrivalWaitMs, upload.expiresAt - Date.now()));
-      const arrival = await awaitArrival({ pages, slots }, awaited, waitMs);
-      if (arrival.kind === "nothing" || arrival.kind === "undone")
-        return askAgain(call, { uploadId, upload }, arrival.kind);
-      // one of all calls that see the same files confirms them; hosts repeat calls that take long
-      if (!(await pending.take(uploadId, upload, call))) return repeat(call, { uploadId, upload });
-      let outcome: FilesOutcome<typeof fields> | undefined;
-      // a host that gives a slow call up repeats it: the files stay for that one
-      const ends = AbortSignal.timeout(confirmMs);
-      const lasting = { ...call, ctx: { ...ctx, mcpReq: { ...ctx.mcpReq, signal: ends } } };
-      try {
-        if (arrival.kind === "over") throw unknownUpload();
-        const expected = new Map(Object.entries(upload.slots));
-        const raw =
-          arrival.kind === "answered"
-            ? await pages.answerOf(uploadId)
-            : answerWith(fields, uploadId, arrival.files);
-        const answer = { expected, raw, isFromPage: true, pageId: uploadId };
-        outcome = await confirmation.confirm(lasting, answer);
-      } finally {
-        await pending
-          .settle(uploadId, { upload, outcome: keptOutcome(outcome) }, call)
-          .catch(onError);
-      }
-      signal.throwIfAborted();
-      return outcome;
-    },
-  };
 }
 
 /** A dialog that is closed with its call says `cancel`: the user has the page. */

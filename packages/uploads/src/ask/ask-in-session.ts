@@ -9,31 +9,15 @@ import { isInTime, systemClock } from "@sluice/core/async";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import { z } from "zod/v4";
 import type { UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { ResultAsker } from "./ask-in-result.ts";
-import type { BegunUpload } from "./begin-upload.ts";
+import type { BegunUpload, ReservedQuestion } from "./reserve-question.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
-import type { Fields } from "./elicit-fields.ts";
-import { awaitAnswer, isConsent } from "./elicit-page.ts";
-import type { ReservedQuestion } from "./reserve-question.ts";
+import type { Fields } from "../elicitation/fields.ts";
+import { awaitAnswer, isConsent } from "./arrival.ts";
 
 // MCP 2025-11-25 and older: the server asks by a request of its own while the call of the tool stays open.
-
-/** Asks clients within their sessions. A call with an `until` ends before its host gives up: then its model calls again. */
-export interface SessionAsker {
-  /** Sends the question to the client and waits for its answer. */
-  ask<F extends Fields>(
-    call: AskingCall<F>,
-    reserved: ReservedQuestion,
-    onProgress: ((progress: Progress) => void) | undefined,
-  ): Promise<FilesOutcome<F>>;
-  /** Sends the URL of an upload page to the client, and waits for an answer of the page or a refusal of the client. */
-  askOnPage<F extends Fields>(
-    call: AskingCall<F>,
-    reserved: ReservedQuestion,
-  ): Promise<FilesOutcome<F>>;
-}
 
 /** What of a call's time is left for its files once they are there. */
 const takingMs = 10_000;
@@ -55,24 +39,47 @@ interface SentQuestion {
   readonly fromClient: Promise<unknown>;
 }
 
-/** Makes the asker of one server. */
-export function createSessionAsker({
-  confirmation,
-  inResult,
-  pages,
-  onError,
-}: {
+interface SessionParts {
   readonly confirmation: AnswerConfirmation;
   readonly inResult: Pick<ResultAsker, "begin" | "goOn">;
   readonly pages: UploadPages;
   readonly onError: (error: unknown) => void;
-}): SessionAsker {
+}
+
+/** Asks clients within their sessions. A call with an `until` ends before its host gives up: then its model calls again. */
+export class SessionAsker {
+  readonly #parts: SessionParts;
+
+  constructor(parts: SessionParts) {
+    this.#parts = parts;
+  }
+
+  /** Sends the question to the client and waits for its answer. */
+  ask<F extends Fields>(
+    call: AskingCall<F>,
+    reserved: ReservedQuestion,
+    onProgress: ((progress: Progress) => void) | undefined,
+  ): Promise<FilesOutcome<F>> {
+    return this.#confirmAnswer(call, reserved, async () =>
+      sendQuestion(call, reserved, onProgress),
+    );
+  }
+
+  /** Sends the URL of an upload page to the client, and waits for an answer of the page or a refusal of the client. */
+  askOnPage<F extends Fields>(
+    call: AskingCall<F>,
+    reserved: ReservedQuestion,
+  ): Promise<FilesOutcome<F>> {
+    return this.#confirmAnswer(call, reserved, () => this.#sendPage(call, reserved));
+  }
+
   /** Asks, waits for an answer and confirms it; without one the slots are closed. */
-  async function confirmAnswer<F extends Fields>(
+  async #confirmAnswer<F extends Fields>(
     call: AskingCall<F>,
     reserved: ReservedQuestion,
     ask: () => Promise<SentQuestion>,
   ): Promise<FilesOutcome<F>> {
+    const { confirmation, inResult } = this.#parts;
     const { slots, expiresAt } = reserved;
     let sent: SentQuestion | undefined;
     let given: RawAnswer | undefined;
@@ -92,7 +99,8 @@ export function createSessionAsker({
     return confirmation.confirm(call, { ...given, expected: slots, pageId: sent.pageId });
   }
 
-  async function sendPage(call: AskingCall, reserved: ReservedQuestion): Promise<SentQuestion> {
+  async #sendPage(call: AskingCall, reserved: ReservedQuestion): Promise<SentQuestion> {
+    const { inResult, pages, onError } = this.#parts;
     const { ctx, owner, until } = call;
     const { question, expiresAt } = reserved;
     const open = until === undefined ? undefined : await inResult.begin(call, reserved);
@@ -126,12 +134,6 @@ export function createSessionAsker({
     }
     return { pageId, open, answer: answer(), fromClient: refusal };
   }
-
-  return {
-    ask: (call, reserved, onProgress) =>
-      confirmAnswer(call, reserved, async () => sendQuestion(call, reserved, onProgress)),
-    askOnPage: (call, reserved) => confirmAnswer(call, reserved, () => sendPage(call, reserved)),
-  };
 }
 
 /** How long a call waits for its answer. */

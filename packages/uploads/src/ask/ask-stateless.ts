@@ -8,10 +8,10 @@ import {
 import { SluiceError } from "@sluice/core";
 import { ELICIT_METHOD } from "@sluice/core/wire";
 import type { UploadPages } from "../page/upload-pages.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
-import { fileFieldsOf, termsOf, type Fields } from "./elicit-fields.ts";
-import { awaitAnswer, isConsent } from "./elicit-page.ts";
+import { fileFieldsOf, termsOf, type Fields } from "../elicitation/fields.ts";
+import { awaitAnswer, isConsent } from "./arrival.ts";
 import type { QuestionState, QuestionStates } from "./elicit-state.ts";
 import { letBinaryPass, type AskingWay } from "./elicit-way.ts";
 import type { ReservedQuestion } from "./reserve-question.ts";
@@ -28,78 +28,75 @@ interface AskResult {
   readonly result: InputRequiredResult;
 }
 
-/** Asks clients without sessions. */
-export interface StatelessAsker {
-  /** Ends the call with the question. */
-  ask(call: AskingCall, reserved: ReservedQuestion): AskResult;
-  /** Ends the call with the URL of an upload page. */
-  askOnPage(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult>;
-  /** Takes up the repeated call, with the sealed state of its question. */
-  takeUp<F extends Fields>(
-    call: AskingCall<F>,
-    way: AskingWay,
-    sealed: unknown,
-  ): Promise<FilesOutcome<F>>;
-}
-
-/** Makes the asker of one server. */
-export function createStatelessAsker({
-  confirmation,
-  states,
-  pages,
-}: {
+interface StatelessParts {
   readonly confirmation: AnswerConfirmation;
   readonly states: QuestionStates;
   readonly pages: UploadPages;
-}): StatelessAsker {
-  return {
-    ask(call, reserved) {
-      const { question, expiresAt } = reserved;
-      letBinaryPass(call.ctx);
-      const state = states.seal({ expiresAt, slots: keptSlots(reserved) }, call);
-      return askResult({ method: ELICIT_METHOD, params: question }, state);
-    },
+}
 
-    async askOnPage(call, reserved) {
-      const { message, owner } = call;
-      const { question, expiresAt } = reserved;
-      const pageId = newId();
-      const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
-      const state = states.seal({ expiresAt, slots: keptSlots(reserved), pageId }, call);
-      return askResult(inputRequired.elicitUrl({ message, url }), state);
-    },
+/** Asks clients without sessions. */
+export class StatelessAsker {
+  readonly #parts: StatelessParts;
 
-    async takeUp(call, way, sealed) {
-      const { ctx, fields, principal } = call;
-      const state = await states.open(sealed, call).catch(rethrowState);
-      const { pageId, expiresAt } = state;
-      const limits = way.kind === "binary" ? way.limits : {};
-      const expected = new Map(
-        fileFieldsOf(fields).map(([name, field]) => [
-          name,
-          { ...state.slots[name]!, terms: termsOf(field, limits) },
-        ]),
-      );
-      let raw = ctx.mcpReq.inputResponses?.[inputKey];
-      const isFromPage = pageId !== undefined && isConsent(raw);
-      if (isFromPage) {
-        const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
-        try {
-          raw = await awaitAnswer(pages, pageId, { waitMs, signal: ctx.mcpReq.signal });
-        } catch (error) {
-          // its state was used: no other call can take the answer
-          await confirmation.cancel(principal, { slots: expected, pageId });
-          throw error;
-        }
-        if (raw === undefined) {
-          // the client calls again by itself when there is nothing to ask
-          const requestState = states.seal(state, call);
-          return { action: "ask", result: inputRequired({ requestState }) };
-        }
+  constructor(parts: StatelessParts) {
+    this.#parts = parts;
+  }
+
+  /** Ends the call with the question. */
+  ask(call: AskingCall, reserved: ReservedQuestion): AskResult {
+    const { question, expiresAt } = reserved;
+    letBinaryPass(call.ctx);
+    const state = this.#parts.states.seal({ expiresAt, slots: keptSlots(reserved) }, call);
+    return askResult({ method: ELICIT_METHOD, params: question }, state);
+  }
+
+  /** Ends the call with the URL of an upload page. */
+  async askOnPage(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult> {
+    const { states, pages } = this.#parts;
+    const { message, owner } = call;
+    const { question, expiresAt } = reserved;
+    const pageId = newId();
+    const url = await pages.pageUrl({ pageId, question, expiresAt, owner });
+    const state = states.seal({ expiresAt, slots: keptSlots(reserved), pageId }, call);
+    return askResult(inputRequired.elicitUrl({ message, url }), state);
+  }
+
+  /** Takes up the repeated call, with the sealed state of its question. */
+  async takeUp<F extends Fields>(
+    call: AskingCall<F>,
+    way: AskingWay,
+    sealed: unknown,
+  ): Promise<FilesOutcome<F>> {
+    const { confirmation, states, pages } = this.#parts;
+    const { ctx, fields, principal } = call;
+    const state = await states.open(sealed, call).catch(rethrowState);
+    const { pageId, expiresAt } = state;
+    const limits = way.kind === "binary" ? way.limits : {};
+    const expected = new Map(
+      fileFieldsOf(fields).map(([name, field]) => [
+        name,
+        { ...state.slots[name]!, terms: termsOf(field, limits) },
+      ]),
+    );
+    let raw = ctx.mcpReq.inputResponses?.[inputKey];
+    const isFromPage = pageId !== undefined && isConsent(raw);
+    if (isFromPage) {
+      const waitMs = Math.min(pageWaitMs, expiresAt - Date.now());
+      try {
+        raw = await awaitAnswer(pages, pageId, { waitMs, signal: ctx.mcpReq.signal });
+      } catch (error) {
+        // its state was used: no other call can take the answer
+        await confirmation.cancel(principal, { slots: expected, pageId });
+        throw error;
       }
-      return confirmation.confirm(call, { expected, raw, isFromPage, pageId });
-    },
-  };
+      if (raw === undefined) {
+        // the client calls again by itself when there is nothing to ask
+        const requestState = states.seal(state, call);
+        return { action: "ask", result: inputRequired({ requestState }) };
+      }
+    }
+    return confirmation.confirm(call, { expected, raw, isFromPage, pageId });
+  }
 }
 
 function keptSlots({ slots }: ReservedQuestion): QuestionState["slots"] {

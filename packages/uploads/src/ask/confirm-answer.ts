@@ -9,13 +9,13 @@ import type { PageOutcome } from "../page/page-endings.ts";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";
 import { uploadsOrigin } from "../slots/upload-error.ts";
-import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "./elicit-answer.ts";
+import { readAnswer, type ElicitedAnswer, type ExpectedSlot } from "../elicitation/answer.ts";
 import {
   fileFieldsOf,
   type AnsweredFiles,
   type AnsweredValues,
   type Fields,
-} from "./elicit-fields.ts";
+} from "../elicitation/fields.ts";
 
 /** How it went. */
 export type FilesOutcome<F extends Fields = Fields> =
@@ -56,53 +56,56 @@ interface UnconfirmedAnswer {
   readonly pageId: string | undefined;
 }
 
+type ReservedSlot = Pick<Slot, "uploadId" | "expiresAt">;
+
+interface AnswerParts {
+  readonly slots: Pick<Slots, "confirm" | "revoke">;
+  readonly pages: Pick<UploadPages, "conclude">;
+  /** Hears of what cannot be closed or removed; it is swept later. */
+  readonly onError: (error: unknown) => void;
+}
+
 /** Ends questions: confirms the files of an answer, or closes the slots. */
-export interface AnswerConfirmation {
+export class AnswerConfirmation {
+  readonly #parts: AnswerParts;
+
+  constructor(parts: AnswerParts) {
+    this.#parts = parts;
+  }
+
   /** Validates an answer and confirms its files, or keeps nothing. Tells the page how it ended. */
-  confirm<F extends Fields>(
+  async confirm<F extends Fields>(
     call: AskingCall<F>,
     answer: UnconfirmedAnswer,
-  ): Promise<FilesOutcome<F>>;
+  ): Promise<FilesOutcome<F>> {
+    try {
+      const outcome = await this.#confirmFiles(call, answer);
+      const refusal = answer.isFromPage ? "declined" : "cancelled";
+      await this.#conclude(answer.pageId, outcome.action === "accept" ? "accepted" : refusal);
+      return outcome;
+    } catch (error) {
+      await this.#conclude(answer.pageId, call.ctx.mcpReq.signal.aborted ? "cancelled" : "failed");
+      throw error;
+    }
+  }
+
   /** Ends a question without an answer: closes its slots and tells the page. Never rejects. */
-  cancel(
+  async cancel(
     principal: Principal | undefined,
     question: {
       readonly slots: ReadonlyMap<string, ReservedSlot>;
       readonly pageId: string | undefined;
     },
-  ): Promise<void>;
-}
-
-type ReservedSlot = Pick<Slot, "uploadId" | "expiresAt">;
-
-/** Makes it for slots and their pages; what cannot be closed or removed goes to `onError`, and is swept later. */
-export function createAnswerConfirmation({
-  slots,
-  pages,
-  onError,
-}: {
-  readonly slots: Pick<Slots, "confirm" | "revoke">;
-  readonly pages: Pick<UploadPages, "conclude">;
-  readonly onError: (error: unknown) => void;
-}): AnswerConfirmation {
-  async function revoke(
-    principal: Principal | undefined,
-    unwanted: Iterable<readonly [string, ReservedSlot]>,
   ): Promise<void> {
-    const removals = [...unwanted].map(([, slot]) => slots.revoke(principal, slot));
-    for (const removal of await Promise.allSettled(removals))
-      if (removal.status === "rejected") onError(removal.reason);
+    await this.#revoke(principal, question.slots);
+    await this.#conclude(question.pageId, "cancelled");
   }
 
-  /** Tells the page how it ended; a page that is not told says that its time is over. */
-  async function conclude(pageId: string | undefined, outcome: PageOutcome): Promise<void> {
-    if (pageId !== undefined) await pages.conclude(pageId, outcome).catch(onError);
-  }
-
-  async function confirmFiles<F extends Fields>(
+  async #confirmFiles<F extends Fields>(
     { principal, ctx, fields, until }: AskingCall<F>,
     { expected, raw, isFromPage }: UnconfirmedAnswer,
   ): Promise<FilesOutcome<F>> {
+    const { slots } = this.#parts;
     const { signal } = ctx.mcpReq;
     const confirmed = new Map<string, readonly UploadedFile[]>();
     let answer: ElicitedAnswer;
@@ -118,11 +121,11 @@ export function createAnswerConfirmation({
     } catch (error) {
       const kept = [...confirmed.values()].flat();
       await Promise.allSettled(kept.map((file) => file.remove()));
-      await revoke(principal, expected);
+      await this.#revoke(principal, expected);
       throw error;
     }
     const unused = [...expected].filter(([name]) => !confirmed.has(name));
-    await revoke(principal, unused);
+    await this.#revoke(principal, unused);
     if (answer.action !== "accept") return answer;
     const files = fileFieldsOf(fields).map(([name, { multiple }]) => {
       const named = confirmed.get(name) ?? [];
@@ -135,23 +138,21 @@ export function createAnswerConfirmation({
     };
   }
 
-  return {
-    async confirm(call, answer) {
-      try {
-        const outcome = await confirmFiles(call, answer);
-        const refusal = answer.isFromPage ? "declined" : "cancelled";
-        await conclude(answer.pageId, outcome.action === "accept" ? "accepted" : refusal);
-        return outcome;
-      } catch (error) {
-        await conclude(answer.pageId, call.ctx.mcpReq.signal.aborted ? "cancelled" : "failed");
-        throw error;
-      }
-    },
-    async cancel(principal, question) {
-      await revoke(principal, question.slots);
-      await conclude(question.pageId, "cancelled");
-    },
-  };
+  async #revoke(
+    principal: Principal | undefined,
+    unwanted: Iterable<readonly [string, ReservedSlot]>,
+  ): Promise<void> {
+    const { slots, onError } = this.#parts;
+    const removals = [...unwanted].map(([, slot]) => slots.revoke(principal, slot));
+    for (const removal of await Promise.allSettled(removals))
+      if (removal.status === "rejected") onError(removal.reason);
+  }
+
+  /** Tells the page how it ended; a page that is not told says that its time is over. */
+  async #conclude(pageId: string | undefined, outcome: PageOutcome): Promise<void> {
+    const { pages, onError } = this.#parts;
+    if (pageId !== undefined) await pages.conclude(pageId, outcome).catch(onError);
+  }
 }
 
 /** How long a scanner may take to know what a file is, where the host waits so long. */

@@ -1,9 +1,16 @@
-import { createTextSealer, type SluiceError, type Principal } from "@sluice/core";
+import {
+  createTextSealer,
+  definedMembers,
+  type Principal,
+  type SluiceError,
+  type TextSealer,
+} from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod/v4";
+import { isPut } from "../page/page-limit.ts";
 import type { Slot } from "../slots/slots.ts";
-import { codeOf, uploadError } from "../slots/upload-error.ts";
-import type { Fields } from "./elicit-fields.ts";
+import { uploadError } from "../slots/upload-error.ts";
+import type { Fields } from "../elicitation/fields.ts";
 import { questionContext } from "./pending-uploads.ts";
 
 /** What a server must remember between its question and the answer, kept by the client under a seal. */
@@ -25,47 +32,41 @@ export interface QuestionContext {
   readonly owner?: string | undefined;
 }
 
-/** Seals and opens the states of questions. */
-export interface QuestionStates {
-  seal(state: QuestionState, context: QuestionContext): string;
+/** Seals and opens the states of questions. That each is used once is settled in the state store of the server. */
+export class QuestionStates {
+  readonly #host: Pick<Host, "endpoint" | "keys" | "state">;
+  readonly #sealer: TextSealer;
+
+  constructor(host: Pick<Host, "endpoint" | "keys" | "state">) {
+    this.#host = host;
+    this.#sealer = createTextSealer({ keys: host.keys, purpose: "elicitation" });
+  }
+
+  seal(state: QuestionState, context: QuestionContext): string {
+    const text = JSON.stringify({ ...state, id: crypto.randomUUID() });
+    return this.#sealer.seal(text, this.#contextOf(context));
+  }
+
   /** The state, once: `invalid_argument` for what is not ours, altered, or was given back before; `expired` after its time. */
-  open(sealed: unknown, context: QuestionContext): Promise<QuestionState>;
-}
+  async open(sealed: unknown, context: QuestionContext): Promise<QuestionState> {
+    if (typeof sealed !== "string") throw foreign();
+    const text = this.#sealer.unseal(sealed, this.#contextOf(context));
+    const parsed = stateSchema.safeParse(JSON.parse(text));
+    if (!parsed.success) throw foreign();
+    const { id, pageId, ...state } = parsed.data;
+    const now = Date.now();
+    if (now >= state.expiresAt)
+      throw uploadError("expired", "the question's time is over; call the tool again");
+    const { owner = "" } = context;
+    const times = { now, expiresAt: state.expiresAt, owner };
+    if (!(await isPut(this.#host.state, `elicitation-${id}`, new Uint8Array(), times)))
+      throw foreign();
+    return { ...state, ...definedMembers({ pageId }) };
+  }
 
-/** Makes the states of one server. That each is used once is settled in its state store. */
-export function createQuestionStates(host: Host): QuestionStates {
-  const sealer = createTextSealer({ keys: host.keys, purpose: "elicitation" });
-
-  const contextOf = (context: QuestionContext): string[] => [
-    host.endpoint.url,
-    ...questionContext(context),
-  ];
-
-  return {
-    seal(state, context) {
-      const id = crypto.randomUUID();
-      return sealer.seal(JSON.stringify({ ...state, id }), contextOf(context));
-    },
-    async open(sealed, context) {
-      if (typeof sealed !== "string") throw foreign();
-      const parsed = stateSchema.safeParse(JSON.parse(sealer.unseal(sealed, contextOf(context))));
-      if (!parsed.success) throw foreign();
-      const { id, pageId, ...state } = parsed.data;
-      const now = Date.now();
-      if (now >= state.expiresAt)
-        throw uploadError("expired", "the question's time is over; call the tool again");
-      await host.state
-        .put(`elicitation-${id}`, new Uint8Array(), {
-          now,
-          expiresAt: state.expiresAt,
-          owner: context.owner ?? "",
-        })
-        .catch((error: unknown) => {
-          throw codeOf(error) === "already_exists" ? foreign() : error;
-        });
-      return { ...state, ...(pageId !== undefined && { pageId }) };
-    },
-  };
+  #contextOf(context: QuestionContext): string[] {
+    return [this.#host.endpoint.url, ...questionContext(context)];
+  }
 }
 
 const stateSchema = z.object({

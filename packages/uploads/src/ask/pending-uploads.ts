@@ -2,14 +2,13 @@ import {
   createSha256,
   createTextSealer,
   principalTag,
-  SluiceError,
+  type SluiceError,
   type Principal,
 } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
-import { createSealedRecords, type RecordTerms } from "@sluice/state";
+import { createSealedRecords, type RecordTerms, type SealedRecords } from "@sluice/state";
 import { z } from "zod/v4";
-import type { Slot } from "../slots/slots.ts";
-import { isId } from "../slots/random-id.ts";
+import { isId, type Slot } from "../slots/slots.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 
 /** An upload that a tool's answer asked for, and that no call has taken up yet. */
@@ -44,79 +43,80 @@ export type UploadOutcome =
     }
   | { readonly action: "decline" | "cancel" | "failed" };
 
-/** Uploads that tools' answers asked for, in the state store: any process takes them up. */
-export interface PendingUploads {
-  keep(uploadId: string, upload: PendingUpload, purpose: UploadPurpose): Promise<void>;
-  /** Rejects with `not_found` for what is unknown, over, or of another purpose. */
-  find(uploadId: string, purpose: UploadPurpose): Promise<PendingUpload>;
-  /** Takes it up: true for one call of all that try. */
-  take(uploadId: string, upload: PendingUpload, purpose: UploadPurpose): Promise<boolean>;
-  /** Keeps the outcome for as long as the upload can be found. */
-  settle(
-    uploadId: string,
-    settled: { readonly upload: PendingUpload; readonly outcome: UploadOutcome },
-    purpose: UploadPurpose,
-  ): Promise<void>;
-  /** `undefined` before `settle`. */
-  outcomeOf(uploadId: string, purpose: UploadPurpose): Promise<UploadOutcome | undefined>;
-}
-
 /** How long after its end an upload may still be taken up. */
 const graceMs = 60_000;
 
-/** Makes them for one server. A record is sealed for its purpose: a reader of the store learns nothing. */
-export function createPendingUploads({
-  endpoint,
-  keys,
-  state,
-}: Pick<Host, "endpoint" | "keys" | "state">): PendingUploads {
-  const sealer = createTextSealer({ keys, purpose: "upload-pending" });
-  const records = createSealedRecords({ state, sealer, kind: "upload-pending" });
-  const taken = createSealedRecords({ state, sealer, kind: "upload-taken-up" });
-  const outcomes = createSealedRecords({ state, sealer, kind: "upload-outcome" });
-  const contextOf = (purpose: UploadPurpose): string[] => [
-    endpoint.url,
-    ...questionContext(purpose),
-  ];
-  return {
-    keep: (uploadId, upload, purpose) =>
-      records.keep(uploadId, JSON.stringify(upload), contextOf(purpose), termsOf(upload, purpose)),
-    async find(uploadId, purpose) {
-      if (!isId(uploadId)) throw unknownUpload();
-      try {
-        const text = await records.find(uploadId, contextOf(purpose), Date.now());
-        return pendingSchema.parse(JSON.parse(text));
-      } catch (error) {
-        if (SluiceError.is(error) && error.code === "invalid_argument") throw unknownUpload();
-        throw error;
-      }
-    },
-    async take(uploadId, upload, purpose) {
-      try {
-        await taken.keep(uploadId, "", contextOf(purpose), termsOf(upload, purpose));
-        return true;
-      } catch (error) {
-        if (codeOf(error) === "already_exists") return false;
-        throw error;
-      }
-    },
-    settle: (uploadId, { upload, outcome }, purpose) =>
-      outcomes.keep(
-        uploadId,
-        JSON.stringify(outcome),
-        contextOf(purpose),
-        termsOf(upload, purpose),
-      ),
-    async outcomeOf(uploadId, purpose) {
-      try {
-        const text = await outcomes.find(uploadId, contextOf(purpose), Date.now());
-        return outcomeSchema.parse(JSON.parse(text));
-      } catch (error) {
-        if (codeOf(error) === "invalid_argument") return undefined;
-        throw error;
-      }
-    },
-  };
+/**
+ * Uploads that tools' answers asked for, in the state store: any process takes them up. A record is sealed for its
+ * purpose: a reader of the store learns nothing.
+ */
+export class PendingUploads {
+  readonly #endpointUrl: string;
+  readonly #records: SealedRecords;
+  readonly #taken: SealedRecords;
+  readonly #outcomes: SealedRecords;
+
+  constructor({ endpoint, keys, state }: Pick<Host, "endpoint" | "keys" | "state">) {
+    const sealer = createTextSealer({ keys, purpose: "upload-pending" });
+    this.#endpointUrl = endpoint.url;
+    this.#records = createSealedRecords({ state, sealer, kind: "upload-pending" });
+    this.#taken = createSealedRecords({ state, sealer, kind: "upload-taken-up" });
+    this.#outcomes = createSealedRecords({ state, sealer, kind: "upload-outcome" });
+  }
+
+  async keep(uploadId: string, upload: PendingUpload, purpose: UploadPurpose): Promise<void> {
+    const text = JSON.stringify(upload);
+    await this.#records.keep(uploadId, text, this.#contextOf(purpose), termsOf(upload, purpose));
+  }
+
+  /** Rejects with `not_found` for what is unknown, over, or of another purpose. */
+  async find(uploadId: string, purpose: UploadPurpose): Promise<PendingUpload> {
+    if (!isId(uploadId)) throw unknownUpload();
+    try {
+      const text = await this.#records.find(uploadId, this.#contextOf(purpose), Date.now());
+      return pendingSchema.parse(JSON.parse(text));
+    } catch (error) {
+      if (codeOf(error) === "invalid_argument") throw unknownUpload();
+      throw error;
+    }
+  }
+
+  /** Takes it up: true for one call of all that try. */
+  async take(uploadId: string, upload: PendingUpload, purpose: UploadPurpose): Promise<boolean> {
+    try {
+      const terms = termsOf(upload, purpose);
+      await this.#taken.keep(uploadId, "", this.#contextOf(purpose), terms);
+      return true;
+    } catch (error) {
+      if (codeOf(error) === "already_exists") return false;
+      throw error;
+    }
+  }
+
+  /** Keeps the outcome for as long as the upload can be found. */
+  async settle(
+    uploadId: string,
+    { upload, outcome }: { readonly upload: PendingUpload; readonly outcome: UploadOutcome },
+    purpose: UploadPurpose,
+  ): Promise<void> {
+    const text = JSON.stringify(outcome);
+    await this.#outcomes.keep(uploadId, text, this.#contextOf(purpose), termsOf(upload, purpose));
+  }
+
+  /** `undefined` before `settle`. */
+  async outcomeOf(uploadId: string, purpose: UploadPurpose): Promise<UploadOutcome | undefined> {
+    try {
+      const text = await this.#outcomes.find(uploadId, this.#contextOf(purpose), Date.now());
+      return outcomeSchema.parse(JSON.parse(text));
+    } catch (error) {
+      if (codeOf(error) === "invalid_argument") return undefined;
+      throw error;
+    }
+  }
+
+  #contextOf(purpose: UploadPurpose): string[] {
+    return [this.#endpointUrl, ...questionContext(purpose)];
+  }
 }
 
 function termsOf({ expiresAt }: PendingUpload, { owner = "" }: UploadPurpose): RecordTerms {

@@ -1,26 +1,24 @@
 import {
-  ProtocolError,
   type McpServer,
   type Progress,
+  ProtocolError,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import { backgroundClock, systemClock } from "@sluice/core/async";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callInV2, type Host } from "@sluice/server/transport";
-import { systemClock } from "@sluice/core/async";
+import type { Fields } from "../elicitation/fields.ts";
 import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
 import { errorForTool } from "../slots/upload-error.ts";
-import { createSessionAsker, notifyComplete, passesNoQuestions } from "./ask-in-session.ts";
-import { identifyAsker } from "./asking-caller.ts";
-import { createResultAsker } from "./ask-in-result.ts";
-import { createStatelessAsker, failingResult } from "./ask-stateless.ts";
-import { createAnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
-import type { Fields } from "./elicit-fields.ts";
-import { createQuestionStates } from "./elicit-state.ts";
-import { keepAlive, patienceMs, wantsProgress } from "./keep-alive.ts";
+import { ResultAsker } from "./ask-in-result.ts";
+import { SessionAsker, notifyComplete, passesNoQuestions } from "./ask-in-session.ts";
+import { StatelessAsker, failingResult } from "./ask-stateless.ts";
+import { AnswerConfirmation, type FilesOutcome } from "./confirm-answer.ts";
+import { QuestionStates } from "./elicit-state.ts";
 import { isStateless, isStdio, noEndpoint, noUploadId, wayTo } from "./elicit-way.ts";
 import type { PendingUploads } from "./pending-uploads.ts";
-import { reserveQuestion } from "./reserve-question.ts";
+import { identifyAsker, reserveQuestion } from "./reserve-question.ts";
 
 /** What to ask the user for. */
 export interface FileRequest<F extends Fields = Fields> {
@@ -75,11 +73,11 @@ export function createRequestFiles({
   isServed,
 }: AskingParts): RequestFiles {
   const { onError } = host;
-  const confirmation = createAnswerConfirmation({ slots, pages, onError });
-  const states = createQuestionStates(host);
-  const stateless = createStatelessAsker({ confirmation, states, pages });
-  const inResult = createResultAsker({ host, confirmation, pending, pages, slots, takeAnswer });
-  const inSession = createSessionAsker({ confirmation, inResult, pages, onError });
+  const confirmation = new AnswerConfirmation({ slots, pages, onError });
+  const states = new QuestionStates(host);
+  const stateless = new StatelessAsker({ confirmation, states, pages });
+  const inResult = new ResultAsker({ host, confirmation, pending, pages, slots, takeAnswer });
+  const inSession = new SessionAsker({ confirmation, inResult, pages, onError });
 
   async function ask<F extends Fields>(
     { mcp, ctx }: { readonly mcp: McpServer; readonly ctx: ServerContext },
@@ -128,4 +126,41 @@ export function createRequestFiles({
       throw ctx.mcpReq.signal.aborted ? error : errorForTool(error, onError);
     }
   };
+}
+
+/** How often a host hears that its call goes on: some give up after 30 s without a word. */
+const everyMs = 15_000;
+
+/** How long hosts wait for a call that says nothing: SDKs give up after 60 s. */
+export const patienceMs = 55_000;
+
+/** Whether the host of a call wants to hear of its progress: many then wait as long as there is some. */
+export function wantsProgress({ mcpReq }: ServerContext): boolean {
+  return mcpReq._meta?.progressToken !== undefined;
+}
+
+/** Works, and tells a host that wants to hear of progress that its call goes on. */
+export async function keepAlive<T>({ mcpReq }: ServerContext, work: () => Promise<T>): Promise<T> {
+  const progressToken = mcpReq._meta?.progressToken;
+  if (progressToken === undefined) return work();
+  let cancel = backgroundClock.schedule(tell, everyMs);
+  function tell(): void {
+    // progress must grow: time does, also over two questions of one call, and so small it stays below what a tool counts
+    const progress = systemClock.now() / Number.MAX_SAFE_INTEGER;
+    const params = {
+      progressToken: progressToken!,
+      progress,
+      message: "Waiting for the user’s file",
+    };
+    cancel = backgroundClock.schedule(tell, everyMs);
+    // a host that does not hear it gives up as it would
+    void (async () => mcpReq.notify({ method: "notifications/progress", params }))().catch(
+      () => {},
+    );
+  }
+  try {
+    return await work();
+  } finally {
+    cancel();
+  }
 }

@@ -1,14 +1,20 @@
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { tokenLifetimes } from "@sluice/core";
-import type { Slot, Slots } from "../slots/slots.ts";
+import { callerOf, type Host } from "@sluice/server/transport";
 import {
+  type BinaryQuestion,
+  type Fields,
   fileFieldsOf,
   questionOf,
   termsOf,
-  type BinaryQuestion,
-  type Fields,
-} from "./elicit-fields.ts";
+} from "../elicitation/fields.ts";
+import type { UploadPages } from "../page/upload-pages.ts";
+import { userOf } from "../slots/slot-token.ts";
+import type { Slot, Slots } from "../slots/slots.ts";
+import { uploadError } from "../slots/upload-error.ts";
 import type { AskingCall } from "./confirm-answer.ts";
 import type { AskingWay } from "./elicit-way.ts";
+import type { PendingUpload, PendingUploads, UploadPurpose } from "./pending-uploads.ts";
 
 /** A question whose slots are reserved. */
 export interface ReservedQuestion {
@@ -48,4 +54,62 @@ export async function reserveQuestion(
   if (reserved.size === 0) throw new TypeError("requestFiles: no field is a file");
   const question = questionOf(request, reserved, auth);
   return { question, slots: reserved, expiresAt: Date.now() + ttlMs };
+}
+
+/** The caller of a tool that asks for files. Rejects with `unauthenticated` for one that gets none. */
+export async function identifyAsker(
+  host: Pick<Host, "identify">,
+  mcp: McpServer,
+  ctx: ServerContext,
+): Promise<Pick<AskingCall, "principal" | "owner">> {
+  const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
+  if (!mayMint) throw uploadError("unauthenticated", "the caller is not authenticated");
+  return { principal: userOf(principal), owner };
+}
+
+/** An upload under the id that a model calls with. */
+export interface BegunUpload {
+  /** That of its first slot, and of its page. */
+  readonly uploadId: string;
+  readonly upload: PendingUpload;
+}
+
+/** Makes the page of a question whose slots authenticate themselves, and keeps the upload for the call that takes it up. */
+export async function beginUpload(
+  {
+    host,
+    pages,
+    pending,
+  }: {
+    readonly host: Pick<Host, "tokens">;
+    readonly pages: Pick<UploadPages, "pageUrl">;
+    readonly pending: Pick<PendingUploads, "keep">;
+  },
+  { question, slots, expiresAt }: ReservedQuestion,
+  purpose: UploadPurpose,
+  {
+    endsWithSlot = false,
+    isForPage = false,
+  }: {
+    readonly endsWithSlot?: boolean;
+    /** Files alone are no answer: who sends them also says when they are all there. */
+    readonly isForPage?: boolean;
+  } = {},
+): Promise<BegunUpload> {
+  const [first] = slots.values();
+  const { uploadId, url } = first!;
+  const { owner } = purpose;
+  const page = await pages.pageUrl({ pageId: uploadId, question, expiresAt, owner, endsWithSlot });
+  // the URL of a slot leads browsers to its page; of two sealed ones that of the page is the shorter
+  const pageUrl = host.tokens === "stored" ? url : page;
+  const { properties, required } = question.requestedSchema;
+  const needsOther = required.some((name) => properties[name]?.type !== "file");
+  const uploadUrl = slots.size === 1 && !needsOther && !isForPage ? url : undefined;
+  const kept = [...slots].map(([name, slot]) => [
+    name,
+    { uploadId: slot.uploadId, expiresAt: slot.expiresAt, terms: slot.terms },
+  ]);
+  const upload = { expiresAt, slots: Object.fromEntries(kept), pageUrl, uploadUrl };
+  await pending.keep(uploadId, upload, purpose);
+  return { uploadId, upload };
 }

@@ -1,10 +1,9 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core";
 import { z } from "zod/v4";
-import { acceptText } from "../page/accept-text.ts";
-import { sizeText } from "../page/size-text.ts";
+import { acceptText, sizeText } from "../elicitation/limits-text.ts";
 import type { SlotTerms } from "../slots/slots.ts";
-import type { BegunUpload } from "./begin-upload.ts";
+import type { BegunUpload } from "./reserve-question.ts";
 
 /**
  * The schema of the argument with which a model calls a tool again that asked for files in its answer. Declare it as

@@ -1,10 +1,9 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Ending } from "../slots/open-requests.ts";
-import { isId } from "../slots/random-id.ts";
+import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { ownerOf } from "../slots/slot-token.ts";
-import type { ClaimedFile, ConfirmOptions, UploadedFile } from "../slots/slots.ts";
 import { errorForTool, uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,
@@ -15,7 +14,7 @@ import {
   type ConfirmedFile,
   type FileRecord,
 } from "../store/layout.ts";
-import type { ScanFile } from "../store/scan.ts";
+import { scanFile, type Scan } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
 import { matchClaims, nameOf } from "./match-claims.ts";
@@ -27,75 +26,133 @@ type FoundUpload = UploadState & {
   readonly folder: string;
 };
 
-/** Makes files the server's, and finds them again. */
-export interface Confirmation {
-  /** See {@link Slots.confirm}. */
-  confirm(
-    principal: Principal | undefined,
-    uploadId: string,
-    answer: { readonly claims: readonly ClaimedFile[] } & Pick<ConfirmOptions, "unnamed">,
-    signal: AbortSignal,
-  ): Promise<readonly UploadedFile[]>;
-  /** See {@link Slots.received}. */
-  received(
-    principal: Principal | undefined,
-    uploadId: string,
-    signal: AbortSignal,
-  ): Promise<readonly ClaimedFile[]>;
-  /** See {@link Slots.reopen}. */
-  reopen(
-    principal: Principal | undefined,
-    uploadId: string,
-    signal: AbortSignal,
-  ): Promise<readonly UploadedFile[]>;
-}
-
-/** Makes the confirmation of one storage. What it cannot tidy up goes to `onError`. */
-export function createConfirmation({
-  storage,
-  quota,
-  scanFile,
-  remover,
-  closing,
-  onError,
-}: {
+interface ConfirmationParts {
   readonly storage: UploadStorage;
   readonly quota: QuotaTracker;
-  readonly scanFile: ScanFile;
+  readonly scan: Scan | undefined;
   readonly remover: Pick<UploadRemover, "discard">;
   /** Aborts when the endpoint is closed. */
   readonly closing: Ending;
+  /** Hears of what cannot be tidied up. */
   readonly onError: (error: unknown) => void;
-}): Confirmation {
+}
+
+/** Makes files the server's, and finds them again. */
+export class Confirmation {
+  readonly #parts: ConfirmationParts;
+
+  constructor(parts: ConfirmationParts) {
+    this.#parts = parts;
+  }
+
+  /** See {@link Slots.confirm}. */
+  async confirm(
+    principal: Principal | undefined,
+    uploadId: string,
+    {
+      claims,
+      unnamed = "refuse",
+    }: { readonly claims: readonly ClaimedFile[] } & Pick<ConfirmOptions, "unnamed">,
+    signal: AbortSignal,
+  ): Promise<readonly UploadedFile[]> {
+    const { storage, remover, closing, onError } = this.#parts;
+    const upload = await this.#find(principal, uploadId, signal);
+    if (upload.phase === "confirmed") throw confirmedBefore();
+    ensureInTime(upload);
+    const records = await readRecords(storage, upload, signal);
+    const matches = matchClaims(records, claims);
+    if (!matches || (matches.left.length > 0 && unnamed === "refuse")) {
+      await remover.discard(uploadId, signal);
+      throw uploadError(
+        "precondition_failed",
+        "the answer does not name the files that came, each with its name, size, type and digest",
+      );
+    }
+    const files: ConfirmedFile[] = [];
+    for (const { record, claim } of matches.matched) {
+      const scan =
+        record.scan === "deferred" ? await this.#scanAgain(upload, record, signal) : record.scan;
+      const { fileId, size, mimeType, sha256, place } = record;
+      const name = record.name ?? nameOf(claim);
+      files.push({ fileId, place, name, size, mimeType, sha256, scan });
+    }
+    // looking into files takes time
+    ensureInTime(upload);
+    // before the marker, so that a crash in between leaves nothing beside what it names
+    for (const record of matches.left) await this.#removeRecord(upload, record, signal);
+    const confirmation = { files } satisfies ConfirmationRecord;
+    if (!(await createJson(storage, markerKey(upload.folder), confirmation, signal)))
+      throw confirmedBefore();
+    // what became whole since the files were compared; whatever does so from now on sees the marker
+    await closing
+      .during(undefined, (ending) => this.#removeUnnamed(upload, confirmation, ending))
+      .catch(onError);
+    return files.map((file) => this.#handleOf(upload, file));
+  }
+
+  /** See {@link Slots.received}. */
+  async received(
+    principal: Principal | undefined,
+    uploadId: string,
+    signal: AbortSignal,
+  ): Promise<readonly ClaimedFile[]> {
+    const upload = await this.#find(principal, uploadId, signal);
+    const records = await readRecords(this.#parts.storage, upload, signal);
+    if (records.length === 0) throw noSuchUpload();
+    return records.map(({ name, size, mimeType, sha256 }) => ({
+      name: name ?? sanitizeFileName(),
+      size,
+      mimeType,
+      sha256,
+    }));
+  }
+
+  /** See {@link Slots.reopen}. */
+  async reopen(
+    principal: Principal | undefined,
+    uploadId: string,
+    signal: AbortSignal,
+  ): Promise<readonly UploadedFile[]> {
+    const upload = await this.#find(principal, uploadId, signal);
+    if (upload.phase !== "confirmed") throw noSuchUpload();
+    const marker = markerKey(upload.folder);
+    const { files } = await readJson<ConfirmationRecord>(this.#parts.storage, marker, signal);
+    const kept = files.filter(({ place }) => upload.places.includes(place));
+    if (kept.length === 0) throw noSuchUpload();
+    return kept.map((file) => this.#handleOf(upload, file));
+  }
+
   /** Finds an upload of this principal; others do not learn that there is one. */
-  async function find(
+  async #find(
     principal: Principal | undefined,
     uploadId: string,
     signal: AbortSignal,
   ): Promise<FoundUpload> {
     if (!isId(uploadId)) throw noSuchUpload();
-    const state = await readState(storage, uploadId, signal);
+    const state = await readState(this.#parts.storage, uploadId, signal);
     const { owner, folder } = state;
     if (folder === undefined || owner !== ownerOf(principal)) throw noSuchUpload();
     return { ...state, uploadId, owner, folder };
   }
 
-  async function removeRecord(
+  async #removeRecord(
     { folder, owner }: Pick<FoundUpload, "folder" | "owner">,
     { fileId, place }: { readonly fileId: string; readonly place: number },
     signal: AbortSignal,
   ): Promise<void> {
+    const { storage, quota } = this.#parts;
     await storage.remove(recordKey(folder, place), { signal });
     await storage.remove(bytesKey(folder, fileId), { signal });
     await quota.drop(owner, fileId);
   }
 
   /** Removes whole files that a confirmation does not name: no sweep would. */
-  async function removeUnnamed(
+  async #removeUnnamed(
     { uploadId, folder, owner }: FoundUpload,
     { files }: ConfirmationRecord,
     signal: AbortSignal,
   ): Promise<void> {
+    const { storage } = this.#parts;
     const { places } = await readState(storage, uploadId, signal);
     const named = new Set(files.map(({ place }) => place));
     const fileIds = new Set(files.map(({ fileId }) => fileId));
@@ -103,33 +160,33 @@ export function createConfirmation({
       const key = recordKey(folder, place);
       const { fileId } = await readJson<FileRecord>(storage, key, signal);
       if (fileIds.has(fileId)) await storage.remove(key);
-      else await removeRecord({ folder, owner }, { fileId, place }, signal);
+      else await this.#removeRecord({ folder, owner }, { fileId, place }, signal);
     }
   }
 
-  async function scanAgain(
+  async #scanAgain(
     { folder, uploadId }: FoundUpload,
     record: FileRecord,
     signal: AbortSignal,
   ): Promise<UploadedFile["scan"]> {
     const key = bytesKey(folder, record.fileId);
-    const verdict = await scanFile({ ...record, uploadId, key }, signal);
+    const verdict = await scanFile(this.#parts, { ...record, uploadId, key }, signal);
     if (verdict === "clean" || verdict === "unscanned") return verdict;
     if (verdict === "defer")
       throw uploadError("unavailable", "the file is still being looked into", {
         retryAfterMs: 5_000,
       });
-    await remover.discard(uploadId, signal);
+    await this.#parts.remover.discard(uploadId, signal);
     throw uploadError("permission_denied", "the file was found to be harmful");
   }
 
-  /** What a tool does with a file fails with words for its caller: the SDK sends them. */
-  const toTool = (error: unknown): unknown => errorForTool(error, onError);
-
-  function toUploadedFile(
+  #handleOf(
     { uploadId, folder, owner }: FoundUpload,
     { fileId, place, ...facts }: ConfirmedFile,
   ): UploadedFile {
+    const { storage, quota, onError } = this.#parts;
+    /** What a tool does with a file fails with words for its caller: the SDK sends them. */
+    const toTool = (error: unknown): unknown => errorForTool(error, onError);
     return {
       uploadId,
       ...facts,
@@ -151,65 +208,6 @@ export function createConfirmation({
       },
     };
   }
-
-  return {
-    async confirm(principal, uploadId, { claims, unnamed = "refuse" }, signal) {
-      const upload = await find(principal, uploadId, signal);
-      if (upload.phase === "confirmed") throw confirmedBefore();
-      ensureInTime(upload);
-      const records = await readRecords(storage, upload, signal);
-      const matches = matchClaims(records, claims);
-      if (!matches || (matches.left.length > 0 && unnamed === "refuse")) {
-        await remover.discard(uploadId, signal);
-        throw uploadError(
-          "precondition_failed",
-          "the answer does not name the files that came, each with its name, size, type and digest",
-        );
-      }
-      const files: ConfirmedFile[] = [];
-      for (const { record, claim } of matches.matched) {
-        const scan =
-          record.scan === "deferred" ? await scanAgain(upload, record, signal) : record.scan;
-        const { fileId, size, mimeType, sha256, place } = record;
-        const name = record.name ?? nameOf(claim);
-        files.push({ fileId, place, name, size, mimeType, sha256, scan });
-      }
-      // looking into files takes time
-      ensureInTime(upload);
-      // before the marker, so that a crash in between leaves nothing beside what it names
-      for (const record of matches.left) await removeRecord(upload, record, signal);
-      const confirmation = { files } satisfies ConfirmationRecord;
-      if (!(await createJson(storage, markerKey(upload.folder), confirmation, signal)))
-        throw confirmedBefore();
-      // what became whole since the files were compared; whatever does so from now on sees the marker
-      await closing
-        .during(undefined, (ending) => removeUnnamed(upload, confirmation, ending))
-        .catch(onError);
-      return files.map((file) => toUploadedFile(upload, file));
-    },
-
-    async received(principal, uploadId, signal) {
-      const upload = await find(principal, uploadId, signal);
-      const records = await readRecords(storage, upload, signal);
-      if (records.length === 0) throw noSuchUpload();
-      return records.map(({ name, size, mimeType, sha256 }) => ({
-        name: name ?? sanitizeFileName(),
-        size,
-        mimeType,
-        sha256,
-      }));
-    },
-
-    async reopen(principal, uploadId, signal) {
-      const upload = await find(principal, uploadId, signal);
-      if (upload.phase !== "confirmed") throw noSuchUpload();
-      const marker = markerKey(upload.folder);
-      const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);
-      const kept = files.filter(({ place }) => upload.places.includes(place));
-      if (kept.length === 0) throw noSuchUpload();
-      return kept.map((file) => toUploadedFile(upload, file));
-    },
-  };
 }
 
 function ensureInTime(state: UploadState): void {

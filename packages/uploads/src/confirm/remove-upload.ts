@@ -1,57 +1,88 @@
 import type { Host } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import type { ProgressTracker } from "../receive/progress-tracker.ts";
-import { isId } from "../slots/random-id.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
+import { isId } from "../slots/slots.ts";
 import { tagOfOwner, type OpenSlot } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import {
+  type ConfirmationRecord,
   folderOf,
   markerKey,
   readObject,
+  removeObject,
   uploadPrefix,
-  type ConfirmationRecord,
 } from "../store/layout.ts";
-import { removeObject } from "../store/remove-object.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
 import { createJson, listAll, type UploadStorage } from "../store/upload-storage.ts";
 
-/** Removes uploads, with an audit record for each. */
-export interface UploadRemover {
-  /**
-   * Removes what came for a slot, the marker last: until then nothing can take its place. With `isWorthless` only
-   * when that still holds: something may have come since it was asked first.
-   */
-  discard(
-    uploadId: string,
-    signal: AbortSignal,
-    isWorthless?: (state: UploadState) => boolean,
-  ): Promise<void>;
-  /**
-   * Ends a slot, see {@link Slots.revoke}: a confirmation of no files takes the one place that there is for one, so what
-   * is under way is refused at its end. The sweeper removes it when the time of the slot is over.
-   */
-  revoke(slot: Omit<OpenSlot, "terms">, signal: AbortSignal): Promise<void>;
-}
-
-/** Makes the remover of one storage. */
-export function createUploadRemover({
-  storage,
-  quota,
-  progress,
-  host,
-}: {
+interface RemoverParts {
   readonly storage: UploadStorage;
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
   readonly host: Pick<Host, "beginAudit">;
-}): UploadRemover {
+}
+
+/** Removes uploads, with an audit record for each. */
+export class UploadRemover {
+  readonly #parts: RemoverParts;
+
+  constructor(parts: RemoverParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Removes what came for a slot, the marker last: until then nothing can take its place. With `isWorthless` only
+   * when that still holds: something may have come since it was asked first.
+   */
+  async discard(
+    uploadId: string,
+    signal: AbortSignal,
+    isWorthless: (state: UploadState) => boolean = () => true,
+  ): Promise<void> {
+    if (!isId(uploadId)) return;
+    const infos = await listAll(this.#parts.storage, uploadPrefix(uploadId), signal);
+    const state = stateOf(infos);
+    const { owner } = state;
+    if (!isWorthless(state)) return;
+    this.#parts.progress.forget(uploadId);
+    if (owner === undefined) return;
+    const markerLast = infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)));
+    await this.#removeObjects({ uploadId, owner }, markerLast, signal);
+  }
+
+  /**
+   * Ends a slot, see {@link Slots.revoke}: a confirmation of no files takes the one place that there is for one, so what
+   * is under way is refused at its end. The sweeper removes it when the time of the slot is over.
+   */
+  async revoke(slot: Omit<OpenSlot, "terms">, signal: AbortSignal): Promise<void> {
+    const { storage, progress } = this.#parts;
+    const { uploadId } = slot;
+    const folder = folderOf(slot);
+    const marker = markerKey(folder);
+    let isRevoked: boolean;
+    try {
+      const nothing = { files: [] } satisfies ConfirmationRecord;
+      isRevoked = await createJson(storage, marker, nothing, signal);
+    } catch (error) {
+      await this.discard(uploadId, signal);
+      throw error;
+    }
+    // files that were confirmed are the server's
+    if (!isRevoked) return;
+    progress.forget(uploadId);
+    const objects = await listAll(storage, uploadPrefix(uploadId), signal);
+    const unwanted = objects.filter(({ key }) => key.startsWith(folder) && key !== marker);
+    if (unwanted.length > 0) await this.#removeObjects(slot, unwanted, signal);
+  }
+
   /** Removes objects in their order and counts their files no longer, within an audit record. */
-  async function removeObjects(
+  async #removeObjects(
     { uploadId, owner }: Pick<OpenSlot, "uploadId" | "owner">,
     infos: readonly ObjectInfo[],
     signal: AbortSignal,
   ): Promise<void> {
+    const { storage, quota, host } = this.#parts;
     const audited = { grant: uploadId, principal: tagOfOwner(owner) };
     const entry = host.beginAudit({ action: "upload", step: "discard", ...audited });
     try {
@@ -69,46 +100,6 @@ export function createUploadRemover({
       throw error;
     }
   }
-
-  async function discard(
-    uploadId: string,
-    signal: AbortSignal,
-    isWorthless: (state: UploadState) => boolean = () => true,
-  ): Promise<void> {
-    if (!isId(uploadId)) return;
-    const infos = await listAll(storage, uploadPrefix(uploadId), signal);
-    const state = stateOf(infos);
-    const { owner } = state;
-    if (!isWorthless(state)) return;
-    progress.forget(uploadId);
-    if (owner === undefined) return;
-    const markerLast = infos.toSorted((a, b) => Number(isMarker(a.key)) - Number(isMarker(b.key)));
-    await removeObjects({ uploadId, owner }, markerLast, signal);
-  }
-
-  return {
-    discard,
-    async revoke(slot, signal) {
-      const { uploadId } = slot;
-      const folder = folderOf(slot);
-      const marker = markerKey(folder);
-      let isRevoked: boolean;
-      try {
-        const nothing = { files: [] } satisfies ConfirmationRecord;
-        isRevoked = await createJson(storage, marker, nothing, signal);
-      } catch (error) {
-        await discard(uploadId, signal);
-        throw error;
-      }
-      // files that were confirmed are the server's
-      if (!isRevoked) return;
-      progress.forget(uploadId);
-      const objects = await listAll(storage, uploadPrefix(uploadId), signal);
-      const unwanted = objects.filter(({ key }) => key.startsWith(folder) && key !== marker);
-      if (unwanted.length === 0) return;
-      await removeObjects(slot, unwanted, signal);
-    },
-  };
 }
 
 function isMarker(key: string): boolean {

@@ -1,21 +1,22 @@
 import {
   createSha256,
+  decodeBase64Url,
   definedMembers,
+  encodeBase64Url,
   fileNameFromUri,
-  SluiceError,
   type Principal,
+  SluiceError,
 } from "@sluice/core";
 import {
   EXTENSION_ID,
-  UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
   type FileValue,
   type RevisionKind,
+  UPLOADS_EXTENSION_ID,
 } from "@sluice/core/wire";
-import { tagOf, type AuditEntry, type Host } from "@sluice/server/transport";
+import { type AuditEntry, type Host, tagOf } from "@sluice/server/transport";
 import type { ObjectInfo } from "@sluice/storage";
 import { codeOf } from "../slots/upload-error.ts";
-import { formatDigest } from "./file-digest.ts";
 import type { FileUris } from "./file-uri.ts";
 
 /** The Sluice that has the resources, and the URIs that name them. */
@@ -156,4 +157,16 @@ async function digestOf(
     size += chunk.length;
   }
   return { info, size, sha256: hash.digest() };
+}
+
+/** A SHA-256 as SEP-2631 §4 writes it; `sha256` is lower-case hex. */
+export function formatDigest(sha256: string): NonNullable<FileValue["digest"]> {
+  const bytes = Uint8Array.from(sha256.match(/../g)!, (byte) => Number.parseInt(byte, 16));
+  return { algorithm: "sha-256", value: encodeBase64Url(bytes) };
+}
+
+/** The hex of a SHA-256 in base64url without padding; `undefined` for anything else. */
+export function parseDigest(value: string): string | undefined {
+  const bytes = value.length === 43 ? decodeBase64Url(value) : undefined;
+  return bytes && Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,9 +1,14 @@
 import { openForeignFile } from "@sluice/client/files";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
-import { ensureSizeFits, typesIn, type InputWork } from "./ensure-fits.ts";
+import {
+  defaultInputBytes,
+  ensureSizeFits,
+  type HandedOverFile,
+  type InputWork,
+  typesIn,
+} from "./file-input.ts";
 import { refusal } from "./file-fault.ts";
-import { defaultInputBytes, type HandedOverFile } from "./file-input.ts";
 
 /**
  * Fetches a file that a host handed over into a slot of the caller's. The URL is a stranger's word: it leads to public

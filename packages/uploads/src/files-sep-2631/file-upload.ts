@@ -6,18 +6,22 @@ import {
 } from "@sluice/core/wire";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { z } from "zod/v4";
-import { ensureAccepted } from "../kind/detect-kind.ts";
-import { isText } from "../kind/type-kin.ts";
-import { typesOfName } from "../kind/type-names.ts";
+import { ensureAccepted } from "../checks/detect-kind.ts";
+import { isText, typesOfName } from "../checks/media-types.ts";
 import type { ClaimedFile, Slots, UploadedFile } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";
-import type { DownloadCaller } from "./file-download.ts";
+import { type DownloadCaller, parseDigest } from "./file-download.ts";
 import { parseDataUri } from "./data-uri.ts";
-import { parseDigest } from "./file-digest.ts";
 import { refusal } from "./file-fault.ts";
-import { ensureFits, typesIn, type InputWork } from "./ensure-fits.ts";
+import {
+  defaultInputBytes,
+  ensureFits,
+  type FileArgument,
+  type FileInputTerms,
+  type InputWork,
+  typesIn,
+} from "./file-input.ts";
 import { openHandedOver } from "./file-handed-over.ts";
-import { defaultInputBytes, type FileArgument, type FileInputTerms } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
 /** Parameters of `files/authorizeUpload` (SEP-2631 §6): what the client knows of the file. */

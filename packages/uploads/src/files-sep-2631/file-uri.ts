@@ -2,7 +2,7 @@ import { createTextSealer, principalTag, SluiceError, type Principal } from "@sl
 import { FILE_URI_SCHEME } from "@sluice/core/wire";
 import type { Host } from "@sluice/server/transport";
 import { createSealedRecords } from "@sluice/state";
-import { isId, newId } from "../slots/random-id.ts";
+import { isId, newId } from "../slots/slots.ts";
 
 /** What a file URI stands for. */
 export type FileHandle =

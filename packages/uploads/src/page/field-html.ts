@@ -1,9 +1,8 @@
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
 import type { FileFieldSchema, UploadEndpoint } from "@sluice/core/wire";
 import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
-import { acceptText } from "./accept-text.ts";
+import { acceptText, sizeText } from "../elicitation/limits-text.ts";
 import { html, type Html } from "./html.ts";
-import { sizeText } from "./size-text.ts";
 
 /** One field of the form. */
 export interface PageField {

@@ -1,20 +1,17 @@
+import { createSha256 } from "@sluice/core";
 import { codeOf } from "../slots/upload-error.ts";
+import { script, style } from "./browser-files.ts";
 import { fieldHtml } from "./field-html.ts";
 import { html, type Html } from "./html.ts";
-import type { PageAssets } from "./page-assets.ts";
 import { endings } from "./page-endings.ts";
 import type { OpenPage, OpenQuestion, SettledPage } from "./upload-pages.ts";
 
 /** The page of a question, or what became of it. `host` is where the files go. */
-export function pageOf(page: OpenPage, host: string, assets: PageAssets): string {
-  return page.phase === "open" ? questionPage(page, host, assets) : settledPage(page, assets);
+export function pageOf(page: OpenPage, host: string): string {
+  return page.phase === "open" ? questionPage(page, host) : settledPage(page);
 }
 
-function questionPage(
-  { question, expiresAt }: OpenQuestion,
-  host: string,
-  assets: PageAssets,
-): string {
+function questionPage({ question, expiresAt }: OpenQuestion, host: string): string {
   const { message, requestedSchema } = question;
   const required = new Set(requestedSchema.required);
   const fields = Object.entries(requestedSchema.properties).map(([name, schema], n) =>
@@ -28,7 +25,6 @@ function questionPage(
   );
   return documentOf(
     `Send files to ${host}`,
-    assets,
     html`<form id="question" novalidate data-expires-at="${expiresAt}">
         <header>
           <p class="host"><span class="dot" aria-hidden="true"></span>${host}</p>
@@ -57,11 +53,10 @@ function questionPage(
 }
 
 /** The script goes on with it while the tool has not said how it ended. */
-function settledPage({ phase }: SettledPage, assets: PageAssets): string {
+function settledPage({ phase }: SettledPage): string {
   const { heading, sentence } = endings[phase];
   return documentOf(
     heading,
-    assets,
     html`<div class="notice-page" id="ending" data-phase="${phase}">
         <h1 tabindex="-1">${heading}</h1>
         <p>${sentence}</p>
@@ -71,13 +66,13 @@ function settledPage({ phase }: SettledPage, assets: PageAssets): string {
 }
 
 /** What stands in place of a page that cannot be shown. */
-export function failurePage(error: unknown, assets: PageAssets): { status: number; text: string } {
+export function failurePage(error: unknown): { status: number; text: string } {
   const [status, heading, sentence] = failures[codeOf(error)] ?? [
     503,
     "Not available right now",
     "The server could not show this page. Please wait a moment and load it again.",
   ];
-  return { status, text: noticePage(heading, sentence, assets) };
+  return { status, text: noticePage(heading, sentence) };
 }
 
 const failures: Readonly<Record<string, readonly [number, string, string]>> = {
@@ -98,10 +93,9 @@ const failures: Readonly<Record<string, readonly [number, string, string]>> = {
   ],
 };
 
-function noticePage(heading: string, sentence: string, assets: PageAssets): string {
+function noticePage(heading: string, sentence: string): string {
   return documentOf(
     heading,
-    assets,
     html`<div class="notice-page">
       <h1>${heading}</h1>
       <p>${sentence}</p>
@@ -109,7 +103,7 @@ function noticePage(heading: string, sentence: string, assets: PageAssets): stri
   );
 }
 
-function documentOf(title: string, { script, style }: PageAssets, content: Html): string {
+function documentOf(title: string, content: Html): string {
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -118,11 +112,83 @@ function documentOf(title: string, { script, style }: PageAssets, content: Html)
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex, nofollow" />
         <title>${title}</title>
-        <link rel="stylesheet" href="${style.path}" />
-        <script type="module" src="${script.path}"></script>
+        <link rel="stylesheet" href="${pageAssets.style.path}" />
+        <script type="module" src="${pageAssets.script.path}"></script>
       </head>
       <body>
         <main>${content}</main>
       </body>
     </html> `.text;
+}
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join("; ");
+
+const shield = [
+  "X-Content-Type-Options",
+  "nosniff",
+  "Referrer-Policy",
+  "no-referrer",
+  "Cross-Origin-Resource-Policy",
+  "same-origin",
+] as const;
+
+/** Headers of the page. It holds secrets: no cache keeps it, no site frames it, no referrer names it. */
+export const pageHeaders: readonly string[] = [
+  "Content-Type",
+  "text/html; charset=utf-8",
+  "Cache-Control",
+  "private, no-store, no-transform",
+  "Content-Security-Policy",
+  policy,
+  "Cross-Origin-Opener-Policy",
+  "same-origin",
+  "X-Robots-Tag",
+  "noindex, nofollow",
+  ...shield,
+];
+
+/** A file that the page loads. */
+interface Asset {
+  /** Relative to the page. It holds the hash of the content. */
+  readonly path: string;
+  readonly text: string;
+  readonly headers: readonly string[];
+}
+
+/** Below it, relative to a page, lie the files that it loads. */
+const assetsPath = "assets/";
+
+/** The files that the page loads. */
+export const pageAssets: { readonly script: Asset; readonly style: Asset } = {
+  script: assetOf("page", "js", "text/javascript", script),
+  style: assetOf("page", "css", "text/css", style),
+};
+
+function assetOf(name: string, extension: string, type: string, text: string): Asset {
+  const bytes = new TextEncoder().encode(text);
+  const hash = createSha256();
+  hash.update(bytes);
+  const path = `${assetsPath}${name}-${hash.digest().slice(0, 16)}.${extension}`;
+  return { path, text, headers: assetHeaders(type, bytes.length) };
+}
+
+/** Headers of what the page loads: its name is its content, so it is kept for ever. */
+function assetHeaders(type: string, bytes: number): readonly string[] {
+  return [
+    "Content-Type",
+    `${type}; charset=utf-8`,
+    "Content-Length",
+    String(bytes),
+    "Cache-Control",
+    "public, max-age=31536000, immutable",
+    ...shield,
+  ];
 }

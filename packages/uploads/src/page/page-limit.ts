@@ -6,17 +6,6 @@ const placesOfOwner = 16;
 /** Callers that nothing vouches for cannot be told apart: each page takes one of so many shares by chance. */
 const anonymousShares = 16;
 
-/** Bounds the pages that are open for one owner, in all processes of a state store. */
-export interface PageLimit {
-  /**
-   * Takes a place until the page ends; gives its id. An empty owner stands for callers that nothing vouches for. Throws
-   * `throttled` when there is none.
-   */
-  take(owner: string, times: PutTimes): Promise<string>;
-  /** Gives a place back. */
-  release(place: string): Promise<void>;
-}
-
 interface PutTimes {
   /** Unix milliseconds. */
   readonly now: number;
@@ -24,26 +13,35 @@ interface PutTimes {
   readonly expiresAt: number;
 }
 
-/** Makes the limit: each place is a record whose id is free or taken. */
-export function createPageLimit(state: Host["state"]): PageLimit {
-  return {
-    async take(owner, times) {
-      const share =
-        owner === "" ? `anonymous-${Math.floor(Math.random() * anonymousShares)}` : owner;
-      for (let n = 0; n < placesOfOwner; n++) {
-        const place = `upload-place-${share}-${n}`;
-        if (await isPut(state, place, new Uint8Array(), { ...times, owner })) return place;
-      }
-      throw uploadError(
-        "throttled",
-        `${placesOfOwner} upload pages are open for this user; answer one of them, or call the tool again when one has expired`,
-        { retryAfterMs: 60_000 },
-      );
-    },
-    async release(place) {
-      await state.take(place, Date.now());
-    },
-  };
+/** Bounds the pages that are open for one owner, in all processes of a state store: each place is a record whose id is free or taken. */
+export class PageLimit {
+  readonly #state: Host["state"];
+
+  constructor(state: Host["state"]) {
+    this.#state = state;
+  }
+
+  /**
+   * Takes a place until the page ends; gives its id. An empty owner stands for callers that nothing vouches for. Throws
+   * `throttled` when there is none.
+   */
+  async take(owner: string, times: PutTimes): Promise<string> {
+    const share = owner === "" ? `anonymous-${Math.floor(Math.random() * anonymousShares)}` : owner;
+    for (let n = 0; n < placesOfOwner; n++) {
+      const place = `upload-place-${share}-${n}`;
+      if (await isPut(this.#state, place, new Uint8Array(), { ...times, owner })) return place;
+    }
+    throw uploadError(
+      "throttled",
+      `${placesOfOwner} upload pages are open for this user; answer one of them, or call the tool again when one has expired`,
+      { retryAfterMs: 60_000 },
+    );
+  }
+
+  /** Gives a place back. */
+  async release(place: string): Promise<void> {
+    await this.#state.take(place, Date.now());
+  }
 }
 
 /** Puts a record; false when its id is taken. */

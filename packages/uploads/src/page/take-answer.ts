@@ -1,97 +1,90 @@
 import { SluiceError } from "@sluice/core";
 import type { AnsweredFile } from "@sluice/core/wire";
-import { readAnswer, type ExpectedSlot } from "../ask/elicit-answer.ts";
-import type { BinaryQuestion, Fields } from "../ask/elicit-fields.ts";
+import { readAnswer, type ExpectedSlot } from "../elicitation/answer.ts";
+import type { BinaryQuestion, Fields } from "../elicitation/fields.ts";
 import { matchClaims } from "../confirm/match-claims.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
-import type { LockLease, WriteLock } from "../resumable/write-lock.ts";
+import type { LockLease, WriteLock } from "../limits/write-lock.ts";
 import type { PresentedSlot, SlotTokens } from "../slots/slot-token.ts";
 import { folderOf, readRecords } from "../store/layout.ts";
 import { readState } from "../store/upload-state.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
 import type { GivenAnswer, OpenQuestion, UploadPageStore } from "./upload-pages.ts";
 
-/** Takes the answer of an open page. */
-export type TakeAnswer = (
-  page: OpenQuestion,
-  given: GivenAnswer,
-  signal: AbortSignal,
-) => Promise<void>;
-
-/**
- * Makes the function that compares an answer with what is there, and keeps it when it names every whole file of the page:
- * until the tool takes them none can be taken back. Throws `precondition_failed` when the files are others,
- * `already_exists` when another answer was given before, and as `readAnswer` for an answer that does not fit the question.
- */
-export function createAnswerTaker({
-  storage,
-  tokens,
-  lock,
-  pages,
-  remover,
-  onError,
-}: {
+/** What it takes to take an answer. */
+export interface AnswerTaking {
   readonly storage: UploadStorage;
   readonly tokens: Pick<SlotTokens, "openUrl">;
   readonly lock: WriteLock;
   readonly pages: Pick<UploadPageStore, "answer">;
   readonly remover: Pick<UploadRemover, "revoke">;
   readonly onError: (error: unknown) => void;
-}): TakeAnswer {
-  /** The files of each field as they are there; throws unless the claims name every whole file of its slot. */
-  function compare(
-    slots: ReadonlyMap<string, AnsweredSlot>,
-    files: ReadonlyMap<string, readonly AnsweredFile[]>,
-    signal: AbortSignal,
-  ): Promise<ComparedField[]> {
-    return Promise.all(
-      [...files].map(async ([name, claims]) => {
-        const slot = slots.get(name)!;
-        const { places } = await readState(storage, slot.uploadId, signal);
-        const records = await readRecords(storage, { places, folder: folderOf(slot) }, signal);
-        const { matched, left } = matchClaims(records, claims) ?? { matched: [], left: records };
-        if (left.length > 0 || matched.length < claims.length)
-          throw new SluiceError(
-            "precondition_failed",
-            "upload page: the answer does not name the files that are there",
-          );
-        return {
-          name,
-          fileIds: matched.map(({ record }) => record.fileId),
-          // with its digest no other file can be taken for it
-          files: matched.map(({ record, claim }) => ({ ...claim, sha256: record.sha256 })),
-        };
-      }),
-    );
-  }
+}
 
-  return async (page, given, signal) => {
-    const { question } = page;
-    const slots = await slotsOf(tokens, question);
-    const answer = await readAnswer(fieldsOf(question), slots, given);
-    const { answerId, action } = given;
-    if (answer.action !== "accept") {
-      await pages.answer(page, { answerId, action });
-      // the client may never repeat the call that would end them
-      const refused = [...slots.values()].map((slot) => remover.revoke(slot, signal));
-      for (const revoked of await Promise.allSettled(refused))
-        if (revoked.status === "rejected") onError(revoked.reason);
-      return;
-    }
-    const named = await compare(slots, answer.files, signal);
-    const leases: LockLease[] = [];
-    try {
-      // in one order everywhere, so that two answers do not wait for each other
-      for (const fileId of named.flatMap(({ fileIds }) => fileIds).toSorted())
-        leases.push(await lock.acquire(fileId, signal));
-      // one may have been taken back before its lock was held
-      const compared = await compare(slots, answer.files, signal);
-      const content = { ...answer.values, ...contentOf(question, compared) };
-      await pages.answer(page, { answerId, action, content });
-    } finally {
-      await Promise.all(leases.map((lease) => lease.release()));
-    }
-  };
+/**
+ * Takes the answer of an open page: compares it with what is there, and keeps it when it names every whole file of the
+ * page: until the tool takes them none can be taken back. Rejects with `precondition_failed` when the files are others,
+ * `already_exists` when another answer was given before, and as `readAnswer` for an answer that does not fit the question.
+ */
+export async function takeAnswer(
+  { storage, tokens, lock, pages, remover, onError }: AnswerTaking,
+  page: OpenQuestion,
+  given: GivenAnswer,
+  signal: AbortSignal,
+): Promise<void> {
+  const { question } = page;
+  const slots = await slotsOf(tokens, question);
+  const answer = await readAnswer(fieldsOf(question), slots, given);
+  const { answerId, action } = given;
+  if (answer.action !== "accept") {
+    await pages.answer(page, { answerId, action });
+    // the client may never repeat the call that would end them
+    const refused = [...slots.values()].map((slot) => remover.revoke(slot, signal));
+    for (const revoked of await Promise.allSettled(refused))
+      if (revoked.status === "rejected") onError(revoked.reason);
+    return;
+  }
+  const named = await compare(storage, slots, answer.files, signal);
+  const leases: LockLease[] = [];
+  try {
+    // in one order everywhere, so that two answers do not wait for each other
+    for (const fileId of named.flatMap(({ fileIds }) => fileIds).toSorted())
+      leases.push(await lock.acquire(fileId, signal));
+    // one may have been taken back before its lock was held
+    const compared = await compare(storage, slots, answer.files, signal);
+    const content = { ...answer.values, ...contentOf(question, compared) };
+    await pages.answer(page, { answerId, action, content });
+  } finally {
+    await Promise.all(leases.map((lease) => lease.release()));
+  }
+}
+
+/** The files of each field as they are there; rejects unless the claims name every whole file of its slot. */
+function compare(
+  storage: UploadStorage,
+  slots: ReadonlyMap<string, AnsweredSlot>,
+  files: ReadonlyMap<string, readonly AnsweredFile[]>,
+  signal: AbortSignal,
+): Promise<ComparedField[]> {
+  return Promise.all(
+    [...files].map(async ([name, claims]) => {
+      const slot = slots.get(name)!;
+      const { places } = await readState(storage, slot.uploadId, signal);
+      const records = await readRecords(storage, { places, folder: folderOf(slot) }, signal);
+      const { matched, left } = matchClaims(records, claims) ?? { matched: [], left: records };
+      if (left.length > 0 || matched.length < claims.length)
+        throw new SluiceError(
+          "precondition_failed",
+          "upload page: the answer does not name the files that are there",
+        );
+      return {
+        name,
+        fileIds: matched.map(({ record }) => record.fileId),
+        // with its digest no other file can be taken for it
+        files: matched.map(({ record, claim }) => ({ ...claim, sha256: record.sha256 })),
+      };
+    }),
+  );
 }
 
 /** The files of a field, as they are there. */

@@ -1,10 +1,10 @@
-import { createTextSealer, definedMembers, SluiceError } from "@sluice/core";
+import { createTextSealer, definedMembers, SluiceError, type TextSealer } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
-import type { BinaryQuestion } from "../ask/elicit-fields.ts";
-import { isId } from "../slots/random-id.ts";
+import type { BinaryQuestion } from "../elicitation/fields.ts";
+import { isId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { PageOutcome } from "./page-endings.ts";
-import { createPageLimit, isPut } from "./page-limit.ts";
+import { isPut, PageLimit } from "./page-limit.ts";
 
 /** A question that is answered on a page in the user's browser, for clients that send no files themselves. */
 export interface PageQuestion {
@@ -18,24 +18,6 @@ export interface PageQuestion {
   readonly owner?: string | undefined;
   /** The page is that of its only slot, and ends with it: no tool waits for the answer. Default false. */
   readonly endsWithSlot?: boolean;
-}
-
-/** Pages that show a question, send the files to their slots, and keep what the user did. */
-export interface UploadPages {
-  /**
-   * Keeps the question until it expires, and gives the URL of its page. A secret. Throws `throttled` when 16 pages
-   * of the owner are open, `too_large` for a question of more than 64 KiB, and what the store throws.
-   */
-  pageUrl(question: PageQuestion): Promise<string>;
-  /**
-   * Takes what the user did, as an elicitation result: `{action, content?}`. `undefined` while there is no answer, and
-   * after it was taken. Every holder of the URL may have answered: it is read like the answer of a client.
-   */
-  answerOf(pageId: string, options?: { readonly signal?: AbortSignal }): Promise<unknown>;
-  /** Says how it ended: the page tells the user, and only this is kept of it. */
-  conclude(pageId: string, outcome: PageOutcome): Promise<void>;
-  /** What became of a page, and whether a browser has shown it. `unknown`: there is none, or its time is over. */
-  statusOf(pageId: string): Promise<PageStatus>;
 }
 
 /** `shown`: it is open, and a browser has it. */
@@ -71,22 +53,6 @@ export interface GivenAnswer {
   readonly content?: Readonly<Record<string, unknown>>;
 }
 
-/** The same for the page itself. */
-export interface UploadPageStore extends UploadPages {
-  /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
-  open(token: string): Promise<OpenPage>;
-  /** Notes that a browser shows an open page: from then on its files count when the user says so. */
-  markShown(page: OpenQuestion): Promise<void>;
-  /** The URL of a page that is kept. */
-  urlOf(pageId: string, expiresAt: number): string;
-  /** Concludes the page of a slot that no tool waits for; does nothing for any other. */
-  concludeSlot(uploadId: string, outcome: PageOutcome): Promise<void>;
-  /** Keeps an answer: the first one, which may come twice. `already_exists` for another. */
-  answer(page: OpenQuestion, answer: GivenAnswer): Promise<void>;
-  /** Whether an answer names what came for an upload: nothing of it may be taken back then. */
-  isAnswered(uploadId: string): Promise<boolean>;
-}
-
 /** Path of the pages below the endpoint. */
 export const pagesPath = "/upload-page/";
 
@@ -98,47 +64,141 @@ const handoverMs = 60_000;
 const outcomeMs = 300_000;
 
 /**
- * Makes the pages of one server. Questions and answers are kept in its state store until they expire; the
- * token in the URL of a page is sealed, and is all that one needs to answer.
+ * Pages that show a question, send the files to their slots, and keep what the user did. Questions and answers are kept
+ * in the state store of the server until they expire; the token in the URL of a page is sealed, and is all that one needs
+ * to answer.
  */
-export function createUploadPages({
-  endpoint,
-  keys,
-  state,
-}: Pick<Host, "endpoint" | "keys" | "state">): UploadPageStore {
-  const sealer = createTextSealer({ keys, purpose: "upload-page", maxLength: 512 });
-  const places = createPageLimit(state);
-  const context = [endpoint.url];
+export class UploadPageStore {
+  readonly #url: string;
+  readonly #state: Host["state"];
+  readonly #sealer: TextSealer;
+  readonly #places: PageLimit;
 
-  function pageIn(token: string): { pageId: string; expiresAt: number } {
-    try {
-      const [expiresAt, pageId = ""] = sealer.unseal(token, context).split(" ");
-      if (isId(pageId)) return { pageId, expiresAt: Number(expiresAt) };
-    } catch {
-      // altered, or of other keys or another endpoint
-    }
-    throw new SluiceError("not_found", "upload page: there is no such page");
+  constructor({ endpoint, keys, state }: Pick<Host, "endpoint" | "keys" | "state">) {
+    this.#url = endpoint.url;
+    this.#state = state;
+    this.#sealer = createTextSealer({ keys, purpose: "upload-page", maxLength: 512 });
+    this.#places = new PageLimit(state);
   }
 
-  async function read<Value>(id: string): Promise<Value | undefined> {
-    const record = await state.get(id, Date.now());
-    return record && (JSON.parse(new TextDecoder().decode(record)) as Value);
-  }
-
-  /** What became of a question; `undefined` while it waits for its answer. */
-  async function settledOf(pageId: string): Promise<SettledPage | undefined> {
-    // in the order in which they are made, backwards: what is gone has a successor
-    const answer = await read<GivenAnswer>(keyOf("answer", pageId));
-    const taken = await read<SettledPage>(keyOf("taken", pageId));
-    const outcome = await read<SettledPage>(keyOf("outcome", pageId));
-    if (outcome ?? taken) return outcome ?? taken;
-    return answer && settledBy(answer);
-  }
-
-  async function conclude(pageId: string, outcome: PageOutcome): Promise<void> {
+  /**
+   * Keeps the question until it expires, and gives the URL of its page. A secret. Throws `throttled` when 16 pages
+   * of the owner are open, `too_large` for a question of more than 64 KiB, and what the store throws.
+   */
+  async pageUrl(page: PageQuestion): Promise<string> {
+    const { pageId, question, expiresAt, owner = "", endsWithSlot } = page;
     const now = Date.now();
-    const question = await read<KeptQuestion>(keyOf("page", pageId));
-    const settled = await settledOf(pageId);
+    const size = encode(question).length;
+    if (size > maxQuestionBytes)
+      throw uploadError(
+        "too_large",
+        `a question has at most ${maxQuestionBytes} bytes; shorten its message or its fields`,
+        { size },
+      );
+    const place = await this.#places.take(owner, { now, expiresAt });
+    const kept: KeptQuestion = { question, place, expiresAt, owner, endsWithSlot };
+    try {
+      await this.#state.put(keyOf("page", pageId), encode(kept), { now, expiresAt, owner });
+    } catch (error) {
+      await this.#places.release(place);
+      throw error;
+    }
+    return this.urlOf(pageId, expiresAt);
+  }
+
+  /** The URL of a page that is kept. */
+  urlOf(pageId: string, expiresAt: number): string {
+    return `${this.#url}${pagesPath}${this.#sealer.seal(`${expiresAt} ${pageId}`, [this.#url])}`;
+  }
+
+  /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
+  async open(token: string): Promise<OpenPage> {
+    const { pageId, expiresAt } = this.#pageIn(token);
+    const kept = await this.#read<KeptQuestion>(keyOf("page", pageId));
+    const settled = await this.#settledOf(pageId);
+    const isLate = Date.now() >= expiresAt + (settled ? handoverMs : 0);
+    const isWaiting = settled === undefined || settled.phase === "answered";
+    if (isWaiting && (isLate || (!settled && !kept)))
+      throw new SluiceError("expired", "upload page: its time is over");
+    if (settled) return settled;
+    const { question, owner } = kept!;
+    return { phase: "open", pageId, expiresAt, question, owner };
+  }
+
+  /** Notes that a browser shows an open page: from then on its files count when the user says so. */
+  async markShown({ pageId, expiresAt, owner }: OpenQuestion): Promise<void> {
+    const times = { now: Date.now(), expiresAt: expiresAt + handoverMs, owner };
+    await isPut(this.#state, keyOf("shown", pageId), encode({}), times);
+  }
+
+  /** What became of a page, and whether a browser has shown it. `unknown`: there is none, or its time is over. */
+  async statusOf(pageId: string): Promise<PageStatus> {
+    const kept = await this.#read<KeptQuestion>(keyOf("page", pageId));
+    const settled = await this.#settledOf(pageId);
+    if (settled) return settled.phase;
+    if (!kept) return "unknown";
+    return (await this.#read<object>(keyOf("shown", pageId))) ? "shown" : "open";
+  }
+
+  /** Keeps an answer: the first one, which may come twice. `already_exists` for another. */
+  async answer(page: OpenQuestion, answer: GivenAnswer): Promise<void> {
+    const { pageId, expiresAt, question, owner } = page;
+    const state = this.#state;
+    const now = Date.now();
+    const { answerId } = answer;
+    const times = { now, expiresAt: expiresAt + handoverMs, owner };
+    // a request that takes a file back looks for these before the answer, so they are there first
+    for (const { uploadId } of Object.values(question.uploadEndpoints))
+      await isPut(state, keyOf("answered", uploadId), encode({ pageId }), times);
+    const isFirst = await isPut(state, keyOf("answer", pageId), encode(answer), times);
+    if (isFirst) {
+      const taken = await this.#read<SettledPage>(keyOf("taken", pageId));
+      const outcome = await this.#read<SettledPage>(keyOf("outcome", pageId));
+      // the one before was taken or concluded meanwhile, which made room for this one
+      if ((outcome ?? taken) && (outcome ?? taken)?.answerId !== answerId)
+        await state.take(keyOf("answer", pageId), now);
+    }
+    const settled = await this.#settledOf(pageId);
+    if (settled?.answerId !== answerId)
+      throw new SluiceError("already_exists", "upload page: another answer was given before");
+  }
+
+  /** Whether an answer names what came for an upload: nothing of it may be taken back then. */
+  async isAnswered(uploadId: string): Promise<boolean> {
+    const flag = await this.#read<{ readonly pageId: string }>(keyOf("answered", uploadId));
+    return flag !== undefined && (await this.#settledOf(flag.pageId)) !== undefined;
+  }
+
+  /**
+   * Takes what the user did, as an elicitation result: `{action, content?}`. `undefined` while there is no answer, and
+   * after it was taken. Every holder of the URL may have answered: it is read like the answer of a client.
+   */
+  async answerOf(
+    pageId: string,
+    { signal }: { readonly signal?: AbortSignal } = {},
+  ): Promise<unknown> {
+    signal?.throwIfAborted();
+    const answer = await this.#read<GivenAnswer>(keyOf("answer", pageId));
+    signal?.throwIfAborted();
+    if (!answer) return undefined;
+    const question = await this.#read<KeptQuestion>(keyOf("page", pageId));
+    const now = Date.now();
+    const expiresAt = (question?.expiresAt ?? now) + handoverMs;
+    const taken = encode(settledBy(answer));
+    // before the answer goes: until then its id keeps every other one out
+    const { owner = "" } = question ?? {};
+    if (!(await isPut(this.#state, keyOf("taken", pageId), taken, { now, expiresAt, owner })))
+      return undefined;
+    await this.#state.take(keyOf("answer", pageId), now);
+    return definedMembers({ action: answer.action, content: answer.content });
+  }
+
+  /** Says how it ended: the page tells the user, and only this is kept of it. */
+  async conclude(pageId: string, outcome: PageOutcome): Promise<void> {
+    const state = this.#state;
+    const now = Date.now();
+    const question = await this.#read<KeptQuestion>(keyOf("page", pageId));
+    const settled = await this.#settledOf(pageId);
     const { answerId } = settled ?? {};
     const kept = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
     const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
@@ -149,116 +209,47 @@ export function createUploadPages({
     for (const { uploadId } of Object.values(question?.question.uploadEndpoints ?? {}))
       await state.take(keyOf("answered", uploadId), now);
     // later the place may be that of another page
-    if (question && now < question.expiresAt) await places.release(question.place);
+    if (question && now < question.expiresAt) await this.#places.release(question.place);
   }
 
-  function urlOf(pageId: string, expiresAt: number): string {
-    return `${endpoint.url}${pagesPath}${sealer.seal(`${expiresAt} ${pageId}`, context)}`;
+  /** Concludes the page of a slot that no tool waits for; does nothing for any other. */
+  async concludeSlot(uploadId: string, outcome: PageOutcome): Promise<void> {
+    const kept = await this.#read<KeptQuestion>(keyOf("page", uploadId));
+    if (kept?.endsWithSlot === true) await this.conclude(uploadId, outcome);
   }
 
-  return {
-    urlOf,
+  #pageIn(token: string): { pageId: string; expiresAt: number } {
+    try {
+      const [expiresAt, pageId = ""] = this.#sealer.unseal(token, [this.#url]).split(" ");
+      if (isId(pageId)) return { pageId, expiresAt: Number(expiresAt) };
+    } catch {
+      // altered, or of other keys or another endpoint
+    }
+    throw new SluiceError("not_found", "upload page: there is no such page");
+  }
 
-    async pageUrl({ pageId, question, expiresAt, owner = "", endsWithSlot }: PageQuestion) {
-      const now = Date.now();
-      const size = encode(question).length;
-      if (size > maxQuestionBytes)
-        throw uploadError(
-          "too_large",
-          `a question has at most ${maxQuestionBytes} bytes; shorten its message or its fields`,
-          { size },
-        );
-      const place = await places.take(owner, { now, expiresAt });
-      const kept: KeptQuestion = { question, place, expiresAt, owner, endsWithSlot };
-      try {
-        await state.put(keyOf("page", pageId), encode(kept), { now, expiresAt, owner });
-      } catch (error) {
-        await places.release(place);
-        throw error;
-      }
-      return urlOf(pageId, expiresAt);
-    },
+  async #read<Value>(id: string): Promise<Value | undefined> {
+    const record = await this.#state.get(id, Date.now());
+    return record && (JSON.parse(new TextDecoder().decode(record)) as Value);
+  }
 
-    async statusOf(pageId) {
-      const kept = await read<KeptQuestion>(keyOf("page", pageId));
-      const settled = await settledOf(pageId);
-      if (settled) return settled.phase;
-      if (!kept) return "unknown";
-      return (await read<object>(keyOf("shown", pageId))) ? "shown" : "open";
-    },
-
-    async markShown({ pageId, expiresAt, owner }) {
-      const times = { now: Date.now(), expiresAt: expiresAt + handoverMs, owner };
-      await isPut(state, keyOf("shown", pageId), encode({}), times);
-    },
-
-    async answerOf(pageId, { signal } = {}) {
-      signal?.throwIfAborted();
-      const answer = await read<GivenAnswer>(keyOf("answer", pageId));
-      signal?.throwIfAborted();
-      const question = answer && (await read<KeptQuestion>(keyOf("page", pageId)));
-      if (!answer) return undefined;
-      const now = Date.now();
-      const expiresAt = (question?.expiresAt ?? now) + handoverMs;
-      const taken = encode(settledBy(answer));
-      // before the answer goes: until then its id keeps every other one out
-      const { owner = "" } = question ?? {};
-      if (!(await isPut(state, keyOf("taken", pageId), taken, { now, expiresAt, owner })))
-        return undefined;
-      await state.take(keyOf("answer", pageId), now);
-      return definedMembers({ action: answer.action, content: answer.content });
-    },
-
-    conclude,
-
-    async concludeSlot(uploadId, outcome) {
-      const kept = await read<KeptQuestion>(keyOf("page", uploadId));
-      if (kept?.endsWithSlot === true) await conclude(uploadId, outcome);
-    },
-
-    async open(token) {
-      const { pageId, expiresAt } = pageIn(token);
-      const kept = await read<KeptQuestion>(keyOf("page", pageId));
-      const settled = await settledOf(pageId);
-      const isLate = Date.now() >= expiresAt + (settled ? handoverMs : 0);
-      const isWaiting = settled === undefined || settled.phase === "answered";
-      if (isWaiting && (isLate || (!settled && !kept)))
-        throw new SluiceError("expired", "upload page: its time is over");
-      if (settled) return settled;
-      const { question, owner } = kept!;
-      return { phase: "open", pageId, expiresAt, question, owner };
-    },
-
-    async answer({ pageId, expiresAt, question, owner }, answer) {
-      const now = Date.now();
-      const { answerId } = answer;
-      const times = { now, expiresAt: expiresAt + handoverMs, owner };
-      // a request that takes a file back looks for these before the answer, so they are there first
-      for (const { uploadId } of Object.values(question.uploadEndpoints))
-        await isPut(state, keyOf("answered", uploadId), encode({ pageId }), times);
-      const isFirst = await isPut(state, keyOf("answer", pageId), encode(answer), times);
-      if (isFirst) {
-        const taken = await read<SettledPage>(keyOf("taken", pageId));
-        const outcome = await read<SettledPage>(keyOf("outcome", pageId));
-        // the one before was taken or concluded meanwhile, which made room for this one
-        if ((outcome ?? taken) && (outcome ?? taken)?.answerId !== answerId)
-          await state.take(keyOf("answer", pageId), now);
-      }
-      const settled = await settledOf(pageId);
-      if (settled?.answerId !== answerId)
-        throw new SluiceError("already_exists", "upload page: another answer was given before");
-    },
-
-    async isAnswered(uploadId) {
-      const flag = await read<{ readonly pageId: string }>(keyOf("answered", uploadId));
-      return flag !== undefined && (await settledOf(flag.pageId)) !== undefined;
-    },
-  };
+  /** What became of a question; `undefined` while it waits for its answer. */
+  async #settledOf(pageId: string): Promise<SettledPage | undefined> {
+    // in the order in which they are made, backwards: what is gone has a successor
+    const answer = await this.#read<GivenAnswer>(keyOf("answer", pageId));
+    const taken = await this.#read<SettledPage>(keyOf("taken", pageId));
+    const outcome = await this.#read<SettledPage>(keyOf("outcome", pageId));
+    if (outcome ?? taken) return outcome ?? taken;
+    return answer && settledBy(answer);
+  }
 }
+
+/** The same for tools, which ask and are told. */
+export type UploadPages = Pick<UploadPageStore, "pageUrl" | "statusOf" | "answerOf" | "conclude">;
 
 interface KeptQuestion {
   readonly question: BinaryQuestion;
-  /** Id of its place, see {@link createPageLimit}. */
+  /** Id of its place, see {@link PageLimit}. */
   readonly place: string;
   /** Unix milliseconds. */
   readonly expiresAt: number;

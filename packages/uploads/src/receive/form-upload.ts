@@ -1,14 +1,11 @@
 import { sanitizeFileName } from "@sluice/core";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { newId } from "../slots/random-id.ts";
+import { newId } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
+import type { FileRecord } from "../store/layout.ts";
 import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
-import type { FileSink } from "./file-sink.ts";
-import { boundaryOf, type PartFacts } from "./form-headers.ts";
-import { createFormReader, type PartReceiver } from "./form-reader.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
-import { ensureSize, type ReceiveFiles } from "./raw-upload.ts";
-import type { ReadBody } from "./read-body.ts";
+import type { FileSink } from "../store/file-sink.ts";
+import { boundaryOf, createFormReader, type PartFacts, type PartReceiver } from "./form-reader.ts";
+import { ensureSize, type Receiving } from "./raw-upload.ts";
 import type { UploadRequest } from "./request-facts.ts";
 
 /** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
@@ -21,124 +18,121 @@ interface ComingFile {
   finishing?: Promise<ReceivedFile>;
 }
 
-/** Takes forms whose parts are files (SEP-1306 §5). */
-export function createFormReceiver({
-  files,
-  quota,
-  progress,
-  readBody,
-  onError,
-}: {
-  readonly files: SlotFiles;
-  readonly quota: QuotaTracker;
-  readonly progress: ProgressTracker;
-  readonly readBody: ReadBody;
-  readonly onError: (error: unknown) => void;
-}): ReceiveFiles {
-  function receivePart(
-    { slot, facts, signal }: UploadRequest,
-    { fileName, contentType }: PartFacts,
-    coming: ComingFile[],
-  ): PartReceiver {
-    const fileId = newId();
-    const opening = files.openSink(
-      slot,
-      {
-        fileId,
-        name: sanitizeFileName(fileName),
-        declaredType: contentType,
-        expectedBytes: facts.contentLength,
-      },
-      // one of its own for every file: listeners do not pile up at the one of the form
-      { signal: AbortSignal.any([signal]) },
-    );
-    const file: ComingFile = { fileId, opening };
-    coming.push(file);
-    opening.then(
-      (sink) => (file.sink = sink),
-      () => {},
-    );
-    return {
-      data(chunk) {
-        if (file.sink) return file.sink.write(chunk);
-        return opening.then((sink) => sink.write(chunk));
-      },
-      end() {
-        file.finishing = opening.then(async (sink) => ({ fileId, ...(await sink.finish()) }));
-        // it is thrown where all of them are waited for
-        file.finishing.catch(() => {});
-      },
-    };
-  }
-
-  /** Reads the form into files. */
-  async function readForm(
-    request: UploadRequest,
-    {
-      formId,
-      boundary,
-      coming,
-    }: { readonly formId: string; readonly boundary: string; readonly coming: ComingFile[] },
-  ): Promise<ReceivedFile[]> {
-    const { slot, signal } = request;
-    const { places } = await files.stateOf(slot, signal);
-    const reader = createFormReader(boundary, slot.terms.maxFiles - places.length, (facts) =>
-      receivePart(request, facts, coming),
-    );
-    try {
-      await readBody(request, (chunk) => {
-        progress.add(slot.uploadId, formId, chunk.byteLength);
-        request.onBytes(chunk.byteLength);
-        return reader.write(chunk);
-      });
-      reader.end();
-    } catch (error) {
-      reader.stop();
-      throw error;
-    }
-    return Promise.all(coming.flatMap(({ finishing }) => finishing ?? []));
-  }
-
-  /** Lets the files take the place of the form. All of it has come, so a store that is down now is no reason to refuse it. */
-  async function countFiles(
-    owner: string,
-    formId: string,
-    received: readonly ReceivedFile[],
-  ): Promise<void> {
+/** Takes a form whose parts are files (SEP-1306 §5), or keeps nothing of it. */
+export async function receiveForm(
+  receiving: Receiving,
+  request: UploadRequest,
+): Promise<FileRecord[]> {
+  const { files, quota, progress } = receiving;
+  const { slot, facts, signal } = request;
+  const { terms, owner, uploadId } = slot;
+  const boundary = boundaryOf(facts.contentType ?? "");
+  const maxBytes = terms.maxBytes * terms.maxFiles + aroundBytes;
+  ensureSize(facts.contentLength, maxBytes);
+  // how the bytes are divided is not known yet
+  const formId = newId();
+  await quota.hold(owner, formId, facts.contentLength ?? maxBytes);
+  progress.begin(slot, formId, { total: facts.contentLength });
+  const coming: ComingFile[] = [];
+  try {
+    const received = await readForm(receiving, request, { formId, boundary, coming });
+    await countFiles(receiving, { owner, formId }, received);
+    // what cannot be stored is removed there
+    coming.length = 0;
+    return await files.store(slot, received, signal);
+  } catch (error) {
+    await Promise.allSettled(coming.map(discard));
+    for (const { fileId } of coming) await quota.drop(owner, fileId);
     await quota.drop(owner, formId);
-    try {
-      for (const { fileId, size } of received) await quota.hold(owner, fileId, size);
-    } catch (error) {
-      if (codeOf(error) !== "unavailable") throw error;
-      onError(error);
-    }
+    progress.drop(uploadId, formId);
+    throw error;
   }
+}
 
-  return async (request) => {
-    const { slot, facts, signal } = request;
-    const { terms, owner, uploadId } = slot;
-    const boundary = boundaryOf(facts.contentType ?? "");
-    const most = terms.maxBytes * terms.maxFiles + aroundBytes;
-    ensureSize(facts.contentLength, most);
-    // how the bytes are divided is not known yet
-    const formId = newId();
-    await quota.hold(owner, formId, facts.contentLength ?? most);
-    progress.begin(slot, formId, { total: facts.contentLength });
-    const coming: ComingFile[] = [];
-    try {
-      const received = await readForm(request, { formId, boundary, coming });
-      await countFiles(owner, formId, received);
-      // what cannot be stored is removed there
-      coming.length = 0;
-      return await files.store(slot, received, signal);
-    } catch (error) {
-      await Promise.allSettled(coming.map(discard));
-      for (const { fileId } of coming) await quota.drop(owner, fileId);
-      await quota.drop(owner, formId);
-      progress.drop(uploadId, formId);
-      throw error;
-    }
+/** Reads the form into files. */
+async function readForm(
+  { files, progress, readBody }: Receiving,
+  request: UploadRequest,
+  {
+    formId,
+    boundary,
+    coming,
+  }: { readonly formId: string; readonly boundary: string; readonly coming: ComingFile[] },
+): Promise<ReceivedFile[]> {
+  const { slot, signal } = request;
+  const { places } = await files.stateOf(slot, signal);
+  const reader = createFormReader(boundary, slot.terms.maxFiles - places.length, (facts) => {
+    const file = openPart(files, request, facts);
+    coming.push(file);
+    return receiverOf(file);
+  });
+  try {
+    await readBody(request, (chunk) => {
+      progress.add(slot.uploadId, formId, chunk.byteLength);
+      request.onBytes(chunk.byteLength);
+      return reader.write(chunk);
+    });
+    reader.end();
+  } catch (error) {
+    reader.stop();
+    throw error;
+  }
+  return Promise.all(coming.flatMap(({ finishing }) => finishing ?? []));
+}
+
+function openPart(
+  files: SlotFiles,
+  { slot, facts, signal }: UploadRequest,
+  { fileName, contentType }: PartFacts,
+): ComingFile {
+  const fileId = newId();
+  const opening = files.openSink(
+    slot,
+    {
+      fileId,
+      name: sanitizeFileName(fileName),
+      declaredType: contentType,
+      expectedBytes: facts.contentLength,
+    },
+    // one of its own for every file: listeners do not pile up at the one of the form
+    { signal: AbortSignal.any([signal]) },
+  );
+  const file: ComingFile = { fileId, opening };
+  opening.then(
+    (sink) => (file.sink = sink),
+    () => {},
+  );
+  return file;
+}
+
+function receiverOf(file: ComingFile): PartReceiver {
+  const { fileId, opening } = file;
+  return {
+    data(chunk) {
+      if (file.sink) return file.sink.write(chunk);
+      return opening.then((sink) => sink.write(chunk));
+    },
+    end() {
+      file.finishing = opening.then(async (sink) => ({ fileId, ...(await sink.finish()) }));
+      // it is thrown where all of them are waited for
+      file.finishing.catch(() => {});
+    },
   };
+}
+
+/** Lets the files take the place of the form. All of it has come, so a store that is down now is no reason to refuse it. */
+async function countFiles(
+  { quota, onError }: Receiving,
+  { owner, formId }: { readonly owner: string; readonly formId: string },
+  received: readonly ReceivedFile[],
+): Promise<void> {
+  await quota.drop(owner, formId);
+  try {
+    for (const { fileId, size } of received) await quota.hold(owner, fileId, size);
+  } catch (error) {
+    if (codeOf(error) !== "unavailable") throw error;
+    onError(error);
+  }
 }
 
 async function discard({ opening, finishing }: ComingFile): Promise<void> {

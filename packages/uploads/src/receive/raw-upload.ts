@@ -1,61 +1,58 @@
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { newId } from "../slots/random-id.ts";
+import type { CheckedFile } from "../checks/file-checks.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import { newId } from "../slots/slots.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
-import type { FileSink } from "./file-sink.ts";
-import type { ProgressTracker } from "./progress-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import type { ReadBody } from "./read-body.ts";
 import { digestOfWhole, type UploadRequest } from "./request-facts.ts";
 
-/** Takes the whole body of a request as files of its slot, or keeps nothing of it. */
-export type ReceiveFiles = (request: UploadRequest) => Promise<FileRecord[]>;
-
-/** Takes bodies that are one file each. */
-export function createRawReceiver({
-  files,
-  quota,
-  progress,
-  readBody,
-}: {
+/** What it takes to receive files. */
+export interface Receiving {
   readonly files: SlotFiles;
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
   readonly readBody: ReadBody;
-}): ReceiveFiles {
-  return async (request) => {
-    const { slot, facts, signal } = request;
-    const { uploadId, owner, terms } = slot;
-    const { contentLength: size, contentType: declaredType, name } = facts;
-    const sha256 = digestOfWhole(facts);
-    ensureSize(size, terms.maxBytes);
-    const fileId = newId();
-    await quota.hold(owner, fileId, size ?? terms.maxBytes);
-    progress.begin(slot, fileId, { total: size });
-    let received: Awaited<ReturnType<FileSink["finish"]>>;
+  readonly onError: (error: unknown) => void;
+}
+
+/** Takes the whole body of a request as one file of its slot, or keeps nothing of it. */
+export async function receiveFile(
+  { files, quota, progress, readBody }: Receiving,
+  request: UploadRequest,
+): Promise<FileRecord[]> {
+  const { slot, facts, signal } = request;
+  const { uploadId, owner, terms } = slot;
+  const { contentLength: size, contentType: declaredType, name } = facts;
+  const sha256 = digestOfWhole(facts);
+  ensureSize(size, terms.maxBytes);
+  const fileId = newId();
+  await quota.hold(owner, fileId, size ?? terms.maxBytes);
+  progress.begin(slot, fileId, { total: size });
+  let received: CheckedFile;
+  try {
+    await files.stateOf(slot, signal);
+    const announced = { fileId, name, declaredType, size, sha256 };
+    const sink = await files.openSink(slot, announced, { signal });
     try {
-      await files.stateOf(slot, signal);
-      const told = { fileId, name, declaredType, size, sha256 };
-      const sink = await files.openSink(slot, told, { signal });
-      try {
-        await readBody(request, (chunk) => {
-          const wait = sink.write(chunk);
-          progress.add(uploadId, fileId, chunk.byteLength);
-          request.onBytes(chunk.byteLength);
-          return wait;
-        });
-        received = await sink.finish();
-      } catch (error) {
-        await sink.abort();
-        throw error;
-      }
-      return await files.store(slot, [{ fileId, ...received }], signal);
+      await readBody(request, (chunk) => {
+        const wait = sink.write(chunk);
+        progress.add(uploadId, fileId, chunk.byteLength);
+        request.onBytes(chunk.byteLength);
+        return wait;
+      });
+      received = await sink.finish();
     } catch (error) {
-      await quota.drop(owner, fileId);
-      progress.drop(uploadId, fileId);
+      await sink.abort();
       throw error;
     }
-  };
+    return await files.store(slot, [{ fileId, ...received }], signal);
+  } catch (error) {
+    await quota.drop(owner, fileId);
+    progress.drop(uploadId, fileId);
+    throw error;
+  }
 }
 
 /** Refuses by the announced length what would be too large. */

@@ -1,51 +1,47 @@
-import type { FileChecks } from "../receive/file-checks.ts";
-
-/** Keeps the checks of files between two steps, so that a file whose steps come to one process is not read again. */
-export interface ChecksMemory {
-  /** Takes the checks of a file that have seen its first `offset` bytes, and none else. */
-  take(fileId: string, offset: number): FileChecks | undefined;
-  /** Keeps checks for the next step. */
-  put(fileId: string, checks: FileChecks): void;
-  /** Forgets all files. */
-  clear(): void;
-}
+import type { FileChecks } from "../checks/file-checks.ts";
 
 /** A few kilobytes each. */
 const maxFiles = 1_000;
 const maxAgeMs = 3_600_000;
 
-/** Makes the memory of one process: at most 1,000 files, for an hour each. */
-export function createChecksMemory(): ChecksMemory {
-  // in the order in which they came
-  const kept = new Map<string, { readonly checks: FileChecks; readonly since: number }>();
+/**
+ * Keeps the checks of files between two steps, so that a file whose steps come to one process is not read again: of at
+ * most 1,000 files, for an hour each.
+ */
+export class ChecksMemory {
+  /** In the order in which they came. */
+  readonly #kept = new Map<string, { readonly checks: FileChecks; readonly since: number }>();
 
-  function drop(fileId: string): void {
-    kept.get(fileId)?.checks.stop();
-    kept.delete(fileId);
+  /** Takes the checks of a file that have seen exactly its first `offset` bytes. */
+  take(fileId: string, offset: number): FileChecks | undefined {
+    const found = this.#kept.get(fileId);
+    if (found?.checks.bytes !== offset) {
+      this.#drop(fileId);
+      return undefined;
+    }
+    this.#kept.delete(fileId);
+    return found.checks;
   }
 
-  return {
-    take(fileId, offset) {
-      const found = kept.get(fileId);
-      if (found?.checks.bytes !== offset) {
-        drop(fileId);
-        return undefined;
-      }
-      kept.delete(fileId);
-      return found.checks;
-    },
-    put(fileId, checks) {
-      drop(fileId);
-      checks.pause();
-      const now = Date.now();
-      kept.set(fileId, { checks, since: now });
-      for (const [oldest, { since }] of kept) {
-        if (kept.size <= maxFiles && now - since < maxAgeMs) break;
-        drop(oldest);
-      }
-    },
-    clear() {
-      for (const fileId of kept.keys()) drop(fileId);
-    },
-  };
+  /** Keeps checks for the next step. */
+  put(fileId: string, checks: FileChecks): void {
+    this.#drop(fileId);
+    checks.pause();
+    const now = Date.now();
+    this.#kept.set(fileId, { checks, since: now });
+    for (const [oldest, { since }] of this.#kept) {
+      if (this.#kept.size <= maxFiles && now - since < maxAgeMs) break;
+      this.#drop(oldest);
+    }
+  }
+
+  /** Forgets all files. */
+  clear(): void {
+    for (const fileId of this.#kept.keys()) this.#drop(fileId);
+  }
+
+  #drop(fileId: string): void {
+    this.#kept.get(fileId)?.checks.stop();
+    this.#kept.delete(fileId);
+  }
 }

@@ -1,10 +1,13 @@
-import { createKindDetector } from "../kind/detect-kind.ts";
-import type { FileSink } from "../receive/file-sink.ts";
-import { folderOf, type FilePlan } from "../store/layout.ts";
+import { systemClock } from "@sluice/core/async";
+import type { ObjectWriter } from "@sluice/storage";
+import { createKindDetector } from "../checks/detect-kind.ts";
+import { codeOf } from "../slots/upload-error.ts";
+import type { FileSink } from "../store/file-sink.ts";
+import { type FilePlan, folderOf, partKey } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
-import { createPartAppender } from "./append-parts.ts";
-import type { FileAddress, PartialFile } from "./partial-file.ts";
+import { WriteQueue } from "../store/write-queue.ts";
+import { type FileAddress, goneOn, type PartialFile } from "./partial-file.ts";
 
 /**
  * Opens a file whose parts are objects, for storages that write nothing in steps. `finish` reads all parts and joins
@@ -81,4 +84,120 @@ async function copyPart(
     await reader.cancel(error).catch(() => {});
     throw error;
   }
+}
+
+/** A part is cut here: what a crash can cost, and what a service keeps in memory for one request. */
+const partBytes = 8 * 1024 * 1024;
+/** Or here, so that storage shows of a slow upload, too, that it goes on. */
+const partMs = 60_000;
+
+/** Takes bytes of a file that comes in parts. */
+interface PartAppender {
+  /** Where the next byte belongs; all before it is kept for good, or will be by `end`. */
+  readonly offset: number;
+  /** Keys of the parts that are kept, in order. */
+  readonly keys: readonly string[];
+  /** A promise means that the next chunk has to wait. */
+  write(chunk: Uint8Array): Promise<void> | undefined;
+  /** Keeps what has come. Gives the offset that storage shows now. */
+  end(): Promise<number>;
+  /** Drops the part under way. May be repeated, also after `end`. */
+  abort(): Promise<void>;
+}
+
+/**
+ * Goes on with a file at `offset`. Each part is an object that is made once and appears whole, so of
+ * two writers at the same place one fails with `already_exists`, and a crash costs the last part only.
+ */
+export function createPartAppender(
+  storage: UploadStorage,
+  {
+    folder,
+    fileId,
+    offset: start,
+    ensureOurs,
+  }: {
+    readonly folder: string;
+    readonly fileId: string;
+    readonly offset: number;
+    /** Throws when another request may have the file: nothing more is kept then. */
+    readonly ensureOurs: () => void;
+  },
+): PartAppender {
+  // an upload that was cut off keeps what had come, so nothing here ends with its request
+  let writer: ObjectWriter | undefined;
+  let writerBytes = 0;
+  let writerBegan = 0;
+  let kept = start;
+  let offset = start;
+  const keys: string[] = [];
+
+  async function openPart(): Promise<ObjectWriter> {
+    try {
+      return await storage.write(partKey(folder, fileId, kept), { ifAbsent: true });
+    } catch (error) {
+      throw isTaken(error) ? goneOn(error) : error;
+    }
+  }
+
+  async function keep(): Promise<void> {
+    if (!writer) return;
+    const whole = writer;
+    writer = undefined;
+    try {
+      ensureOurs();
+      await whole.commit();
+    } catch (error) {
+      await whole.abort();
+      throw isTaken(error) ? goneOn(error) : error;
+    }
+    keys.push(partKey(folder, fileId, kept));
+    kept += writerBytes;
+    writerBytes = 0;
+  }
+
+  const queue = new WriteQueue(async (chunk) => {
+    let rest = chunk;
+    while (rest.length > 0) {
+      if (!writer) {
+        writer = await openPart();
+        writerBegan = systemClock.now();
+      }
+      const piece = rest.subarray(0, partBytes - writerBytes);
+      rest = rest.subarray(piece.length);
+      writerBytes += piece.length;
+      await writer.write(piece);
+      const isOld = systemClock.now() - writerBegan >= partMs;
+      if (writerBytes === partBytes || isOld) await keep();
+    }
+  });
+
+  return {
+    get offset() {
+      return offset;
+    },
+    keys,
+    write(chunk) {
+      offset += chunk.byteLength;
+      return queue.push(chunk);
+    },
+    async end() {
+      try {
+        await queue.drain();
+        await keep();
+      } catch (error) {
+        await writer?.abort();
+        throw error;
+      }
+      return kept;
+    },
+    async abort() {
+      await queue.drain().catch(() => {});
+      await writer?.abort();
+    },
+  };
+}
+
+function isTaken(error: unknown): boolean {
+  return codeOf(error) === "precondition_failed";
 }

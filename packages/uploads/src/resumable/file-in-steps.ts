@@ -1,8 +1,8 @@
 import { systemClock } from "@sluice/core/async";
 import type { StepWriter } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
-import { checkBody, createFileChecks, type AnnouncedFile } from "../receive/file-checks.ts";
-import { createWriteQueue } from "../receive/write-queue.ts";
+import { checkBody, createFileChecks, type AnnouncedFile } from "../checks/file-checks.ts";
+import { WriteQueue } from "../store/write-queue.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { bytesKey, folderOf, type FilePlan } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
@@ -19,7 +19,7 @@ const keepEveryMs = 60_000;
 const keepEveryBytes = 256 * 1024 * 1024;
 
 /** What files in steps share. */
-interface StepsHome {
+export interface StepsHome {
   readonly storage: StepStorage;
   readonly memory: ChecksMemory;
   readonly onError: (error: unknown) => void;
@@ -118,7 +118,7 @@ function createFileInSteps(
     keptAt = systemClock.now();
   }
 
-  const queue = createWriteQueue(async (chunk) => {
+  const queue = new WriteQueue(async (chunk) => {
     await record.begin(chunk);
     const target = await currentWriter();
     const { byteLength } = chunk;

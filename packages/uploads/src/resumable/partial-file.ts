@@ -3,7 +3,7 @@ import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { FilePlan } from "../store/layout.ts";
 import type { ReceivedFile } from "../store/slot-files.ts";
-import type { LockLease } from "./write-lock.ts";
+import type { LockLease } from "../limits/write-lock.ts";
 
 /** A file that comes in steps and is not whole, open for the one request that has its lock. */
 export interface PartialFile {

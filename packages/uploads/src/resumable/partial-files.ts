@@ -1,22 +1,22 @@
 import type { SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import type { ProgressTracker } from "../receive/progress-tracker.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,
+  type FilePlan,
+  type FileRecord,
   folderOf,
   planKey,
   readObject,
   recordKey,
-  uploadPrefix,
-  type FilePlan,
-  type FileRecord,
+  removeObject,
   type UploadObject,
+  uploadPrefix,
 } from "../store/layout.ts";
-import { removeObject } from "../store/remove-object.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import { stateOf, type UploadState } from "../store/upload-state.ts";
 import {
@@ -32,6 +32,7 @@ import {
   beginFileInSteps,
   openFileInSteps,
   openStoredFile,
+  type StepsHome,
   type StepStorage,
 } from "./file-in-steps.ts";
 import type { FileAddress, PartialFile } from "./partial-file.ts";
@@ -47,170 +48,169 @@ type FileInSlot =
   | { readonly file: PartialFile; readonly listing?: UploadListing }
   | { readonly record: FileRecord; readonly listing: UploadListing };
 
-/** Files that come in steps, in storage. */
-export interface PartialFiles {
-  /** Rejects with `not_found` when the slot has no file of that id. Lists nothing. */
-  ensure(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void>;
-  /** Keeps what was said of a file: from then on the slot has it. Gives it open. */
-  begin(address: FileAddress, plan: FilePlan, signal: AbortSignal): Promise<PartialFile>;
-  /**
-   * Opens a file. Rejects with `not_found`. It lists the upload where the parts of the file are objects, and where the
-   * file is whole.
-   */
-  open(address: FileAddress, signal: AbortSignal): Promise<FileInSlot>;
-  /** Lists an upload. */
-  list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing>;
-  /**
-   * Makes a file whole and one of its slot. What showed how far it was is removed last, so a crash on the way costs
-   * nothing.
-   */
-  finish(
-    slot: OpenSlot,
-    file: PartialFile,
-    options: { readonly listing: UploadListing; readonly signal: AbortSignal },
-  ): Promise<FileRecord>;
-  /** Removes what shows how far a file was. */
-  removeUnfinished(fileId: string, listing: UploadListing, signal: AbortSignal): Promise<void>;
-  /** Removes all of a file that is not confirmed. Rejects with `not_found` when a given listing does not have it. */
-  remove(
-    slot: OpenSlot,
-    fileId: string,
-    signal: AbortSignal,
-    listing?: UploadListing,
-  ): Promise<void>;
-}
-
-/** Makes them for a storage. What cannot be removed goes to `onError`, and is swept later. */
-export function createPartialFiles({
-  storage,
-  files,
-  quota,
-  progress,
-  memory,
-  onError,
-}: {
+interface PartialFilesParts {
   readonly storage: UploadStorage;
   readonly files: SlotFiles;
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
   readonly memory: ChecksMemory;
+  /** Hears of what cannot be removed; it is swept later. */
   readonly onError: (error: unknown) => void;
-}): PartialFiles {
-  const inSteps = hasSteps(storage) ? { storage, memory, onError } : undefined;
+}
 
-  async function list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing> {
-    const listed = await listAll(storage, uploadPrefix(slot.uploadId), signal);
+/** Files that come in steps, in storage. */
+export class PartialFiles {
+  readonly #parts: PartialFilesParts;
+  /** Absent where storage writes nothing in steps. */
+  readonly #inSteps: StepsHome | undefined;
+
+  constructor(parts: PartialFilesParts) {
+    const { storage, memory, onError } = parts;
+    this.#parts = parts;
+    this.#inSteps = hasSteps(storage) ? { storage, memory, onError } : undefined;
+  }
+
+  /** Lists an upload. */
+  async list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing> {
+    const listed = await listAll(this.#parts.storage, uploadPrefix(slot.uploadId), signal);
     return { listed, state: stateOf(listed) };
   }
 
-  /** The record of a file that is whole. */
-  async function findRecord(
-    { slot, fileId }: Pick<FileAddress, "slot" | "fileId">,
-    { state }: UploadListing,
-    signal: AbortSignal,
-  ): Promise<FileRecord | undefined> {
-    for (const place of state.places) {
-      const key = recordKey(folderOf(slot), place);
-      const record = await readJson<FileRecord>(storage, key, signal);
-      if (record.fileId === fileId) return record;
-    }
-    return undefined;
+  /** Rejects with `not_found` when the slot has no file of that id. Lists nothing. */
+  async ensure(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<void> {
+    const { storage } = this.#parts;
+    const folder = folderOf(slot);
+    // the folder names the owner as well as the upload; a whole file has bytes and no plan. The plan is read, because
+    // `describe` waits for a version of what has just been written
+    if (await findJson(storage, planKey(folder, fileId), signal)) return;
+    if (await unlessMissing(storage.describe(bytesKey(folder, fileId), { signal }))) return;
+    throw noFile();
   }
 
-  async function openListed(
+  /** Keeps what was said of a file: from then on the slot has it. Gives it open. */
+  async begin(address: FileAddress, plan: FilePlan, signal: AbortSignal): Promise<PartialFile> {
+    const { storage, onError } = this.#parts;
+    const { slot, fileId } = address;
+    const file = this.#inSteps
+      ? await beginFileInSteps(this.#inSteps, address, plan)
+      : openFileInParts(this.#parts, address, { plan, offset: 0, parts: [] });
+    try {
+      await createJson(storage, planKey(folderOf(slot), fileId), file.plan, signal);
+      return file;
+    } catch (error) {
+      await file.discard().catch(onError);
+      throw error;
+    }
+  }
+
+  /**
+   * Opens a file. Rejects with `not_found`. It lists the upload where the parts of the file are objects, and where the
+   * file is whole.
+   */
+  async open(address: FileAddress, signal: AbortSignal): Promise<FileInSlot> {
+    const { slot, fileId } = address;
+    const key = planKey(folderOf(slot), fileId);
+    const plan = await findJson<FilePlan>(this.#parts.storage, key, signal);
+    if (!plan || plan.steps === undefined || !this.#inSteps)
+      return this.#openListed(address, plan, signal);
+    const { steps } = plan;
+    const file = await openFileInSteps(this.#inSteps, address, { ...plan, steps });
+    return file ? { file } : this.#openListed(address, plan, signal);
+  }
+
+  /**
+   * Makes a file whole and one of its slot. What showed how far it was is removed last, so a crash on the way costs
+   * nothing.
+   */
+  async finish(
+    slot: OpenSlot,
+    file: PartialFile,
+    { listing, signal }: { readonly listing: UploadListing; readonly signal: AbortSignal },
+  ): Promise<FileRecord> {
+    const { storage, files } = this.#parts;
+    const received = await file.finish(signal);
+    // in steps there are no other bytes to try again with
+    const keepsBytes = file.plan.steps !== undefined;
+    const [record] = await files.store(slot, [received], signal, { keepsBytes });
+    const listed = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
+    const plan = planKey(folderOf(slot), file.fileId);
+    const keys = new Set([...listed, ...file.keys()]);
+    keys.delete(plan);
+    for (const key of [...keys, plan]) await storage.remove(key, { signal });
+    return record!;
+  }
+
+  /** Removes what shows how far a file was. */
+  async removeUnfinished(
+    fileId: string,
+    { listed }: Pick<UploadListing, "listed">,
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const object of unfinishedIn(listed, fileId))
+      await removeObject(this.#parts.storage, object, signal);
+  }
+
+  /** Removes all of a file that is not confirmed. Rejects with `not_found` when a given listing does not have it. */
+  async remove(
+    slot: OpenSlot,
+    fileId: string,
+    signal: AbortSignal,
+    listing?: UploadListing,
+  ): Promise<void> {
+    const { storage, quota, progress } = this.#parts;
+    progress.drop(slot.uploadId, fileId);
+    const found = listing ?? (await this.list(slot, signal));
+    const isBegun = found.state.unfinished.has(fileId);
+    const folder = folderOf(slot);
+    let isWhole = false;
+    for (const place of found.state.places) {
+      const key = recordKey(folder, place);
+      const record = await readJson<FileRecord>(storage, key, signal);
+      if (record.fileId !== fileId) continue;
+      isWhole = true;
+      await storage.remove(key, { signal });
+    }
+    if (listing && !isWhole && !isBegun) throw noFile();
+    await storage.remove(bytesKey(folder, fileId), { signal });
+    await this.removeUnfinished(fileId, found, signal);
+    await quota.drop(slot.owner, fileId);
+  }
+
+  async #openListed(
     address: FileAddress,
     plan: FilePlan | undefined,
     signal: AbortSignal,
   ): Promise<FileInSlot> {
     const { slot, fileId } = address;
-    const listing = await list(slot, signal);
-    const record = await findRecord(address, listing, signal);
+    const listing = await this.list(slot, signal);
+    const record = await this.#findRecord(address, listing, signal);
     if (record) return { record, listing };
     const begun = listing.state.unfinished.get(fileId);
     if (!begun || !plan) throw noFile();
     if (plan.steps === undefined) {
-      const file = openFileInParts({ storage, files }, address, { plan, ...begun });
+      const file = openFileInParts(this.#parts, address, { plan, ...begun });
       return { file, listing };
     }
     const key = bytesKey(folderOf(slot), fileId);
     const size = listing.listed.find((info) => info.key === key)?.size;
     // storage has dropped what it had of the file, such as after a week
     if (size === undefined) throw noFile();
-    return { file: openStoredFile(storage, address, { plan, size }), listing };
+    return { file: openStoredFile(this.#parts.storage, address, { plan, size }), listing };
   }
 
-  async function removeUnfinished(
-    fileId: string,
-    { listed }: Pick<UploadListing, "listed">,
+  /** The record of a file that is whole. */
+  async #findRecord(
+    { slot, fileId }: Pick<FileAddress, "slot" | "fileId">,
+    { state }: UploadListing,
     signal: AbortSignal,
-  ): Promise<void> {
-    for (const object of unfinishedIn(listed, fileId)) await removeObject(storage, object, signal);
+  ): Promise<FileRecord | undefined> {
+    for (const place of state.places) {
+      const key = recordKey(folderOf(slot), place);
+      const record = await readJson<FileRecord>(this.#parts.storage, key, signal);
+      if (record.fileId === fileId) return record;
+    }
+    return undefined;
   }
-
-  return {
-    list,
-    removeUnfinished,
-    async ensure(slot, fileId, signal) {
-      const folder = folderOf(slot);
-      // the folder names the owner as well as the upload; a whole file has bytes and no plan. The plan is read, because
-      // `describe` waits for a version of what has just been written
-      if (await findJson(storage, planKey(folder, fileId), signal)) return;
-      if (await unlessMissing(storage.describe(bytesKey(folder, fileId), { signal }))) return;
-      throw noFile();
-    },
-    async begin(address, plan, signal) {
-      const { slot, fileId } = address;
-      const file = inSteps
-        ? await beginFileInSteps(inSteps, address, plan)
-        : openFileInParts({ storage, files }, address, { plan, offset: 0, parts: [] });
-      try {
-        await createJson(storage, planKey(folderOf(slot), fileId), file.plan, signal);
-        return file;
-      } catch (error) {
-        await file.discard().catch(onError);
-        throw error;
-      }
-    },
-    async open(address, signal) {
-      const { slot, fileId } = address;
-      const plan = await findJson<FilePlan>(storage, planKey(folderOf(slot), fileId), signal);
-      if (!plan || plan.steps === undefined || !inSteps) return openListed(address, plan, signal);
-      const { steps } = plan;
-      const file = await openFileInSteps(inSteps, address, { ...plan, steps });
-      if (!file) return openListed(address, plan, signal);
-      return { file };
-    },
-    async finish(slot, file, { listing, signal }) {
-      const received = await file.finish(signal);
-      // in steps there are no other bytes to try again with
-      const keepsBytes = file.plan.steps !== undefined;
-      const [record] = await files.store(slot, [received], signal, { keepsBytes });
-      const listed = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
-      const plan = planKey(folderOf(slot), file.fileId);
-      const keys = new Set([...listed, ...file.keys()]);
-      keys.delete(plan);
-      for (const key of [...keys, plan]) await storage.remove(key, { signal });
-      return record!;
-    },
-    async remove(slot, fileId, signal, listing) {
-      progress.drop(slot.uploadId, fileId);
-      const found = listing ?? (await list(slot, signal));
-      const isBegun = found.state.unfinished.has(fileId);
-      const folder = folderOf(slot);
-      let isWhole = false;
-      for (const place of found.state.places) {
-        const key = recordKey(folder, place);
-        const record = await readJson<FileRecord>(storage, key, signal);
-        if (record.fileId !== fileId) continue;
-        isWhole = true;
-        await storage.remove(key, { signal });
-      }
-      if (listing && !isWhole && !isBegun) throw noFile();
-      await storage.remove(bytesKey(folder, fileId), { signal });
-      await removeUnfinished(fileId, found, signal);
-      await quota.drop(slot.owner, fileId);
-    },
-  };
 }
 
 function hasSteps(storage: UploadStorage): storage is StepStorage {

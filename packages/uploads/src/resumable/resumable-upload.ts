@@ -1,20 +1,16 @@
 import { definedMembers } from "@sluice/core";
 import { onAbort, systemClock } from "@sluice/core/async";
-import type { UploadPageStore } from "../page/upload-pages.ts";
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { ensureSize } from "../receive/raw-upload.ts";
+import { ensureSize, type Receiving } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
-import type { Ending } from "../slots/open-requests.ts";
-import { newId } from "../slots/random-id.ts";
+import type { OpenRequests } from "../slots/open-requests.ts";
+import { newId } from "../slots/slots.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { codeOf, RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
-import { exceedsStorage, type Room } from "../store/room.ts";
-import type { SlotFiles } from "../store/slot-files.ts";
+import { exceedsStorage, type Room } from "../limits/room.ts";
 import type { PartialFile } from "./partial-file.ts";
 import type { PartialFiles, UploadListing } from "./partial-files.ts";
-import type { ReceiveStep } from "./receive-step.ts";
-import type { LockLease, WriteLock } from "./write-lock.ts";
+import type { LockLease, WriteLock } from "../limits/write-lock.ts";
 
 // Uploads in steps, as draft-ietf-httpbis-resumable-upload describes them; tus is spoken over the same.
 
@@ -33,47 +29,119 @@ const longestKeepMs = 8_000;
 /** Files of a slot that were begun and left, beside as many as it takes. */
 const spareFiles = 4;
 
-/** Takes files in steps. */
-export interface ResumableUploads {
-  /** Begins a file, with its first bytes or without any (§4.2). */
-  begin(request: UploadRequest): Promise<FileProgress>;
-  /** Goes on with a file at the offset that the request says (§4.4). */
-  append(request: UploadRequest, fileId: string): Promise<FileProgress>;
-  /** Says how far a file is (§4.3). A request that goes on with it ends first. */
-  inspect(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileProgress>;
-  /** Gives a file up (§4.5): removes what came of it, also when it is whole but not confirmed. */
-  cancel(slot: PresentedSlot, fileId: string, signal: AbortSignal): Promise<void>;
+interface ResumableParts extends Receiving {
+  readonly partials: PartialFiles;
+  readonly lock: WriteLock;
+  readonly room: Room;
+  /** Whether an answer names what came for an upload: a tool is about to take it. */
+  readonly isAnswered: (uploadId: string) => Promise<boolean>;
+  /** A step ends early when the endpoint is left. */
+  readonly requests: Pick<OpenRequests, "leaving" | "closing">;
 }
 
-/** Makes those of one endpoint. What cannot be removed goes to `onError`, and is swept later. */
-export function createResumableUploads({
-  files,
-  partials,
-  quota,
-  lock,
-  receiveStep,
-  room,
-  pages,
-  closing,
-  onError,
-}: {
-  readonly files: Pick<SlotFiles, "ensureOpen">;
-  readonly partials: PartialFiles;
-  readonly quota: QuotaTracker;
-  readonly lock: WriteLock;
-  readonly receiveStep: ReceiveStep;
-  readonly room: Room;
-  readonly pages: Pick<UploadPageStore, "isAnswered">;
-  readonly closing: Ending;
-  readonly onError: (error: unknown) => void;
-}): ResumableUploads {
+/** Takes files in steps. */
+export class ResumableUploads {
+  readonly #parts: ResumableParts;
+
+  constructor(parts: ResumableParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins a file, with its first bytes or without any (§4.2). */
+  async begin(request: UploadRequest): Promise<FileProgress> {
+    const { files, partials, quota } = this.#parts;
+    const { slot, facts } = request;
+    const { terms, owner } = slot;
+    const length = lengthOf(facts, 0);
+    ensureSize(length ?? facts.contentLength, terms.maxBytes);
+    const listing = await partials.list(slot, request.signal);
+    await files.ensureOpen(slot, listing.state, request.signal);
+    const { unfinished, places } = listing.state;
+    if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
+      throw uploadError("already_exists", "too many files were begun here");
+    const fileId = newId();
+    const { name, contentType: declaredType } = facts;
+    const sha256 = facts.complete ? digestOfWhole(facts) : facts.sha256;
+    const plan = definedMembers({ name, declaredType, length, sha256 });
+    // before the plan, which shows the file to other requests
+    return this.#withLease(fileId, request.signal, async (signal, lease) => {
+      await quota.hold(owner, fileId, length ?? terms.maxBytes);
+      let file: PartialFile;
+      try {
+        file = await partials.begin({ slot, fileId, lease }, plan, signal);
+      } catch (error) {
+        await quota.drop(owner, fileId);
+        throw error;
+      }
+      return this.#receive({ ...request, signal }, file, { length, lease, listing });
+    });
+  }
+
+  /** Goes on with a file at the offset that the request says (§4.4). */
+  append(request: UploadRequest, fileId: string): Promise<FileProgress> {
+    const { partials, quota, onError } = this.#parts;
+    const { slot, facts } = request;
+    const { offset } = facts;
+    return this.#withLease(fileId, request.signal, async (signal, lease) => {
+      const found = await partials.open({ slot, fileId, lease }, signal);
+      if ("record" in found) throw uploadError("already_exists", "this file is complete");
+      const { file, listing } = found;
+      let length: number | undefined;
+      try {
+        if (file.offset !== offset)
+          throw uploadError(
+            "precondition_failed",
+            `the file goes on at byte ${file.offset}, not at ${offset}`,
+            { size: file.offset },
+          );
+        length = lengthOf(facts, file.offset, file.plan.length);
+        // another process may have begun it, or this one before it was started again
+        await quota.hold(slot.owner, fileId, length ?? slot.terms.maxBytes);
+      } catch (error) {
+        await file.keep().catch(onError);
+        throw error;
+      }
+      return this.#receive({ ...request, signal }, file, { length, lease, listing });
+    });
+  }
+
+  /** Says how far a file is (§4.3). A request that goes on with it ends first. */
+  inspect(slot: OpenSlot, fileId: string, given: AbortSignal): Promise<FileProgress> {
+    const { partials, onError } = this.#parts;
+    return this.#withLease(fileId, given, async (_signal, lease) => {
+      const found = await partials.open({ slot, fileId, lease }, given);
+      if ("file" in found) {
+        const { length } = found.file.plan;
+        return { fileId, offset: await found.file.keep(), length };
+      }
+      // a process that stopped between the file and its parts left them behind
+      await partials.removeUnfinished(fileId, found.listing, given).catch((error: unknown) => {
+        if (!given.aborted) onError(error);
+      });
+      return wholeProgress(found.record);
+    });
+  }
+
+  /** Gives a file up (§4.5): removes what came of it, also when it is whole but not confirmed. */
+  cancel(slot: PresentedSlot, fileId: string, signal: AbortSignal): Promise<void> {
+    const { partials, isAnswered } = this.#parts;
+    return this.#withLease(fileId, signal, async () => {
+      const listing = await partials.list(slot, signal);
+      if (listing.state.phase === "confirmed")
+        throw uploadError("already_exists", "this upload was confirmed or closed before");
+      if (slot.auth === "self" && (await isAnswered(slot.uploadId)))
+        throw uploadError("already_exists", "an answer names this file already");
+      await partials.remove(slot, fileId, signal, listing);
+    });
+  }
+
   /** Works on a file while no other request does; the signal of `work` aborts when another one wants to. */
-  async function withLease<T>(
+  async #withLease<T>(
     fileId: string,
     signal: AbortSignal,
     work: (signal: AbortSignal, lease: LockLease) => Promise<T>,
   ): Promise<T> {
-    const lease = await lock.acquire(fileId, signal);
+    const lease = await this.#parts.lock.acquire(fileId, signal);
     try {
       return await work(AbortSignal.any([signal, lease.signal]), lease);
     } finally {
@@ -81,19 +149,8 @@ export function createResumableUploads({
     }
   }
 
-  /** Removes a file that can never be whole; false when that fails. */
-  async function removeRefused(slot: OpenSlot, fileId: string): Promise<boolean> {
-    try {
-      await closing.during(undefined, (ending) => partials.remove(slot, fileId, ending));
-      return true;
-    } catch (error) {
-      onError(error);
-      return false;
-    }
-  }
-
   /** Takes one step of a file that the quota has been asked for, and makes the file whole after the last one. */
-  async function receive(
+  async #receive(
     request: UploadRequest,
     file: PartialFile,
     {
@@ -107,12 +164,13 @@ export function createResumableUploads({
       readonly listing: UploadListing | undefined;
     },
   ): Promise<FileProgress> {
+    const { files, partials, quota, room, onError } = this.#parts;
     const { slot, facts, signal } = request;
     const { fileId } = file;
     let isHeld = true;
     try {
       const rest = length === undefined ? facts.contentLength : length - file.offset;
-      await room.during(request, rest, (booked) => receiveStep(booked, file, length));
+      await room.during(request, rest, (booked) => this.#readStep(booked, file, length));
       const isWhole = facts.complete ?? file.offset === length;
       if (!isWhole) return { fileId, offset: await keepInTime(file, lease), length };
       if (length !== undefined && file.offset !== length) throw inconsistent();
@@ -130,7 +188,7 @@ export function createResumableUploads({
       // after an abort a newer request has the file, and judges for itself
       if (isRefused && !lease.signal.aborted) {
         await file.leave();
-        isHeld = !(await removeRefused(slot, fileId));
+        isHeld = !(await this.#removeRefused(slot, fileId));
       }
       throw error;
     } finally {
@@ -140,86 +198,39 @@ export function createResumableUploads({
     }
   }
 
-  return {
-    async begin(request) {
-      const { slot, facts } = request;
-      const { terms, owner } = slot;
-      const length = lengthOf(facts, 0);
-      ensureSize(length ?? facts.contentLength, terms.maxBytes);
-      const listing = await partials.list(slot, request.signal);
-      await files.ensureOpen(slot, listing.state, request.signal);
-      const { unfinished, places } = listing.state;
-      if (unfinished.size + places.length >= terms.maxFiles + spareFiles)
-        throw uploadError("already_exists", "too many files were begun here");
-      const fileId = newId();
-      const { name, contentType: declaredType } = facts;
-      const sha256 = facts.complete ? digestOfWhole(facts) : facts.sha256;
-      const plan = definedMembers({ name, declaredType, length, sha256 });
-      // before the plan, which shows the file to other requests
-      return withLease(fileId, request.signal, async (signal, lease) => {
-        await quota.hold(owner, fileId, length ?? terms.maxBytes);
-        let file: PartialFile;
-        try {
-          file = await partials.begin({ slot, fileId, lease }, plan, signal);
-        } catch (error) {
-          await quota.drop(owner, fileId);
-          throw error;
-        }
-        return receive({ ...request, signal }, file, { length, lease, listing });
-      });
-    },
+  /** Reads the body of a step into a file of `length` bytes, where they are known. What came before it broke is written. */
+  async #readStep(
+    request: UploadRequest,
+    file: PartialFile,
+    length: number | undefined,
+  ): Promise<void> {
+    const { progress, readBody, requests } = this.#parts;
+    const { slot, facts, body } = request;
+    const { uploadId, terms } = slot;
+    const maxBytes = length ?? terms.maxBytes;
+    ensureSize(file.offset + (facts.contentLength ?? 0), maxBytes);
+    progress.begin(slot, file.fileId, { received: file.offset, total: length });
+    const take = (chunk: Uint8Array): Promise<void> | undefined => {
+      if (file.offset + chunk.byteLength > maxBytes)
+        throw new RefusedFile("too_large", `more than ${maxBytes} bytes came`);
+      progress.add(uploadId, file.fileId, chunk.byteLength);
+      request.onBytes(chunk.byteLength);
+      return file.write(chunk);
+    };
+    await requests.leaving.during(request.signal, (signal) => readBody({ body, signal }, take));
+  }
 
-    async append(request, fileId) {
-      const { slot, facts } = request;
-      const { offset } = facts;
-      return withLease(fileId, request.signal, async (signal, lease) => {
-        const found = await partials.open({ slot, fileId, lease }, signal);
-        if ("record" in found) throw uploadError("already_exists", "this file is complete");
-        const { file, listing } = found;
-        let length: number | undefined;
-        try {
-          if (file.offset !== offset)
-            throw uploadError(
-              "precondition_failed",
-              `the file goes on at byte ${file.offset}, not at ${offset}`,
-              { size: file.offset },
-            );
-          length = lengthOf(facts, file.offset, file.plan.length);
-          // another process may have begun it, or this one before it was started again
-          await quota.hold(slot.owner, fileId, length ?? slot.terms.maxBytes);
-        } catch (error) {
-          await file.keep().catch(onError);
-          throw error;
-        }
-        return receive({ ...request, signal }, file, { length, lease, listing });
-      });
-    },
-
-    inspect: (slot, fileId, signal) =>
-      withLease(fileId, signal, async (_signal, lease) => {
-        const found = await partials.open({ slot, fileId, lease }, signal);
-        if ("file" in found) {
-          const { length } = found.file.plan;
-          return { fileId, offset: await found.file.keep(), length };
-        }
-        // a process that stopped between the file and its parts left them behind
-        await partials.removeUnfinished(fileId, found.listing, signal).catch((error: unknown) => {
-          if (!signal.aborted) onError(error);
-        });
-        return wholeProgress(found.record);
-      }),
-
-    cancel: (slot, fileId, signal) =>
-      withLease(fileId, signal, async () => {
-        const listing = await partials.list(slot, signal);
-        if (listing.state.phase === "confirmed")
-          throw uploadError("already_exists", "this upload was confirmed or closed before");
-        // a tool is about to take it
-        if (slot.auth === "self" && (await pages.isAnswered(slot.uploadId)))
-          throw uploadError("already_exists", "an answer names this file already");
-        await partials.remove(slot, fileId, signal, listing);
-      }),
-  };
+  /** Removes a file that can never be whole; false when that fails. */
+  async #removeRefused(slot: OpenSlot, fileId: string): Promise<boolean> {
+    const { partials, requests, onError } = this.#parts;
+    try {
+      await requests.closing.during(undefined, (ending) => partials.remove(slot, fileId, ending));
+      return true;
+    } catch (error) {
+      onError(error);
+      return false;
+    }
+  }
 }
 
 /** Keeps what came. A request whose storage is stuck gives that up when another one has waited for its file. */

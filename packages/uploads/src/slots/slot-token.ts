@@ -8,8 +8,7 @@ import {
 } from "@sluice/core";
 import { tagOf, type Host } from "@sluice/server/transport";
 import { createTokenStore, isStoredToken } from "@sluice/state";
-import { newId } from "./random-id.ts";
-import type { ReserveOptions, SlotTerms } from "./slots.ts";
+import { newId, type ReserveOptions, type SlotTerms } from "./slots.ts";
 
 /** Path of slots whose URL carries what it permits, sealed. */
 export const slotsPath = "/uploads/";

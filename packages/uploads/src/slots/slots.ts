@@ -1,4 +1,4 @@
-import type { Principal } from "@sluice/core";
+import { encodeBase64Url, type Principal } from "@sluice/core";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import type { RequestBody } from "@sluice/transport-http";
 
@@ -158,4 +158,14 @@ export interface Slots {
   ): Promise<void>;
   /** What this process has received for a slot. */
   progress(uploadId: string): UploadProgress;
+}
+
+/** 192 random bits: 32 characters of base64url. */
+export function newId(): string {
+  return encodeBase64Url(crypto.getRandomValues(new Uint8Array(24)));
+}
+
+/** True for what {@link newId} makes. Asked before an id of a request is used for anything. */
+export function isId(text: string): boolean {
+  return /^[A-Za-z0-9_-]{32}$/.test(text);
 }

@@ -1,8 +1,9 @@
 import type { ObjectInfo } from "@sluice/storage";
-import { isId } from "../slots/random-id.ts";
+import { unlessMissing } from "@sluice/storage/plugin";
+import type { CheckedFile } from "../checks/file-checks.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
-import type { UploadedFile } from "../slots/slots.ts";
-import { readJson, type UploadStorage } from "./upload-storage.ts";
+import { isId, type UploadedFile } from "../slots/slots.ts";
+import { findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 
 // The objects of an upload. Nothing that a client chooses is part of a key, and a listing alone says whose the upload
 // is, when its slot ends and how far each file has come.
@@ -89,18 +90,8 @@ export function readObject(info: ObjectInfo): UploadObject | undefined {
 }
 
 /** What is known of a whole file, as storage keeps it. */
-export interface FileRecord {
+export interface FileRecord extends CheckedFile {
   readonly fileId: string;
-  /** Absent when the sender named none: then the answer does. */
-  readonly name?: string;
-  /** Bytes. */
-  readonly size: number;
-  /** What the bytes are. */
-  readonly mimeType: string;
-  /** What the sender called it, where that is another word for it. */
-  readonly declaredType?: string;
-  /** Lower-case hex. */
-  readonly sha256: string;
   readonly scan: UploadedFile["scan"] | "deferred";
 }
 
@@ -152,4 +143,27 @@ export async function readRecords(
     if (!records.has(record.fileId)) records.set(record.fileId, { ...record, place });
   }
   return [...records.values()];
+}
+
+/** Removes one object of an upload, and with the plan of a file what storage keeps of its steps: no listing shows that. */
+export async function removeObject(
+  storage: UploadStorage,
+  object: UploadObject,
+  signal: AbortSignal,
+): Promise<void> {
+  if (object.kind === "plan") await abortSteps(storage, object, signal);
+  await storage.remove(object.info.key, { signal });
+}
+
+async function abortSteps(
+  storage: UploadStorage,
+  { folder, fileId }: Pick<UploadObject & { kind: "plan" }, "folder" | "fileId">,
+  signal: AbortSignal,
+): Promise<void> {
+  if (!storage.writeInSteps) return;
+  const plan = await findJson<FilePlan>(storage, planKey(folder, fileId), signal);
+  if (plan?.steps === undefined) return;
+  const options = { id: plan.steps, signal };
+  const writer = await unlessMissing(storage.writeInSteps(bytesKey(folder, fileId), options));
+  await writer?.abort();
 }

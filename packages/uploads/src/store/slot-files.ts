@@ -1,5 +1,5 @@
-import type { QuotaTracker } from "../quota/quota-tracker.ts";
-import { createFileSink, type FileSink, type FileTerms } from "../receive/file-sink.ts";
+import type { QuotaTracker } from "../limits/quota-tracker.ts";
+import { openFileSink, type FileSink, type FileTerms } from "./file-sink.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import {
@@ -10,83 +10,111 @@ import {
   type ConfirmationRecord,
   type FileRecord,
 } from "./layout.ts";
-import type { ScanFile } from "./scan.ts";
+import { scanFile, type Scan } from "./scan.ts";
 import { readState, type UploadState } from "./upload-state.ts";
 import { createJson, findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 
 /** A file whose bytes are an object. */
 export type ReceivedFile = Omit<FileRecord, "scan">;
 
-/** The files of slots, in storage. */
-export interface SlotFiles {
-  /** How far the upload of a slot is; rejects with `already_exists` when it takes no more files. */
-  stateOf(slot: OpenSlot, signal: AbortSignal): Promise<UploadState>;
-  /** Rejects with `already_exists` when an upload in this state takes no more files. */
-  ensureOpen(slot: OpenSlot, state: UploadState, signal: AbortSignal): Promise<void>;
-  /** Opens a sink for the bytes of one file. */
-  openSink(
-    slot: OpenSlot,
-    file: Omit<FileTerms, "accept" | "maxBytes"> & { readonly fileId: string },
-    options: { readonly signal: AbortSignal; readonly beforeCommit?: () => void },
-  ): Promise<FileSink>;
-  /**
-   * Makes received files those of the slot: each is scanned and gets a record in a free place. When one cannot be, none
-   * is, and nothing of them is kept; with `keepsBytes` their bytes are, so that it can be tried again.
-   */
-  store(
-    slot: OpenSlot,
-    files: readonly ReceivedFile[],
-    signal: AbortSignal,
-    options?: { readonly keepsBytes?: boolean },
-  ): Promise<FileRecord[]>;
+interface SlotFilesParts {
+  readonly storage: UploadStorage;
+  readonly scan: Scan | undefined;
+  readonly quota: QuotaTracker;
+  /** Hears of what cannot be removed; it is swept later. */
+  readonly onError: (error: unknown) => void;
 }
 
-/** Makes them for a storage. What cannot be removed goes to `onError`, and is swept later. */
-export function createSlotFiles({
-  storage,
-  scanFile,
-  quota,
-  onError,
-}: {
-  readonly storage: UploadStorage;
-  readonly scanFile: ScanFile;
-  readonly quota: QuotaTracker;
-  readonly onError: (error: unknown) => void;
-}): SlotFiles {
-  async function ensureOpen(
+/** The files of slots, in storage. */
+export class SlotFiles {
+  readonly #parts: SlotFilesParts;
+
+  constructor(parts: SlotFilesParts) {
+    this.#parts = parts;
+  }
+
+  /** How far the upload of a slot is; rejects with `already_exists` when it takes no more files. */
+  async stateOf(slot: OpenSlot, signal: AbortSignal): Promise<UploadState> {
+    const state = await readState(this.#parts.storage, slot.uploadId, signal);
+    await this.ensureOpen(slot, state, signal);
+    return state;
+  }
+
+  /** Rejects with `already_exists` when an upload in this state takes no more files. */
+  async ensureOpen(
     slot: OpenSlot,
     { phase, places }: UploadState,
     signal: AbortSignal,
   ): Promise<void> {
     if (phase === "confirmed") {
       // what was closed without files may still have some that go
-      const confirmed = await confirmedIn(storage, slot, signal);
+      const confirmed = await confirmedIn(this.#parts.storage, slot, signal);
       throw noMoreFiles(places.length > 0 && confirmed?.size !== 0);
     }
     if (places.length >= slot.terms.maxFiles) throw tooManyFiles(places.length);
   }
 
-  async function scanned(
+  /** Opens a sink for the bytes of one file. */
+  openSink(
     slot: OpenSlot,
-    file: ReceivedFile,
+    { fileId, ...facts }: Omit<FileTerms, "accept" | "maxBytes"> & { readonly fileId: string },
+    options: { readonly signal: AbortSignal; readonly beforeCommit?: () => void },
+  ): Promise<FileSink> {
+    const { accept, maxBytes } = slot.terms;
+    const key = bytesKey(folderOf(slot), fileId);
+    return openFileSink(this.#parts.storage, key, { ...facts, accept, maxBytes }, options);
+  }
+
+  /**
+   * Makes received files those of the slot: each is scanned and gets a record in a free place. When one cannot be, none
+   * is, and nothing of them is kept; with `keepsBytes` their bytes are, so that it can be tried again.
+   */
+  async store(
+    slot: OpenSlot,
+    files: readonly ReceivedFile[],
     signal: AbortSignal,
-  ): Promise<FileRecord> {
+    { keepsBytes = false }: { readonly keepsBytes?: boolean } = {},
+  ): Promise<FileRecord[]> {
+    const { storage, quota, onError } = this.#parts;
+    const places: RecordPlace[] = [];
+    try {
+      const records: FileRecord[] = [];
+      for (const file of files) records.push(await this.#scanned(slot, file, signal));
+      for (const record of records) {
+        const from = (places.at(-1)?.place ?? -1) + 1;
+        places.push(await takePlace(storage, slot, { record, from }, signal));
+      }
+      // a confirmation that came before these records does not name them
+      const confirmed = await confirmedIn(storage, slot, signal);
+      if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
+        throw noMoreFiles(confirmed.size > 0);
+      for (const { fileId, size } of records) await quota.settle(slot.owner, fileId, size);
+      return records;
+    } catch (error) {
+      await this.#removeStored(slot, keepsBytes ? [] : files, places).catch(onError);
+      for (const { fileId } of files) await quota.drop(slot.owner, fileId);
+      throw error;
+    }
+  }
+
+  async #scanned(slot: OpenSlot, file: ReceivedFile, signal: AbortSignal): Promise<FileRecord> {
     const { uploadId, terms } = slot;
     if (terms.sha256 !== undefined && terms.sha256 !== file.sha256)
       throw new RefusedFile("corrupt", "the bytes are not the ones that were declared");
     const key = bytesKey(folderOf(slot), file.fileId);
-    const verdict = await scanFile({ ...file, uploadId, key }, signal);
+    const verdict = await scanFile(this.#parts, { ...file, uploadId, key }, signal);
     if (verdict === "reject")
       throw new RefusedFile("permission_denied", "the file was found to be harmful");
     return { ...file, scan: verdict === "defer" ? "deferred" : verdict };
   }
 
   /** Removes files that could not be stored, but none that another process has or believes to have. */
-  async function removeStored(
+  async #removeStored(
     slot: OpenSlot,
     files: readonly ReceivedFile[],
     places: readonly RecordPlace[],
   ): Promise<void> {
+    const { storage } = this.#parts;
     const confirmed = await confirmedIn(storage, slot, AbortSignal.timeout(removalMs));
     const shared = new Set(places.flatMap(({ fileId, isShared }) => (isShared ? [fileId] : [])));
     const isOurs = ({ fileId }: { readonly fileId: string }): boolean =>
@@ -95,41 +123,6 @@ export function createSlotFiles({
     const bytes = files.filter(isOurs).map(({ fileId }) => bytesKey(folderOf(slot), fileId));
     await Promise.all([...records, ...bytes].map((key) => storage.remove(key)));
   }
-
-  return {
-    async stateOf(slot, signal) {
-      const state = await readState(storage, slot.uploadId, signal);
-      await ensureOpen(slot, state, signal);
-      return state;
-    },
-    ensureOpen,
-    openSink(slot, { fileId, ...facts }, options) {
-      const { accept, maxBytes } = slot.terms;
-      const key = bytesKey(folderOf(slot), fileId);
-      return createFileSink(storage, key, { ...facts, accept, maxBytes }, options);
-    },
-    async store(slot, files, signal, { keepsBytes = false } = {}) {
-      const places: RecordPlace[] = [];
-      try {
-        const records: FileRecord[] = [];
-        for (const file of files) records.push(await scanned(slot, file, signal));
-        for (const record of records) {
-          const from = (places.at(-1)?.place ?? -1) + 1;
-          places.push(await takePlace(storage, slot, { record, from }, signal));
-        }
-        // a confirmation that came before these records does not name them
-        const confirmed = await confirmedIn(storage, slot, signal);
-        if (confirmed && !records.every(({ fileId }) => confirmed.has(fileId)))
-          throw noMoreFiles(confirmed.size > 0);
-        for (const { fileId, size } of records) await quota.settle(slot.owner, fileId, size);
-        return records;
-      } catch (error) {
-        await removeStored(slot, keepsBytes ? [] : files, places).catch(onError);
-        for (const { fileId } of files) await quota.drop(slot.owner, fileId);
-        throw error;
-      }
-    },
-  };
 }
 
 /** Where the record of a file is. */

@@ -2,12 +2,15 @@ import { unlessMissing } from "@sluice/storage/plugin";
 import type { AnyCall } from "@sluice/server";
 import { callInV2, type Host } from "@sluice/server/transport";
 import { awaitArrival } from "../ask/arrival.ts";
-import { identifyAsker } from "../ask/asking-caller.ts";
-import { beginUpload, type BegunUpload } from "../ask/begin-upload.ts";
+import {
+  beginUpload,
+  type BegunUpload,
+  identifyAsker,
+  reserveQuestion,
+} from "../ask/reserve-question.ts";
 import type { AskingCall } from "../ask/confirm-answer.ts";
-import type { FileField } from "../ask/elicit-fields.ts";
+import type { FileField } from "../elicitation/fields.ts";
 import { unknownUpload, type PendingUploads, type UploadPurpose } from "../ask/pending-uploads.ts";
-import { reserveQuestion } from "../ask/reserve-question.ts";
 import type { FileUris } from "../files-sep-2631/file-uri.ts";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { ClaimedFile, Slots } from "../slots/slots.ts";

@@ -4,11 +4,10 @@ import type { AnyMcpServer } from "@sluice/server";
 import { serverInV2, toolFault } from "@sluice/server/transport";
 import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
-import type { Uploads } from "../slots/create-uploads.ts";
-import { typesOfName } from "../kind/type-names.ts";
+import { typesOfName } from "../checks/media-types.ts";
 import { isAcceptEntry } from "../slots/slot-token.ts";
 import { uploadError, uploadsOrigin } from "../slots/upload-error.ts";
-import type { CheckedUpload } from "./asked-uploads.ts";
+import type { AskedUploads, CheckedUpload } from "./asked-uploads.ts";
 
 /** Options of the tools, and bounds of what a model may ask for. */
 export interface UploadToolOptions {
@@ -24,13 +23,19 @@ export interface UploadToolOptions {
   readonly check?: string;
 }
 
+/** Uploads, as far as the tools need them. */
+interface ToolUploads {
+  readonly asked: AskedUploads;
+  readonly onError: (error: unknown) => void;
+}
+
 /**
  * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and a curl
  * line, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
  */
 export function attachUploadTools<Mcp extends AnyMcpServer>(
   given: Mcp,
-  { asked, onError }: Pick<Uploads, "asked" | "onError">,
+  { asked, onError }: ToolUploads,
   options: UploadToolOptions = {},
 ): Mcp {
   const mcp = serverInV2(given);

@@ -1,0 +1,105 @@
+import { definedMembers } from "@sluice/core";
+import { createKindDetector } from "./detect-kind.ts";
+import { RefusedFile } from "../slots/upload-error.ts";
+import { createFileHash } from "./file-hash.ts";
+
+/** What is known of a file before its bytes. */
+export interface AnnouncedFile {
+  readonly name?: string | undefined;
+  readonly declaredType?: string | undefined;
+  readonly accept: readonly string[];
+  /** About as many, where that is known. */
+  readonly expectedBytes?: number | undefined;
+  /** Digest that was announced, lower-case hex. */
+  readonly sha256?: string | undefined;
+}
+
+/** What is known of a file that was checked. */
+export interface CheckedFile {
+  /** Absent when the sender named none: then the answer does. */
+  readonly name?: string;
+  /** Bytes. */
+  readonly size: number;
+  /** What the bytes are. */
+  readonly mimeType: string;
+  /** What the sender called it, where that is another word for it. */
+  readonly declaredType?: string;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+/** Looks at all bytes of a file as they come: digest and type. */
+export interface FileChecks {
+  /** Bytes that were looked at. */
+  readonly bytes: number;
+  /** A promise means that the next chunk has to wait. It rejects as soon as the type is a wrong one. */
+  add(chunk: Uint8Array): Promise<unknown> | undefined;
+  /** Lets go of memory until the next bytes come. */
+  pause(): void;
+  /** Says what the whole file is. Throws a {@link RefusedFile} for another type or digest. Call it once, last. */
+  conclude(): Promise<CheckedFile>;
+  /** Lets go of it without a result. */
+  stop(): void;
+}
+
+/** Begins the checks of one file. */
+export function createFileChecks({
+  name,
+  declaredType,
+  accept,
+  expectedBytes,
+  sha256: wanted,
+}: AnnouncedFile): FileChecks {
+  const hash = createFileHash(expectedBytes);
+  const detector = createKindDetector({ name, declaredType }, accept);
+  let bytes = 0;
+  return {
+    get bytes() {
+      return bytes;
+    },
+    add(chunk) {
+      bytes += chunk.byteLength;
+      const hashing = hash.update(chunk);
+      const detecting = detector.add(chunk);
+      return hashing && detecting ? Promise.all([hashing, detecting]) : (hashing ?? detecting);
+    },
+    pause: () => hash.pause(),
+    async conclude() {
+      const mimeType = await detector.kind();
+      const sha256 = await hash.digest();
+      if (wanted !== undefined && wanted !== sha256)
+        throw new RefusedFile(
+          "corrupt",
+          "the bytes do not match the digest that was sent with them",
+        );
+      return definedMembers({
+        name,
+        size: bytes,
+        mimeType,
+        declaredType: declaredType === mimeType ? undefined : declaredType,
+        sha256,
+      });
+    },
+    stop: () => hash.stop(),
+  };
+}
+
+/** Says what a file is that is read from its beginning. */
+export async function checkBody(
+  body: ReadableStream<Uint8Array>,
+  announced: AnnouncedFile,
+): Promise<CheckedFile> {
+  const checks = createFileChecks(announced);
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return await checks.conclude();
+      await checks.add(value);
+    }
+  } catch (error) {
+    checks.stop();
+    await reader.cancel(error).catch(() => {});
+    throw error;
+  }
+}

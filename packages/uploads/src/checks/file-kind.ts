@@ -1,0 +1,139 @@
+import { canonicalType, parseMediaType, type SluiceError } from "@sluice/core";
+import { RefusedFile } from "../slots/upload-error.ts";
+import type { FirstBytes } from "./first-bytes.ts";
+import {
+  hasMark,
+  isContainer,
+  isHarmless,
+  isMedia,
+  isProgram,
+  isText,
+  mayBegin,
+  typesOfName,
+  unknownType,
+} from "./media-types.ts";
+
+/** What is said of a file, and what its beginning shows. */
+export interface KindClues {
+  readonly name: string | undefined;
+  /** Media type as the sender declared it. */
+  readonly declaredType: string | undefined;
+  readonly bytes: FirstBytes;
+  /** Types that marks are known of. */
+  readonly marked: ReadonlySet<string>;
+  /** Type of an extension. */
+  readonly typeOfExtension: (extension: string) => string | null;
+}
+
+/** What a file is. */
+export interface FileKind {
+  /** Media type; `application/octet-stream` when nothing tells. */
+  readonly type: string;
+  /** The whole is to be looked through, and refused when anything in it may run: it is text that is called a picture. */
+  readonly mustBeStill: boolean;
+}
+
+/**
+ * Says what a file is by its first bytes, its name and its declared type. Where everything is accepted, throws
+ * `unsupported` only for what runs and is called something harmless. Where types are asked for, throws it for a file
+ * that is of none of them, and when name, declared type and bytes do not agree.
+ */
+export function kindOf(clues: KindClues, accept: readonly string[]): FileKind {
+  const told = toldOf(clues);
+  return accept.length === 0 || accept.includes("*/*")
+    ? anyKind(clues, told)
+    : askedKind(clues, told, accept);
+}
+
+interface Told {
+  /** What it is called, and the bytes deny. */
+  readonly denied: readonly string[];
+  readonly type: string;
+  /** Containers that it is called and is made with. */
+  readonly containers: readonly string[];
+}
+
+function toldOf({ name = "", declaredType, bytes, marked, typeOfExtension }: KindClues): Told {
+  const essence = parseMediaType(declaredType)?.essence ?? unknownType;
+  const declared = essence === unknownType ? undefined : canonicalType(essence);
+  const named = typesOfName(name, bytes.text !== undefined, typeOfExtension);
+  const agrees = (type: string): boolean => mayBe(type, bytes, marked);
+  const isNameTrue = named.length === 0 || named.some(agrees);
+  // browsers declare what the extension means, or one of its meanings
+  const isDeclarationTrue =
+    declared === undefined || agrees(declared) || (isNameTrue && named.includes(declared));
+  const denied = [
+    ...(isNameTrue ? [] : named.slice(0, 1)),
+    ...(isDeclarationTrue ? [] : [declared]),
+  ];
+  const isCalled = declared !== undefined || named.length > 0;
+  const shown = bytes.type !== undefined && !(bytes.isWeak && isCalled) ? [bytes.type] : [];
+  const isOwnWord = declared !== undefined && !named.includes(declared);
+  const fitting = [...(isOwnWord ? [declared] : []), ...named].filter(agrees);
+  // the mark of a container says less than the name of what is made with it
+  const [type = bytes.text === undefined ? unknownType : "text/plain"] = [
+    ...fitting.filter((candidate) => !isContainer(candidate)),
+    ...shown,
+    ...fitting,
+  ];
+  return { denied, type, containers: fitting.filter(isContainer) };
+}
+
+/** Whether a file with these first bytes may be of this type. */
+function mayBe(
+  type: string,
+  { type: found, isWeak, text }: FirstBytes,
+  marked: ReadonlySet<string>,
+): boolean {
+  const isMarked = hasMark(type, marked);
+  if (found !== undefined && mayBegin(type, found, isMarked)) return true;
+  if (found !== undefined && !isWeak) return false;
+  return text === undefined ? !isMarked : isText(type) || !(isMarked || isMedia(type));
+}
+
+function anyKind({ bytes }: KindClues, { denied, type }: Told): FileKind {
+  const { type: found = unknownType, isScript } = bytes;
+  const runs = isProgram(found) && !bytes.isWeak;
+  // archives of programs begin like any other
+  const mayRun = isScript || found === "text/html" || archives.has(found);
+  for (const name of denied)
+    if ((runs && isHarmless(name)) || (mayRun && isPassive(name)))
+      throw wrongType(`it is called ${name} and is ${isScript ? "a script" : found}`);
+  return { type, mustBeStill: bytes.text !== undefined && denied.some(isPassive) };
+}
+
+const archives: ReadonlySet<string> = new Set(["application/zip", "application/x-cfb"]);
+
+function isPassive(type: string): boolean {
+  return isMedia(type) || type === "application/pdf";
+}
+
+function askedKind(
+  { name = "", bytes }: KindClues,
+  told: Told,
+  accept: readonly string[],
+): FileKind {
+  const { denied, type, containers } = told;
+  const { type: found = unknownType, text } = bytes;
+  if (denied.length > 0) {
+    const what = found === unknownType ? "does not begin like one" : `is ${found}`;
+    throw wrongType(`it is called ${denied.join(", ")} and ${what}`);
+  }
+  const isShown = found !== unknownType && mayBegin(type, found, false);
+  const lowerName = name.toLowerCase();
+  const isAsked = accept.some((entry) => {
+    if (entry.startsWith(".")) return lowerName.endsWith(entry) && lowerName.length > entry.length;
+    if (!entry.endsWith("/*")) return [type, found, ...containers].includes(canonicalType(entry));
+    if (entry === "text/*" && isText(type)) return !isMedia(type);
+    // a range is of names that the asker never saw: what is in it must show that it is
+    const isIn = type.startsWith(entry.slice(0, -1)) || found.startsWith(entry.slice(0, -1));
+    return isIn && (isShown || !isMedia(entry));
+  });
+  if (!isAsked) throw wrongType(`${type} is not accepted here`);
+  return { type, mustBeStill: text !== undefined && isMedia(type) };
+}
+
+/** The error for a file of another type than it must be. */
+export function wrongType(why: string): SluiceError {
+  return new RefusedFile("unsupported", `the file is refused: ${why}`);
+}

@@ -1,0 +1,171 @@
+import { backgroundClock } from "@sluice/core/async";
+import type { UploadStore } from "@sluice/state";
+import type { UploadRemover } from "./remove-upload.ts";
+import type { CountedFile, QuotaTracker } from "../limits/quota-tracker.ts";
+import type { ProgressTracker } from "../slots/progress-tracker.ts";
+import type { Ending } from "../slots/open-requests.ts";
+import { newId } from "../slots/slots.ts";
+import {
+  type ConfirmationRecord,
+  markerKey,
+  readObject,
+  removeObject,
+  type UploadObject,
+  uploadsPrefix,
+} from "../store/layout.ts";
+import { keepRenewed, leaseOf } from "../limits/leases.ts";
+import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "../store/upload-state.ts";
+import { listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
+
+/** Sweeps, in one process at a time of those that share a store. */
+export interface Sweeper {
+  /** Sweeps now, unless another process does so. */
+  sweep(signal: AbortSignal): Promise<void>;
+  /** Ends the timer, waits for the sweep under way, and lets another process sweep from then on. */
+  close(): Promise<void>;
+}
+
+/** What is swept, and what counts it. */
+interface SweptUploads {
+  readonly storage: UploadStorage;
+  readonly quota: QuotaTracker;
+  readonly remover: Pick<UploadRemover, "discard">;
+  readonly onError: (error: unknown) => void;
+}
+
+/** The account of the one place for sweepers. Owners are hexadecimal or `anonymous`. */
+const account = "sweep";
+
+/**
+ * Sweeps at once and on an interval. The process that swept last goes on with it, and another one when its lease has
+ * ended.
+ */
+export function startSweeper({
+  store,
+  everyMs,
+  progress,
+  closing,
+  ...uploads
+}: SweptUploads & {
+  readonly store: UploadStore;
+  readonly everyMs: number;
+  readonly progress: ProgressTracker;
+  /** Ends the sweeps of the timer. */
+  readonly closing: Ending;
+}): Sweeper {
+  const { onError } = uploads;
+  const place = newId();
+  const enter = (): Promise<boolean> =>
+    store.enter(account, place, { ...leaseOf(2 * everyMs), places: 1 });
+
+  async function sweepAlone(signal: AbortSignal): Promise<void> {
+    // what this process has counted, which no other process can forget
+    progress.forgetBefore(Date.now() - graceMs);
+    if (!(await enter())) return;
+    const stop = keepRenewed(enter, { everyMs, onError });
+    try {
+      await sweepUploads(uploads, signal);
+    } finally {
+      await stop();
+    }
+  }
+
+  let sweeping: Promise<void> | undefined;
+  const sweep = (signal: AbortSignal): Promise<void> =>
+    (sweeping ??= sweepAlone(signal).finally(() => void (sweeping = undefined)));
+  let cancel: (() => void) | undefined;
+  const sweepByTimer = (): void => {
+    cancel = backgroundClock.schedule(sweepByTimer, everyMs);
+    closing.during(undefined, sweep).catch((error: unknown) => {
+      if (!closing.isOver) onError(error);
+    });
+  };
+  sweepByTimer();
+
+  return {
+    sweep,
+    async close() {
+      cancel?.();
+      await sweeping?.catch(() => {});
+      await store.leave(account, place).catch(onError);
+    },
+  };
+}
+
+/**
+ * Removes unconfirmed uploads whose slot ended, or whose last byte came, more than 5 minutes ago, and what a confirmed
+ * one has beside its files. Counts anew what each owner keeps.
+ */
+async function sweepUploads(
+  { storage, quota, remover, onError }: SweptUploads,
+  signal: AbortSignal,
+): Promise<void> {
+  const now = Date.now();
+  const uploads = new Map<string, UploadObject[]>();
+  for (const info of await listAll(storage, uploadsPrefix, signal)) {
+    const object = readObject(info);
+    if (!object) continue;
+    const objects = uploads.get(object.uploadId);
+    if (objects) objects.push(object);
+    else uploads.set(object.uploadId, [object]);
+  }
+  const isOver = (state: UploadState): boolean => now >= endOf(state) + graceMs;
+  const isWorthless = (state: UploadState): boolean =>
+    isOver(state) && (state.phase !== "confirmed" || state.places.length === 0);
+  const kept: CountedFile[] = [];
+  for (const [uploadId, objects] of uploads)
+    try {
+      const state = stateOf(objects.map(({ info }) => info));
+      if (isWorthless(state)) await remover.discard(uploadId, signal, isWorthless);
+      else if (isOver(state))
+        kept.push(...filesIn(await removeLeftovers(storage, objects, signal)));
+      else kept.push(...filesIn(objects));
+    } catch (error) {
+      signal.throwIfAborted();
+      // one that cannot be swept must not keep the others
+      onError(error);
+      kept.push(...filesIn(objects));
+    }
+  await quota.seed(kept, now);
+}
+
+/** Removes what a confirmed upload has beside its files: parts of others, and bytes that a crash left. */
+async function removeLeftovers(
+  storage: UploadStorage,
+  objects: readonly UploadObject[],
+  signal: AbortSignal,
+): Promise<UploadObject[]> {
+  const count = (wanted: UploadObject["kind"]): number =>
+    objects.filter(({ kind }) => kind === wanted).length;
+  const begun = count("part") + count("step") + count("plan");
+  const isClean = count("bytes") <= count("file") && begun === 0;
+  if (isClean) return [...objects];
+  const marker = markerKey(objects[0]!.folder);
+  const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);
+  const fileIds = new Set(files.map(({ fileId }) => fileId));
+  const kept: UploadObject[] = [];
+  for (const object of objects)
+    if ("fileId" in object && !(object.kind === "bytes" && fileIds.has(object.fileId)))
+      await removeObject(storage, object, signal);
+    else kept.push(object);
+  return kept;
+}
+
+/** Files with their bytes, as they count for their owner. */
+function filesIn(objects: readonly UploadObject[]): CountedFile[] {
+  const files = new Map<string, CountedFile>();
+  for (const object of objects) {
+    if (!("fileId" in object)) continue;
+    const { fileId, owner } = object;
+    const before = files.get(fileId)?.bytes ?? 0;
+    const bytes =
+      object.kind === "step" ? Math.max(before, endOfStep(object)) : before + bytesOf(object);
+    files.set(fileId, { owner, fileId, bytes });
+  }
+  return [...files.values()];
+}
+
+/** What was said of a file is none of its bytes. */
+function bytesOf({ kind, info }: UploadObject): number {
+  return kind === "plan" ? 0 : (info.size ?? 0);
+}

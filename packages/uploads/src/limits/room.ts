@@ -1,0 +1,76 @@
+import { SluiceError } from "@sluice/core";
+import type { StorageBackend } from "@sluice/storage";
+import type { OpenSlot } from "../slots/slot-token.ts";
+import { uploadsOrigin } from "../slots/upload-error.ts";
+
+/** A request whose body needs room. */
+interface RoomRequest {
+  readonly slot: OpenSlot;
+  readonly signal: AbortSignal;
+  /** Hears how many bytes have come. */
+  readonly onBytes: (count: number) => void;
+}
+
+/** Fewer bytes than that are not worth a question: if they do not fit, writing them fails. */
+const fewBytes = 1024 * 1024;
+
+/**
+ * Room in a storage for the bodies that this process takes. A storage that does not know how much is free has room for
+ * everything.
+ */
+export class Room {
+  readonly #freeBytes: StorageBackend["freeBytes"];
+  /** In the order in which they came: no earlier one gives way to a later one. */
+  readonly #booked = new Set<{ bytes: number }>();
+
+  constructor({ freeBytes }: Pick<StorageBackend, "freeBytes">) {
+    this.#freeBytes = freeBytes;
+  }
+
+  /**
+   * Runs `work` with a request while the bytes that are to come of its file have room. Rejects with `no_space` before
+   * the body is read when they do not fit beside what others have booked.
+   */
+  async during<Request extends RoomRequest, T>(
+    request: Request,
+    bytes: number | undefined = 0,
+    work: (request: Request) => Promise<T>,
+  ): Promise<T> {
+    const freeBytes = this.#freeBytes;
+    const { maxBytes, maxFiles } = request.slot.terms;
+    // what is too large is refused for that
+    const isTooLarge = bytes > maxBytes * maxFiles;
+    if (!freeBytes || bytes < fewBytes || isTooLarge) return work(request);
+    const own = { bytes };
+    let before = 0;
+    for (const other of this.#booked) before += other.bytes;
+    this.#booked.add(own);
+    try {
+      const free = await freeBytes({ signal: request.signal });
+      if (free !== undefined && bytes > free - before)
+        throw new SluiceError(
+          "no_space",
+          `uploads: a file needs ${bytes} bytes of storage; ${free} are free, ${before} of them for files that are coming`,
+          // what others only announced may never come
+          bytes > free ? {} : { retryAfterMs: 60_000 },
+        );
+      const onBytes = (count: number): void => {
+        own.bytes = Math.max(0, own.bytes - count);
+        request.onBytes(count);
+      };
+      return await work({ ...request, onBytes });
+    } finally {
+      this.#booked.delete(own);
+    }
+  }
+}
+
+/**
+ * Whether storage cannot hold the file: it has no room, or takes none of this size. The quota of an owner is another reason, and
+ * so is room that others have booked.
+ */
+export function exceedsStorage(error: unknown): boolean {
+  if (!SluiceError.is(error) || error.origin === uploadsOrigin || error.retryAfterMs !== undefined)
+    return false;
+  return error.code === "no_space" || error.code === "too_large";
+}

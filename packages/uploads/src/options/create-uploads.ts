@@ -1,0 +1,190 @@
+import type { Sluice } from "@sluice/server";
+import { createMemoryUploadStore } from "@sluice/state";
+import type { Routes, SluiceHandler } from "@sluice/transport-http";
+import { addRoutes } from "@sluice/transport-http/handlers";
+import { PendingUploads } from "../ask/pending-uploads.ts";
+import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
+import { Confirmation } from "../confirm/confirm.ts";
+import { UploadRemover } from "../confirm/remove-upload.ts";
+import { createPageRoutes } from "../routes/page-route.ts";
+import { takeAnswer } from "../page/take-answer.ts";
+import { UploadPageStore } from "../page/upload-pages.ts";
+import { QuotaTracker } from "../limits/quota-tracker.ts";
+import { createFileUris } from "../files-sep-2631/file-uri.ts";
+import { ProgressTracker } from "../slots/progress-tracker.ts";
+import { createBodyReader } from "../receive/read-body.ts";
+import { createUploadRoutes } from "../routes/upload-route.ts";
+import { ChecksMemory } from "../resumable/checks-memory.ts";
+import { PartialFiles } from "../resumable/partial-files.ts";
+import { ResumableUploads } from "../resumable/resumable-upload.ts";
+import { WriteLock } from "../limits/write-lock.ts";
+import { Room } from "../limits/room.ts";
+import { SlotFiles } from "../store/slot-files.ts";
+import { startSweeper } from "../confirm/sweep.ts";
+import { toUploadStorage } from "../store/upload-storage.ts";
+import { createAskedUploads, type AskedUploads } from "../tools/asked-uploads.ts";
+import { createSlots } from "./create-slots.ts";
+import { OpenRequests } from "../slots/open-requests.ts";
+import { createSlotTokens } from "../slots/slot-token.ts";
+import type { Slots } from "../slots/slots.ts";
+import type { UploadsOptions } from "./uploads-options.ts";
+
+/** Options of `close`. */
+export interface CloseUploadsOptions {
+  /** Milliseconds that uploads under way may still take, but for those that can go on elsewhere. Default: 0. */
+  readonly deadlineMs?: number;
+  /** Ends the wait at once. */
+  readonly signal?: AbortSignal;
+}
+
+/** Slots and the endpoint that takes what is sent to them. */
+export interface Uploads extends Slots {
+  /** The routes below the path of an endpoint. For `withUploads`. */
+  routes(base: string): Routes;
+  /** Asks the user for files, from inside a tool. */
+  readonly requestFiles: RequestFiles;
+  /** Files that a model asks for by tools of their own. For `attachUploadTools`. */
+  readonly asked: AskedUploads;
+  /** Hears of what goes wrong and that no caller is told. */
+  readonly onError: (error: unknown) => void;
+  /** Removes what was never confirmed and whose time is over, unless another process does. Runs at the start and by timer, too. */
+  sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
+  /**
+   * Ends the timer and the uploads under way: those in steps at once, with what came of them kept, the others at the
+   * deadline. Idempotent.
+   */
+  close(options?: CloseUploadsOptions): Promise<void>;
+}
+
+/**
+ * Makes the upload side of a Sluice: the same endpoint, keys, identities, limits and records.
+ * Throws a `TypeError` or `RangeError` for options that cannot work.
+ */
+export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
+  const { storage, store, maxBytes, sweepEveryMs } = checkedOptions(sluice, options);
+  const { host } = sluice;
+  const { onError } = host;
+
+  // what all of it shares
+  const requests = new OpenRequests();
+  const { closing } = requests;
+  const tokens = createSlotTokens({ host, maxBytes });
+  const quota = new QuotaTracker({
+    store,
+    quota: options.quota,
+    seedEveryMs: sweepEveryMs,
+    onError,
+  });
+  const progress = new ProgressTracker();
+  const lock = new WriteLock(store, onError);
+  const pages = new UploadPageStore(host);
+
+  // from a file whose bytes are there to one that the server has
+  const scan = options.onScan;
+  const files = new SlotFiles({ storage, scan, quota, onError });
+  const remover = new UploadRemover({ storage, quota, progress, host });
+  const confirmation = new Confirmation({ storage, quota, scan, remover, closing, onError });
+
+  // from a request to a file whose bytes are there
+  const readBody = createBodyReader(options.pace ?? {});
+  const receiving = { files, quota, progress, readBody, onError };
+  const room = new Room(storage);
+  const memory = new ChecksMemory();
+  const partials = new PartialFiles({ storage, files, quota, progress, memory, onError });
+  const isAnswered = (uploadId: string): Promise<boolean> => pages.isAnswered(uploadId);
+  const resumable = new ResumableUploads({
+    ...receiving,
+    partials,
+    lock,
+    room,
+    isAnswered,
+    requests,
+  });
+  const services = { ...receiving, storage, partials, resumable, room };
+  const answering = { storage, tokens, lock, pages, remover, onError };
+
+  // for tools
+  const slots = createSlots({
+    host,
+    tokens,
+    receiving,
+    confirmation,
+    remover,
+    pages,
+    progress,
+    closing,
+  });
+  const sweeper = startSweeper({
+    storage,
+    store,
+    quota,
+    remover,
+    progress,
+    everyMs: sweepEveryMs,
+    closing,
+    onError,
+  });
+  const pending = new PendingUploads(host);
+  const uris = createFileUris(host);
+  let isServed = false;
+  return {
+    ...slots,
+    asked: createAskedUploads({ host, slots, pages, pending, uris }),
+    onError,
+    requestFiles: createRequestFiles({
+      host,
+      slots,
+      pages,
+      pending,
+      takeAnswer: (page, given) =>
+        closing.during(undefined, (ending) => takeAnswer(answering, page, given, ending)),
+      isServed: () => isServed,
+    }),
+    routes(base) {
+      isServed = true;
+      const slotAt = createUploadRoutes({ host, tokens, requests, services, pages }, base);
+      const pageAt = createPageRoutes({ host, pages, answering, closing }, base);
+      return (path) => slotAt(path) ?? pageAt(path);
+    },
+    sweep: ({ signal } = {}) => closing.during(signal, (ending) => sweeper.sweep(ending)),
+    async close({ deadlineMs = 0, signal } = {}) {
+      await requests.close(deadlineMs, signal);
+      memory.clear();
+      // what tidies up needs the storage, which may be closed next
+      await sweeper.close();
+    },
+  };
+}
+
+/** The options with their defaults. */
+function checkedOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
+  if (!(sluice as Partial<Sluice> | undefined)?.host)
+    throw new TypeError("createUploads: the first argument must be what createSluice gave");
+  if (typeof (options as Partial<UploadsOptions> | undefined)?.storage?.open !== "function")
+    throw new TypeError(
+      'createUploads: storage must be a backend, such as createFsBackend({ root: "./uploads", writable: true })',
+    );
+  const { onScan, unscanned, maxBytes = 100 * 2 ** 20, sweepEveryMs = 60_000 } = options;
+  if (!onScan && unscanned !== "allow")
+    throw new TypeError(
+      'createUploads: the files are not scanned; pass onScan, or unscanned: "allow" to use them as they are',
+    );
+  for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
+  const { store = createMemoryUploadStore() } = options;
+  return { storage: toUploadStorage(options.storage), store, maxBytes, sweepEveryMs };
+}
+
+/**
+ * Adds the upload endpoint (`<endpoint>/u/…` and `<endpoint>/uploads/…`) and its pages to a handler, behind its checks of `Host` and `Origin`. Over
+ * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams. Throws a `TypeError` for
+ * other arguments than those two.
+ */
+export function withUploads(handler: SluiceHandler, uploads: Uploads): SluiceHandler {
+  if (!(handler as Partial<SluiceHandler> | undefined)?.router)
+    throw new TypeError("withUploads: the first argument must be what withSluice gave");
+  if (!(uploads as Partial<Uploads> | undefined)?.routes)
+    throw new TypeError("withUploads: the second argument must be what createUploads gave");
+  return addRoutes(handler, uploads.routes(handler.router.base));
+}

@@ -1,0 +1,118 @@
+import { parseMediaType } from "@sluice/core";
+import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
+import type { Reply } from "@sluice/server/transport";
+import type { PlainRequest } from "@sluice/transport-http";
+import type { PartialFiles } from "../resumable/partial-files.ts";
+import type { ResumableUploads } from "../resumable/resumable-upload.ts";
+import type { PresentedSlot } from "../slots/slot-token.ts";
+import { uploadError } from "../slots/upload-error.ts";
+import type { UploadStorage } from "../store/upload-storage.ts";
+import type { Room } from "../limits/room.ts";
+import { offsetReply, steppedReply, storedReply } from "./answers.ts";
+import { receiveForm } from "../receive/form-upload.ts";
+import { receiveFile, type Receiving } from "../receive/raw-upload.ts";
+import { readFacts, wholeLength, type UploadRequest } from "../receive/request-facts.ts";
+import { overviewOf } from "./overview.ts";
+import { isTus, readTusFacts, refuseTusVersion, tusStepReply } from "./tus.ts";
+
+/** A request that may use a slot. */
+export interface SlotRequest {
+  readonly request: PlainRequest;
+  readonly slot: PresentedSlot;
+  /** Absolute URL of the slot. */
+  readonly slotUrl: string;
+  readonly fileId: string | undefined;
+  /** Name of the file, where the path has one. */
+  readonly name: string | undefined;
+  readonly signal: AbortSignal;
+  /** Counts bytes that came, for the record of the request. */
+  readonly onBytes: (count: number) => void;
+}
+
+/** What takes files and says how far they are. */
+export interface SlotServices extends Receiving {
+  readonly storage: UploadStorage;
+  readonly partials: Pick<PartialFiles, "ensure">;
+  readonly resumable: ResumableUploads;
+  readonly room: Room;
+}
+
+/** Chooses by method, path and headers what takes a request. */
+export async function serveSlot(services: SlotServices, asked: SlotRequest): Promise<Reply> {
+  const { partials, quota } = services;
+  const { request, slot, fileId, signal, onBytes } = asked;
+  const wrongVersion = isTus(request) ? refuseTusVersion(request) : undefined;
+  if (wrongVersion) return wrongVersion;
+  const isLook = fileId === undefined ? request.method === "GET" : request.method !== "PATCH";
+  // before the file's lock is taken: an id that is made up, or of another slot, ends no request
+  if (fileId !== undefined) await partials.ensure(slot, fileId, signal);
+  const leave = await (isLook ? quota.ask(slot.owner) : quota.enter(slot.owner));
+  try {
+    if (isLook) return await look(services, asked);
+    const { body } = request;
+    const read = readFacts(request);
+    const facts = { ...read, name: read.name ?? asked.name };
+    const upload = { slot, facts, body, signal, onBytes };
+    const take = isTus(request) ? receiveTus : receive;
+    return await take(services, asked, upload);
+  } finally {
+    await leave();
+  }
+}
+
+async function look(
+  services: SlotServices,
+  { request, slot, fileId, signal }: SlotRequest,
+): Promise<Reply> {
+  if (fileId === undefined) return overviewOf(services, slot, signal);
+  const { resumable } = services;
+  if (request.method === "HEAD")
+    return offsetReply(slot, await resumable.inspect(slot, fileId, signal));
+  await resumable.cancel(slot, fileId, signal);
+  return { status: 204, headers: ["Cache-Control", "no-store"] };
+}
+
+async function receive(
+  services: SlotServices,
+  { slotUrl, fileId, request }: SlotRequest,
+  upload: UploadRequest,
+): Promise<Reply> {
+  const { resumable, room } = services;
+  const { slot, facts } = upload;
+  const { essence = "" } = parseMediaType(facts.contentType) ?? {};
+  const isStep = essence === PARTIAL_UPLOAD_TYPE;
+  if (fileId !== undefined) {
+    if (!isStep) throw uploadError("unsupported", `a step has the type ${PARTIAL_UPLOAD_TYPE}`);
+    if (facts.complete === undefined || facts.offset === undefined)
+      throw uploadError("invalid_argument", "a step says Upload-Offset and Upload-Complete");
+    return steppedReply(slot, await resumable.append(upload, fileId));
+  }
+  const isForm = essence.startsWith("multipart/");
+  if (facts.complete !== undefined && !isForm) {
+    // older drafts give the first bytes the type of a step, which is not that of the file
+    const contentType = isStep ? undefined : facts.contentType;
+    const file = await resumable.begin({ ...upload, facts: { ...facts, contentType } });
+    return steppedReply(slot, file, `${slotUrl}/${file.fileId}`);
+  }
+  if (isForm && (request.method !== "POST" || facts.complete !== undefined))
+    throw uploadError("unsupported", "a form is sent by POST and in one piece");
+  const contentLength = wholeLength(request, facts);
+  const whole = { ...upload, facts: { ...facts, contentLength } };
+  const receiveWhole = isForm ? receiveForm : receiveFile;
+  const records = await room.during(whole, contentLength, (booked) =>
+    receiveWhole(services, booked),
+  );
+  return storedReply(slot.uploadId, records);
+}
+
+async function receiveTus(
+  { resumable }: SlotServices,
+  { slotUrl, fileId, request }: SlotRequest,
+  upload: UploadRequest,
+): Promise<Reply> {
+  const { slot } = upload;
+  const tus = { ...upload, facts: readTusFacts(request, upload.facts) };
+  if (fileId !== undefined) return tusStepReply(slot, await resumable.append(tus, fileId));
+  const file = await resumable.begin(tus);
+  return tusStepReply(slot, file, `${slotUrl}/${file.fileId}`);
+}

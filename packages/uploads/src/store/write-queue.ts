@@ -1,0 +1,58 @@
+import { ByteQueue } from "@sluice/core";
+
+/** Bytes that wait in one queue, at most, and in all queues of this process together, but for one chunk of each. */
+const maxBytes = 512 * 1024;
+const maxBytesOfAll = 2 * 1024 * 1024;
+/** Queues in which something waits. */
+let busyQueues = 0;
+
+/**
+ * Chunks on their way into something that takes one at a time: the reader goes on while `consume` is busy with up to
+ * 512 KiB; with less where many queues are busy.
+ */
+export class WriteQueue {
+  readonly #consume: (chunk: Uint8Array) => Promise<void>;
+  readonly #waiting = new ByteQueue();
+  #waitingBytes = 0;
+  #running: Promise<void> | undefined;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(consume: (chunk: Uint8Array) => Promise<void>) {
+    this.#consume = consume;
+  }
+
+  /** A promise means: too much is waiting, give the next one when it resolves. Throws what went wrong before. */
+  push(chunk: Uint8Array): Promise<void> | undefined {
+    if (this.#failure) throw this.#failure.error;
+    this.#waiting.push(chunk);
+    this.#waitingBytes += chunk.byteLength;
+    if (!this.#running) {
+      this.#running = this.#run();
+      this.#running.catch((error: unknown) => void (this.#failure = { error }));
+    }
+    const limit = Math.min(maxBytes, maxBytesOfAll / busyQueues);
+    return this.#waitingBytes > limit ? this.#running : undefined;
+  }
+
+  /** Waits until everything was taken. */
+  async drain(): Promise<void> {
+    if (this.#failure) throw this.#failure.error;
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    busyQueues += 1;
+    try {
+      while (this.#waiting.bytes > 0) {
+        for (const chunk of this.#waiting.take()) {
+          const { byteLength } = chunk;
+          await this.#consume(chunk);
+          this.#waitingBytes -= byteLength;
+        }
+      }
+    } finally {
+      busyQueues -= 1;
+    }
+    this.#running = undefined;
+  }
+}
