@@ -9,15 +9,15 @@ import { holdHead } from "../events/held-answer.ts";
 import { mergeEvents } from "../events/merge-events.ts";
 import { admitSessionRequest } from "../sessions/session-caller.ts";
 import { createSessionCapabilities } from "../sessions/session-memory.ts";
-import { ensureHandler, ensureSluice } from "./ensure-arguments.ts";
-import { faultResponse, sessionOf } from "./error-response.ts";
-import { defaultMaxBodySize, readJsonBody } from "./json-body.ts";
-import { createRoutedHandler } from "./routed-handler.ts";
-import { createRouter, withRoutes, type EndpointOptions } from "./router.ts";
-import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
+import { ensureHandler, ensureSluice } from "../endpoint/ensure-arguments.ts";
+import { faultResponse, sessionOf } from "../endpoint/error-response.ts";
+import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
+import { createRoutedHandler } from "../endpoint/routed-handler.ts";
+import { createRouter, withRoutes, type EndpointOptions } from "../endpoint/router.ts";
+import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { createStreamCall } from "./stream-call.ts";
-import { headerReader } from "./web-request.ts";
-import type { LayerAnswer } from "./web-response.ts";
+import { headerReader } from "../endpoint/web-request.ts";
+import type { LayerAnswer } from "../endpoint/web-response.ts";
 
 /** Options of {@link withSluice}. */
 export interface WithSluiceOptions extends EndpointOptions {

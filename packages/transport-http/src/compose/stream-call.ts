@@ -10,12 +10,12 @@ import {
 import { HEADER_MISMATCH_CODE, NAME_HEADER } from "@sluice/core/wire";
 import { closeReplySlot, noteRequest, notesOf, openReplySlot } from "@sluice/server/transport";
 import type { SessionCapabilities } from "../sessions/session-memory.ts";
-import { continuationOf, setContinuation } from "./continuation.ts";
-import { errorResponse, faultResponse, sessionOf } from "./error-response.ts";
-import { passOn } from "./routed-handler.ts";
-import { endpointRoute, withHeaders } from "./router.ts";
-import type { McpFetchHandler } from "./sluice-handler.ts";
-import type { LayerAnswer } from "./web-response.ts";
+import { continuationOf, setContinuation } from "../endpoint/continuation.ts";
+import { errorResponse, faultResponse, sessionOf } from "../endpoint/error-response.ts";
+import { passOn } from "../endpoint/routed-handler.ts";
+import { endpointRoute, withHeaders } from "../endpoint/router.ts";
+import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
+import type { LayerAnswer } from "../endpoint/web-response.ts";
 
 /** Answers a call whose JSON was read. */
 export type AnswerCall = (

@@ -2,10 +2,15 @@ import { createSessionTable } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
 import { continuationOf, missingNext } from "../endpoint/continuation.ts";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
-import { entryFor, sessionCallerOf, sessionNotFound, sessionsFull } from "./session-caller.ts";
+import {
+  entryFor,
+  sessionCallerOf,
+  sessionNotFound,
+  sessionsFull,
+} from "../sessions/session-caller.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
-import { watchEnd } from "./watch-end.ts";
-import { withSluice, type WithSluiceOptions } from "../endpoint/with-sluice.ts";
+import { watchEnd } from "../sessions/watch-end.ts";
+import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
 /**
  * Makes the handler for an app that has a transport for each session or request already, as the Express examples of both SDKs

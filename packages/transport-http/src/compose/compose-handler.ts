@@ -1,9 +1,9 @@
 import type { Sluice } from "@sluice/server";
 import { withBinary, type WithBinaryOptions } from "../binary/with-binary.ts";
 import { createSidecar } from "../download/sidecar.ts";
-import { addRoutes } from "./routed-handler.ts";
-import type { Routes } from "./router.ts";
-import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
+import { addRoutes } from "../endpoint/routed-handler.ts";
+import type { Routes } from "../endpoint/router.ts";
+import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
 /** The parts of a server, by name. The options are those of `withSluice`. */

@@ -2,9 +2,9 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:
 import { isEventStream } from "@sluice/core";
 import { LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/wire";
 import { problemOf, type ByteLease } from "@sluice/server/transport";
-import { endOnDrain } from "../node/open-answers.ts";
-import { createOutflow, type Outflow, type OutflowOptions } from "./outflow.ts";
-import { sendReply, whileTaken } from "./send-reply.ts";
+import { endOnDrain } from "./open-answers.ts";
+import { createOutflow, type Outflow, type OutflowOptions } from "../download/outflow.ts";
+import { sendReply, whileTaken } from "../download/send-reply.ts";
 
 /**
  * Sends a web response that is no reply of ours: JSON and event streams of MCP. A body that breaks,
