@@ -1,6 +1,6 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
-import type { StreamFacts } from "../download/stream-facts.ts";
+import type { StreamFacts } from "./stream-facts.ts";
 
 /** The scale of a transfer, known before any of its bytes is read. */
 export interface TransferScale {
