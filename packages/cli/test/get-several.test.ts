@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { runInOrder } from "../src/save/run-in-order.ts";
 import { createSaveOrder } from "../src/save/save-order.ts";
 import { shareProgress } from "../src/terminal/shared-progress.ts";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
 import type { Served } from "./sluice.ts";
 

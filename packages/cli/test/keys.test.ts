@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKeyRing, generateKey } from "@sluice/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { dropKey, rotateKeys } from "../src/serve/rotate-keys.ts";
 import { runHere } from "./run-here.ts";
 

@@ -5,8 +5,8 @@ import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/brid
 import { definedMembers, isLoopbackHost } from "@sluice/core";
 import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/handlers";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
-import { headersFrom } from "../commands/header-lines.ts";
-import { fault } from "../outcome/failure.ts";
+import { headersFrom } from "../server-calls/header-lines.ts";
+import { fault } from "../terminal/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
 import { createRefusalLog, type RefusalLog } from "../serve/refusal-log.ts";
 import { defaultPort, ensureGuarded } from "../serve/serve-options.ts";

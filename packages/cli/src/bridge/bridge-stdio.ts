@@ -7,8 +7,8 @@ import {
   runBridge,
   type FileTools,
 } from "@sluice/bridge";
-import { headersFrom } from "../commands/header-lines.ts";
-import { ensureFolder, prepareFolder } from "../serve/prepare-folder.ts";
+import { headersFrom } from "../server-calls/header-lines.ts";
+import { ensureFolder, prepareFolder } from "../storages/prepare-folder.ts";
 import { ensureTrust } from "../server-calls/connect.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";

@@ -8,7 +8,7 @@ import {
   type Upstream,
 } from "@sluice/bridge";
 import { isLoopbackHost } from "@sluice/core";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** The server behind a bridge: a URL, or a program. */
 export type ServerBehind =

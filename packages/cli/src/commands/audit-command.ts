@@ -1,5 +1,5 @@
 import { formatHead, parseHead, verifyAuditFiles, type AuditVerdict } from "@sluice/server/node";
-import { errnoOf, fault } from "../outcome/failure.ts";
+import { errnoOf, fault } from "../terminal/failure.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 

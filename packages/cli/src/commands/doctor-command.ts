@@ -1,9 +1,9 @@
 import { examine, type Diagnosis } from "@sluice/bridge";
 import { ensureTrust } from "../server-calls/connect.ts";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 import { print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
-import { headersFrom } from "./header-lines.ts";
+import { headersFrom } from "../server-calls/header-lines.ts";
 
 /** Options of `sluice doctor`. */
 export interface DoctorOptions {

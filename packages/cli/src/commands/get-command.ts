@@ -17,7 +17,7 @@ import {
   type ConnectOptions,
 } from "../server-calls/connect.ts";
 import { createConsent } from "../server-calls/consent.ts";
-import { Advice, fault, goOnAdvice, isResumableFault } from "../outcome/failure.ts";
+import { Advice, fault, goOnAdvice, isResumableFault } from "../terminal/failure.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";
 import { createProgressBar } from "../terminal/progress-bar.ts";

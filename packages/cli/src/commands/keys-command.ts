@@ -9,7 +9,7 @@ import {
   type SealingKey,
 } from "@sluice/core";
 import { parseKeyFile } from "@sluice/server/node";
-import { errnoOf, fault } from "../outcome/failure.ts";
+import { errnoOf, fault } from "../terminal/failure.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatDuration } from "../terminal/quantity.ts";

@@ -1,5 +1,5 @@
 import { Command, Option } from "commander";
-import { formatExitCodes } from "../outcome/exit-code.ts";
+import { formatExitCodes } from "../terminal/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import type { DoctorOptions } from "./doctor-command.ts";

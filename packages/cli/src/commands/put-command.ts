@@ -22,7 +22,7 @@ import {
   goOnAdvice,
   isCertificateFault,
   isResumableFault,
-} from "../outcome/failure.ts";
+} from "../terminal/failure.ts";
 import { answerFileRequest, ensureFiles } from "../server-calls/file-prompts.ts";
 import { note, print } from "../terminal/print.ts";
 import { printable, printableJson } from "../terminal/printable.ts";

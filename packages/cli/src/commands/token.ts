@@ -1,4 +1,4 @@
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** The token as given, or `undefined` for an empty one. Never repeats it, also not when it is malformed. */
 export function readToken(given: string | undefined): string | undefined {

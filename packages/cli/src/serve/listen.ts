@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { hardenServer } from "@sluice/transport-http/node";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 const mcpPath = "/mcp";
 

@@ -1,5 +1,5 @@
 import { openKeyFile, type KeyFile } from "@sluice/server/node";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 

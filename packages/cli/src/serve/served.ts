@@ -4,7 +4,7 @@ import { createSluice, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
-import { BriefMcpServer } from "../hosts/brief-server.ts";
+import { BriefMcpServer } from "./brief-server.ts";
 import { version } from "../terminal/version.ts";
 import { createSaveTool } from "../save/save-tool.ts";
 import { serveLimits, serveState } from "./serve-limits.ts";

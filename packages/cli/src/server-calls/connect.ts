@@ -9,7 +9,7 @@ import { abortable, onAbort } from "@sluice/core/async";
 import { proxyFor } from "@sluice/core/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { ensureConfidential } from "@sluice/core";
-import { Advice, fault } from "../outcome/failure.ts";
+import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/version.ts";
 import { boundAnswers } from "./bound-answers.ts";
 import { callServer, type ServerCall } from "./call-server.ts";

@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { sep } from "node:path";
 import { createInterface } from "node:readline";
 import { formatScale, type Consent, type TransferScale } from "@sluice/client";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 

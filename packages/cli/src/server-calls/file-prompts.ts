@@ -9,7 +9,7 @@ import type {
   FormValue,
 } from "@sluice/client/uploads";
 import { isAccepted, typeOfName } from "@sluice/client/uploads";
-import { fault, Stopped } from "../outcome/failure.ts";
+import { fault, Stopped } from "../terminal/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 import { formatBytes } from "../terminal/quantity.ts";

@@ -1,7 +1,7 @@
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { callServer } from "./call-server.ts";
 import type { ServerConnection } from "./connect.ts";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 import { printable } from "../terminal/printable.ts";
 
 /** A tool that files go to. */

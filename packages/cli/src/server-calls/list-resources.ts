@@ -1,5 +1,5 @@
 import { definedMembers, SluiceError } from "@sluice/core";
-import { fault, type Advice } from "../outcome/failure.ts";
+import { fault, type Advice } from "../terminal/failure.ts";
 import type { ListedResource } from "../terminal/resource-table.ts";
 import { callServer } from "./call-server.ts";
 import type { ServerConnection } from "./connect.ts";

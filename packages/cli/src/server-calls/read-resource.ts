@@ -2,7 +2,7 @@ import { isSameResource, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { callServer } from "./call-server.ts";
 import type { ServerConnection } from "./connect.ts";
-import { Advice, answerOrigin, fault } from "../outcome/failure.ts";
+import { Advice, answerOrigin, fault } from "../terminal/failure.ts";
 import { listResources, resourcelessFault } from "./list-resources.ts";
 import { printable } from "../terminal/printable.ts";
 

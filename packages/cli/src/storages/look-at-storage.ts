@@ -1,7 +1,7 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import type { StorageBackend } from "@sluice/storage";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 import { credentialSources, parseStorageUrl, type StorageUrl } from "./storage-url.ts";

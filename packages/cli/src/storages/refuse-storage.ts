@@ -1,4 +1,4 @@
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** Throws what is wrong with a storage URL, or with its plugin, together with what to write or install. */
 export function refuseStorage(error: unknown): never {

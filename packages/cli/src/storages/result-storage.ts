@@ -1,5 +1,5 @@
 import type { StorageBackend } from "@sluice/storage";
-import { prepareFolder } from "../serve/prepare-folder.ts";
+import { prepareFolder } from "./prepare-folder.ts";
 import { lookAtStorage } from "./look-at-storage.ts";
 import { openStorage } from "./open-storage.ts";
 import { refuseStorage } from "./refuse-storage.ts";

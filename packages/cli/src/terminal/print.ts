@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { withoutCredentials } from "@sluice/core";
-import { exitCodes } from "../outcome/exit-code.ts";
+import { exitCodes } from "./exit-code.ts";
 
 /** Writes a line to standard output and waits while its reader is slow. */
 export async function print(line: string): Promise<void> {

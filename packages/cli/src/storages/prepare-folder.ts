@@ -1,6 +1,6 @@
 import { mkdir, stat } from "node:fs/promises";
 import { resolve } from "node:path";
-import { errnoOf, fault } from "../outcome/failure.ts";
+import { errnoOf, fault } from "../terminal/failure.ts";
 import { note } from "../terminal/print.ts";
 import { printable } from "../terminal/printable.ts";
 

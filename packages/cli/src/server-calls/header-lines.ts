@@ -1,4 +1,4 @@
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** Headers of lines like `Name: value`, as `--header` takes them. */
 export function headersFrom(lines: readonly string[]): Record<string, string> {

@@ -1,8 +1,8 @@
 import { clearOrigin, isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { proxyOrigin } from "@sluice/core/node";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
-import { printable } from "../terminal/printable.ts";
-import { formatBytes } from "../terminal/quantity.ts";
+import { printable } from "./printable.ts";
+import { formatBytes } from "./quantity.ts";
 
 /** What a signal does to a run: the reason that everything which is under way rejects with. */
 export class Stopped extends Error {
