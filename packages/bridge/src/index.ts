@@ -3,9 +3,9 @@
  * @module
  */
 export { runBridge, type BridgeOptions } from "./relay/run-bridge.ts";
-export type { BridgeCalls, RelayHooks, RequestDecision } from "./relay/hooks.ts";
-export type { BridgeLimits } from "./relay/limits.ts";
-export type { Answer, Members } from "./relay/messages.ts";
+export type { BridgeCalls, RelayHooks, RequestDecision } from "./messages/hooks.ts";
+export type { BridgeLimits } from "./messages/limits.ts";
+export type { Answer, Members } from "./messages/messages.ts";
 export { createStdioHost, type StdioHostOptions } from "./relay/stdio-host.ts";
 export { createProcessUpstream } from "./upstream/process-upstream.ts";
 export type { ProcessOptions } from "./upstream/process-transport.ts";

@@ -1,6 +1,6 @@
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { systemClock, within, type Clock } from "@sluice/core/async";
-import { codes, type Members } from "../relay/messages.ts";
+import { codes, type Members } from "../messages/messages.ts";
 import { SendError } from "../upstream/send-fault.ts";
 import { examine as examineServer, type Diagnosis, type DiagnoseOptions } from "./diagnose.ts";
 

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { isCall } from "../relay/messages.ts";
+import { isCall } from "../messages/messages.ts";
 
 const maxMessages = 100;
 const maxBytes = 2 ** 20;

@@ -1,7 +1,7 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { RevisionKind } from "@sluice/core/wire";
-import type { BridgeLimits } from "../relay/limits.ts";
-import type { RelayHooks } from "../relay/hooks.ts";
+import type { BridgeLimits } from "../messages/limits.ts";
+import type { RelayHooks } from "../messages/hooks.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
 /**

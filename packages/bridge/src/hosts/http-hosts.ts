@@ -8,7 +8,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { isRequest, isTooComplex, readJson } from "@sluice/core";
 import { createSessionTable } from "@sluice/core/async";
-import type { BridgeLimits } from "../relay/limits.ts";
+import type { BridgeLimits } from "../messages/limits.ts";
 import { refusalOf } from "./checked-request.ts";
 import type { HostFacts, HostParts, OpenServer } from "./host-session.ts";
 import { HostSessions } from "./host-sessions.ts";

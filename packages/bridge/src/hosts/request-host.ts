@@ -1,8 +1,8 @@
 import type { JSONRPCMessage, JSONRPCRequest, Transport } from "@modelcontextprotocol/client";
 import { PerRequestHTTPServerTransport, SdkError } from "@modelcontextprotocol/server";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
-import { codes, isAnswer, isCall, membersOf, refusal, type Members } from "../relay/messages.ts";
-import { defer, type Deferred } from "../relay/deferred.ts";
+import { codes, isAnswer, isCall, membersOf, refusal, type Members } from "../messages/messages.ts";
+import { defer, type Deferred } from "../messages/deferred.ts";
 import { refuseRequest } from "./http-refusal.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
 import { forHost, namesOf, renamed, type CallNames } from "./request-ids.ts";

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, JSONRPCRequest, RequestId } from "@modelcontextprotocol/client";
-import { isAnswer, membersOf } from "../relay/messages.ts";
-import { SUBSCRIPTION_KEY } from "../relay/revisions/envelope.ts";
+import { isAnswer, membersOf } from "../messages/messages.ts";
+import { SUBSCRIPTION_KEY } from "../messages/envelope.ts";
 import { progressTokenOf } from "./related-call.ts";
 
 /** The names of one call: those of its host, and the one that no other call on the same connection has. */

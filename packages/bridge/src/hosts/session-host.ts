@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/client";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { cancelledBy, isRequest, keyOf } from "@sluice/core";
-import { codes, isAnswer, refusal } from "../relay/messages.ts";
+import { codes, isAnswer, refusal } from "../messages/messages.ts";
 import { EarlyMessages } from "./early-messages.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
 import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { membersOf } from "../relay/messages.ts";
+import { membersOf } from "../messages/messages.ts";
 import { findPlaces, mediaTypeOf, type FoundPlace } from "../spool/found-places.ts";
 import { rewriteWith } from "../spool/rewrite-spooled.ts";
 import type { SpooledString } from "../spool/spooled-string.ts";

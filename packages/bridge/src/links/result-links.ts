@@ -1,8 +1,8 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
-import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
-import { isCall, membersOf } from "../relay/messages.ts";
+import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
+import { isCall, membersOf } from "../messages/messages.ts";
 import { findPlaces, mediaTypeOf } from "../spool/found-places.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
 import { releaseAnswer } from "../spool/release-spooled.ts";

@@ -9,8 +9,8 @@ import type {
 import { keyOf, SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import type { Flow } from "../upstream/upstream.ts";
-import { defer, type Deferred } from "./deferred.ts";
-import { sizeOf } from "./message-size.ts";
+import { defer, type Deferred } from "../messages/deferred.ts";
+import { sizeOf } from "../messages/message-size.ts";
 import {
   answerOf,
   codes,
@@ -19,7 +19,7 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "./messages.ts";
+} from "../messages/messages.ts";
 
 /** Messages, and their characters, that may wait for a slow host before the server is no longer read. */
 const maxWaiting = 64;

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, JSONRPCRequest } from "@modelcontextprotocol/client";
 import type { OpenConnection } from "../upstream/server-link.ts";
-import { isCall, membersOf } from "./messages.ts";
+import { isCall, membersOf } from "../messages/messages.ts";
 
 /** Subscriptions that are made again; more than these are forgotten with their session. */
 const maxSubscriptions = 1_000;

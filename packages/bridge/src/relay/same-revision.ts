@@ -18,9 +18,9 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "./messages.ts";
+} from "../messages/messages.ts";
 import { OpenCalls } from "./open-calls.ts";
-import { capabilitiesIn, envelopeOf, withEnvelope } from "./revisions/envelope.ts";
+import { capabilitiesIn, envelopeOf, withEnvelope } from "../messages/envelope.ts";
 import type { Session, SessionParts } from "./session.ts";
 
 /** Passes messages as they are: host and server speak the same revision. */

@@ -1,4 +1,4 @@
-import { createMemoryReservations } from "./room.ts";
+import { createMemoryReservations } from "../spool/files/room.ts";
 import type { SaveRecord, SaveRecords } from "./save-records.ts";
 
 /** Records of this process alone, for programs that name no folder for them. */

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { randomPartName, writerOfPart } from "@sluice/client";
 import * as z from "zod/mini";
 import { diskFault } from "../confine/disk-fault.ts";
-import type { ReservationRecords } from "./room.ts";
+import type { ReservationRecords } from "../spool/files/room.ts";
 
 const recordSchema = z.object({
   key: z.string(),

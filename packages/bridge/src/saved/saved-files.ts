@@ -4,7 +4,7 @@ import { lstat, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { holdFolder } from "@sluice/storage-fs";
-import { createRoom, type Room } from "./room.ts";
+import { createRoom, type Room } from "../spool/files/room.ts";
 import type { NamedRecord, SaveRecord, SaveRecords } from "./save-records.ts";
 
 /** A saved file that is there. */

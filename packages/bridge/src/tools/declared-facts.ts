@@ -1,6 +1,6 @@
 import { decodeBase64, isSameResource, parseReprDigest } from "@sluice/core";
-import type { BridgeCalls } from "../relay/hooks.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import type { BridgeCalls } from "../messages/hooks.ts";
+import { membersOf, type Members } from "../messages/messages.ts";
 import { callServer } from "./server-client.ts";
 
 /** What a server says of a resource beside its bytes. */

@@ -1,6 +1,6 @@
 import type { JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import type { BridgeCalls } from "../relay/hooks.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import type { BridgeCalls } from "../messages/hooks.ts";
+import { membersOf, type Members } from "../messages/messages.ts";
 import { listTools } from "./server-client.ts";
 import { toolShape, type ToolName } from "./tool-shapes.ts";
 

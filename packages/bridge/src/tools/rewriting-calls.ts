@@ -1,6 +1,6 @@
 import type { JSONRPCResponse } from "@modelcontextprotocol/client";
-import type { BridgeCalls } from "../relay/hooks.ts";
-import { answerOf, answerTo } from "../relay/messages.ts";
+import type { BridgeCalls } from "../messages/hooks.ts";
+import { answerOf, answerTo } from "../messages/messages.ts";
 import { findPlaces } from "../spool/found-places.ts";
 import type { RemoveString } from "../spool/release-spooled.ts";
 import { rewriteSpooled } from "../spool/rewrite-spooled.ts";

@@ -8,8 +8,8 @@ import {
   isSameResource,
   SluiceError,
 } from "@sluice/core";
-import type { Reservation } from "../saved/room.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import type { Reservation } from "../spool/files/room.ts";
+import { membersOf, type Members } from "../messages/messages.ts";
 import { findPlaces } from "../spool/found-places.ts";
 import type { SpooledString } from "../spool/spooled-string.ts";
 import { declaredFacts, type DeclaredFacts } from "./declared-facts.ts";

@@ -2,7 +2,7 @@ import type { RequestingClient } from "@sluice/client";
 import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
 import { readSendable, type SendableFile, type SendFolders } from "../confine/send-folders.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import { membersOf, type Members } from "../messages/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
 import { optionalText, quoted, textArgument, type OwnToolCall } from "./tool-answer.ts";

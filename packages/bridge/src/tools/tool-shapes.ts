@@ -1,4 +1,4 @@
-import type { Members } from "../relay/messages.ts";
+import type { Members } from "../messages/messages.ts";
 
 /** Names of the bridge's tools, before a server has one of them. */
 export type ToolName = "save_resource" | "list_saved" | "send_file";

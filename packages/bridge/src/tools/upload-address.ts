@@ -1,5 +1,5 @@
 import { definedMembers } from "@sluice/core";
-import { isMembers, membersOf, type Members } from "../relay/messages.ts";
+import { isMembers, membersOf, type Members } from "../messages/messages.ts";
 
 /** Where a tool's result says that a file goes. */
 export interface UploadAddress {

@@ -1,7 +1,7 @@
 import type { JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { keyOf } from "@sluice/core";
 import { onAbort, within, type Deadline } from "@sluice/core/async";
-import { defer, type Deferred } from "../relay/deferred.ts";
+import { defer, type Deferred } from "../messages/deferred.ts";
 import { SendError } from "./send-fault.ts";
 
 /** How a message is sent. */

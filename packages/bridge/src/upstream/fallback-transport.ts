@@ -6,7 +6,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { isCall } from "../relay/messages.ts";
+import { isCall } from "../messages/messages.ts";
 import { sentMessage } from "./bounded-fetch.ts";
 import { sendFaultOf } from "./send-fault.ts";
 

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, JSONRPCRequest } from "@modelcontextprotocol/client";
-import { isAnswer, isCall, isMembers, membersOf, type Members } from "../relay/messages.ts";
-import { envelopeOf } from "../relay/revisions/envelope.ts";
+import { isAnswer, isCall, isMembers, membersOf, type Members } from "../messages/messages.ts";
+import { envelopeOf } from "../messages/envelope.ts";
 
 /** An argument of a tool that gateways read from a header. */
 interface ParamHeader {

@@ -7,8 +7,8 @@ import type {
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime, sleep } from "@sluice/core/async";
-import type { BridgeLimits } from "../relay/limits.ts";
-import { isAnswer } from "../relay/messages.ts";
+import type { BridgeLimits } from "../messages/limits.ts";
+import { isAnswer } from "../messages/messages.ts";
 import { Exchanges, type MessageOptions } from "./exchanges.ts";
 import { SendError, sendFaultOf } from "./send-fault.ts";
 import type { Flow, Upstream } from "./upstream.ts";

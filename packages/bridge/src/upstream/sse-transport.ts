@@ -9,7 +9,7 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { definedMembers, SluiceError, type FetchLike } from "@sluice/core";
-import { defer } from "../relay/deferred.ts";
+import { defer } from "../messages/deferred.ts";
 import type { SignIn } from "./oauth/sign-in.ts";
 import { sendWithScope } from "./oauth/wider-scope.ts";
 

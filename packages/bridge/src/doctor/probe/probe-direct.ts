@@ -1,8 +1,8 @@
 import { streamingCapabilities } from "@sluice/client";
 import { linkWith, parseReprDigest, readJson } from "@sluice/core";
 import { RESOURCE_URI_HEADER, STREAM_METHOD } from "@sluice/core/wire";
-import { CAPABILITIES_KEY } from "../../relay/revisions/envelope.ts";
-import { membersOf } from "../../relay/messages.ts";
+import { CAPABILITIES_KEY } from "../../messages/envelope.ts";
+import { membersOf } from "../../messages/messages.ts";
 import { lateMs, type SeenBody, type SentCall } from "../evidence.ts";
 import { getBytes } from "./get-bytes.ts";
 import { acceptNamed } from "./probe-grant.ts";

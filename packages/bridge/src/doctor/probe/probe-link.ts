@@ -1,4 +1,4 @@
-import { membersOf } from "../../relay/messages.ts";
+import { membersOf } from "../../messages/messages.ts";
 import { getBytes } from "./get-bytes.ts";
 import { acceptNamed } from "./probe-grant.ts";
 import { linkTool } from "./probe-tools.ts";

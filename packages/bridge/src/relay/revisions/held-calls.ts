@@ -9,7 +9,7 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "../messages.ts";
+} from "../../messages/messages.ts";
 import type { OpenCall } from "../open-calls.ts";
 
 /** Calls that may be held at the same time. */

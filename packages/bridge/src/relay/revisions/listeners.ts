@@ -5,8 +5,15 @@ import type {
   RequestId,
 } from "@modelcontextprotocol/client";
 import { keyOf } from "@sluice/core";
-import { codes, isMembers, membersOf, refusal, answerTo, type Members } from "../messages.ts";
-import { SUBSCRIPTION_KEY } from "./envelope.ts";
+import {
+  codes,
+  isMembers,
+  membersOf,
+  refusal,
+  answerTo,
+  type Members,
+} from "../../messages/messages.ts";
+import { SUBSCRIPTION_KEY } from "../../messages/envelope.ts";
 
 /** Streams that one host may hold open. */
 const maxListeners = 256;

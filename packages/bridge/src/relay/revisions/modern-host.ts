@@ -18,7 +18,7 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "../messages.ts";
+} from "../../messages/messages.ts";
 import { OpenCalls, type OpenCall } from "../open-calls.ts";
 import type { Session, SessionParts } from "../session.ts";
 import {
@@ -27,7 +27,7 @@ import {
   LOG_LEVEL_KEY,
   VERSION_KEY,
   withoutEnvelope,
-} from "./envelope.ts";
+} from "../../messages/envelope.ts";
 import { canAsk, HeldCalls } from "./held-calls.ts";
 import { Listeners } from "./listeners.ts";
 import { WaitingQuestions } from "./waiting-questions.ts";

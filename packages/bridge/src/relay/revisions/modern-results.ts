@@ -1,6 +1,6 @@
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
-import { isMembers, membersOf, type Answer, type Members } from "../messages.ts";
-import { SERVER_INFO_KEY } from "./envelope.ts";
+import { isMembers, membersOf, type Answer, type Members } from "../../messages/messages.ts";
+import { SERVER_INFO_KEY } from "../../messages/envelope.ts";
 
 /** Methods whose results say how long they hold (SEP-2549). */
 const cacheable: ReadonlySet<string> = new Set([

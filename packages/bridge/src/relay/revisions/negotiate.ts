@@ -2,7 +2,13 @@ import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { FIRST_MODERN_VERSION, type RevisionKind } from "@sluice/core/wire";
 import { SendError } from "../../upstream/send-fault.ts";
-import { answerOf, isMembers, membersOf, type Answer, type Members } from "../messages.ts";
+import {
+  answerOf,
+  isMembers,
+  membersOf,
+  type Answer,
+  type Members,
+} from "../../messages/messages.ts";
 import { SameRevisionSession } from "../same-revision.ts";
 import type { Session, SessionParts } from "../session.ts";
 import {
@@ -11,7 +17,7 @@ import {
   envelopeFrom,
   envelopeOf,
   withEnvelope,
-} from "./envelope.ts";
+} from "../../messages/envelope.ts";
 import { LegacyHostSession } from "./legacy-host.ts";
 import { initializeResult, legacyRevisions } from "./legacy-results.ts";
 import { ModernHostSession } from "./modern-host.ts";

@@ -4,7 +4,7 @@ import type { Stats } from "node:fs";
 import { join } from "node:path";
 import { writerOfPart } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
-import { createMemoryReservations, createRoom, type Room } from "../../saved/room.ts";
+import { createMemoryReservations, createRoom, type Room } from "./room.ts";
 import type { SpoolPart, SpoolTarget } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
 import { createPart } from "./spool-part.ts";

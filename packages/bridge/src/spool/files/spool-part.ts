@@ -3,7 +3,7 @@ import { open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { randomPartName } from "@sluice/client";
 import { createSha256 } from "@sluice/core";
-import type { Reservation } from "../../saved/room.ts";
+import type { Reservation } from "./room.ts";
 import type { SpoolPart } from "../spool-target.ts";
 import { folderFault } from "./folder-fault.ts";
 

@@ -1,7 +1,7 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { showsForms } from "../../confine/consent.ts";
-import { CAPABILITIES_KEY } from "../../relay/revisions/envelope.ts";
-import { membersOf, type Members } from "../../relay/messages.ts";
+import { CAPABILITIES_KEY } from "../../messages/envelope.ts";
+import { membersOf, type Members } from "../../messages/messages.ts";
 import { GIVES_FILE_META } from "../send-file.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
 import type { SendableFile } from "../../confine/send-folders.ts";
-import { defer } from "../../relay/deferred.ts";
+import { defer } from "../../messages/deferred.ts";
 import type { ToolSendSettings } from "../send-file.ts";
 
 /** The file of the `send_file` that is running. */

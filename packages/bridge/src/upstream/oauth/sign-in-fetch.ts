@@ -2,7 +2,7 @@ import type { LookupFunction } from "node:net";
 import { createPublicLookup, ensurePublic } from "@sluice/client";
 import { isLoopbackHost, readJson, SluiceError, type FetchLike } from "@sluice/core";
 import { fetch as undiciFetch, type Dispatcher } from "undici";
-import { isMembers, membersOf } from "../../relay/messages.ts";
+import { isMembers, membersOf } from "../../messages/messages.ts";
 import { createConnections } from "../connections.ts";
 import { serverFetch } from "../server-fetch.ts";
 

@@ -4,7 +4,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import type { OAuthDiscoveryState } from "@modelcontextprotocol/client";
 import { createSha256 } from "@sluice/core";
-import { isMembers, type Members } from "../../relay/messages.ts";
+import { isMembers, type Members } from "../../messages/messages.ts";
 
 /** What is kept of one server between runs. */
 export interface StoredSignIn {

@@ -1,9 +1,9 @@
 import { SluiceError } from "@sluice/core";
-import type { Members } from "../relay/messages.ts";
-import type { SavedFiles } from "./saved-files.ts";
+import type { Members } from "../messages/messages.ts";
+import type { SavedFiles } from "../saved/saved-files.ts";
 import type { SpoolFolder } from "../spool/files/spool-folder.ts";
-import type { SavedResource } from "../tools/save-call.ts";
-import { optionalText, toolResult } from "../tools/tool-answer.ts";
+import type { SavedResource } from "./save-call.ts";
+import { optionalText, toolResult } from "./tool-answer.ts";
 
 /** The result of `save_resource`. */
 export function savedResult({

@@ -1,6 +1,6 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
-import { isMembers, membersOf, type Members } from "../messages.ts";
+import { isMembers, membersOf, type Members } from "./messages.ts";
 
 // Members of `_meta` with which each request of 2026-07-28 says what `initialize` said before.
 export const VERSION_KEY = "io.modelcontextprotocol/protocolVersion";
