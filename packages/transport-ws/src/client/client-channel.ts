@@ -1,7 +1,7 @@
 import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 import { closings } from "../messages/closing.ts";
-import type { SocketPort } from "../client/socket-port.ts";
-import { createBinaryChannel, type BinaryChannel } from "./binary-channel.ts";
+import type { SocketPort } from "./socket-port.ts";
+import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
 
 /** What the client's end of a channel works with. */
 interface ClientChannelOptions extends BinaryLimits {
