@@ -5,7 +5,7 @@ import { isAnswer, isCall } from "../messages/messages.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
 /** Requests that wait for the server's answer. */
-export interface AwaitedCalls {
+interface AwaitedCalls {
   has(id: unknown): boolean;
   /** True while any call waits. */
   hasAny(): boolean;

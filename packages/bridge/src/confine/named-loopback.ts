@@ -22,7 +22,7 @@ export interface NamedLoopback {
 }
 
 /** What {@link createNamedLoopback} works with. */
-export interface NamedLoopbackOptions {
+interface NamedLoopbackOptions {
   /** Name of the server, for people. */
   readonly serverName: string;
   /** Those need no question. */

@@ -13,7 +13,7 @@ import { sendFaultOf } from "./send-fault.ts";
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
 /** The two transports of servers behind a URL. */
-export interface FallbackParts {
+interface FallbackParts {
   /** Streamable HTTP. */
   readonly newer: () => Transport;
   /** HTTP with SSE (2024-11-05). */

@@ -33,7 +33,7 @@ const listFilters = [
 ] as const;
 
 /** What listeners need of their session. */
-export interface ListenersParts {
+interface ListenersParts {
   readonly capabilities: Members;
   readonly toHost: (message: JSONRPCNotification | JSONRPCResponse) => void;
   /** Subscribes at the server, or ends that. Throws when the server refuses. */

@@ -23,7 +23,7 @@ import { initializeResult, legacyRevisions } from "./legacy-results.ts";
 import { ModernHostSession } from "./modern-host.ts";
 
 /** A session, and the answer to the host's first request where the server has given it already. */
-export interface Negotiated {
+interface Negotiated {
   readonly session: Session;
   readonly answer?: Answer;
 }

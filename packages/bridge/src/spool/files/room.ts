@@ -29,7 +29,7 @@ interface RecordedReservation {
 }
 
 /** Options of {@link createRoom}. */
-export interface RoomOptions {
+interface RoomOptions {
   readonly maxBytes: number;
   readonly records: ReservationRecords;
   /** Bytes of whole files. A file counts there before its reservation is given back. */

@@ -3,11 +3,10 @@ import { createPublicLookup, ensurePublic } from "@sluice/client";
 import { isLoopbackHost, readJson, SluiceError, type FetchLike } from "@sluice/core";
 import { fetch as undiciFetch, type Dispatcher } from "undici";
 import { isMembers, membersOf } from "../../messages/messages.ts";
-import { createConnections } from "../connections.ts";
-import { serverFetch } from "../server-fetch.ts";
+import { createConnections, serverFetch } from "../connections.ts";
 
 /** The calls of one sign-in, to the server and its authorization server. */
-export interface SignInCalls {
+interface SignInCalls {
   readonly fetch: FetchLike;
   /** Throws `unavailable` where tokens could not be refreshed now and may be later: there is no reason to sign in again. */
   ensureRefreshed(): void;
