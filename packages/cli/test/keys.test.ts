@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createKeyRing, generateKey } from "@sluice/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { exitCodes } from "../src/terminal/exit-code.ts";
-import { dropKey, rotateKeys } from "../src/serve/rotate-keys.ts";
+import { dropKey, rotateKeys } from "../src/commands/keys-command.ts";
 import { runHere } from "./run-here.ts";
 
 let root = "";

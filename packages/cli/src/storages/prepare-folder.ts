@@ -1,8 +1,7 @@
 import { mkdir, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { errnoOf, fault } from "../terminal/failure.ts";
-import { note } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { note, printable } from "../terminal/print.ts";
 
 /** Throws for a folder that is not there. `option` is what named it. */
 export async function ensureFolder(folder: string, option?: string): Promise<void> {

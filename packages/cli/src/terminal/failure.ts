@@ -1,7 +1,7 @@
 import { clearOrigin, isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { proxyOrigin } from "@sluice/core/node";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
-import { printable } from "./printable.ts";
+import { printable } from "./print.ts";
 import { formatBytes } from "./quantity.ts";
 
 /** What a signal does to a run: the reason that everything which is under way rejects with. */
@@ -47,7 +47,7 @@ const hints: Partial<Record<SluiceErrorCode, string>> = {
 };
 
 /** How a failed run ends. */
-export interface Failure {
+interface Failure {
   readonly outcome: Outcome;
   /** One line: what went wrong, and what to do next. */
   readonly line: string;

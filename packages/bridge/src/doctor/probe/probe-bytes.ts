@@ -117,9 +117,9 @@ export async function probeGrant(visit: Visit): Promise<void> {
   const uri = visit.uri ?? (await chooseResource(visit));
   evidence.uri = uri;
   if (uri === undefined) return;
-  const request = { method: STREAM_METHOD, params: { uri } };
+  const call = { method: STREAM_METHOD, params: { uri } };
   const result = await client
-    .request(request, resultSchema, { signal, timeout: answerMs })
+    .request(call, resultSchema, { signal, timeout: answerMs })
     // it chose another way, or does not give this one: no URL to look at
     .catch(() => undefined);
   signal.throwIfAborted();
