@@ -1,7 +1,7 @@
 // for transports; see `.` and `./client` for what applications call
-export { decodeStreamId, encodeStreamId, streamIdBytes } from "./content/binary-refs.ts";
+export { decodeStreamId, encodeStreamId, streamIdBytes } from "./peer/binary-refs.ts";
 export { inlineMessage } from "./content/inline-message.ts";
-export { opensExchange, type BinaryTerms, type Interleave } from "./content/negotiation.ts";
+export { opensExchange, type BinaryTerms, type Interleave } from "./peer/negotiation.ts";
 export { callOf, isAnswerTo } from "./http/rpc-call.ts";
 export { boundaryOf } from "./multipart/boundary.ts";
 export type { PartHeaders } from "./multipart/part-headers.ts";

@@ -3,15 +3,15 @@
  * @module
  */
 export { runBridge, type BridgeOptions } from "./relay/run-bridge.ts";
-export type { BridgeCalls, RelayHooks, RequestDecision } from "./relay/hooks.ts";
-export type { BridgeLimits } from "./relay/limits.ts";
-export type { Answer, Members } from "./relay/messages.ts";
+export type { BridgeCalls, RelayHooks, RequestDecision } from "./messages/hooks.ts";
+export type { BridgeLimits } from "./messages/limits.ts";
+export type { Answer, Members } from "./messages/messages.ts";
 export { createStdioHost, type StdioHostOptions } from "./relay/stdio-host.ts";
-export { createProcessUpstream } from "./upstream/process-upstream.ts";
+export { createProcessUpstream } from "./upstream/process-transport.ts";
 export type { ProcessOptions } from "./upstream/process-transport.ts";
 export type { Flow, Upstream } from "./upstream/upstream.ts";
 export { createHttpUpstream, type HttpUpstreamOptions } from "./upstream/http-upstream.ts";
-export { serverFetch } from "./upstream/server-fetch.ts";
+export { serverFetch } from "./upstream/connections.ts";
 export type { SignInOptions } from "./upstream/oauth/sign-in.ts";
 export { bridgeStateFolder } from "./upstream/oauth/token-file.ts";
 export {
@@ -28,24 +28,24 @@ export {
   type SpoolFolderOptions,
   type SpooledFile,
 } from "./spool/files/spool-folder.ts";
-export { spooledFetch } from "./spool/spooled-fetch.ts";
-export { spooledLines } from "./spool/spooled-lines.ts";
+export { spooledFetch } from "./spool/json-spooler.ts";
+export { spooledLines } from "./spool/json-spooler.ts";
 export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";
-export type { SpoolPart, SpoolTarget } from "./spool/spool-target.ts";
+export type { SpoolPart, SpoolTarget } from "./spool/spooled-string.ts";
 export {
   openResultLinks,
   type HeldResult,
   type ResultLinks,
   type ResultLinksOptions,
 } from "./links/result-links.ts";
-export type { HeldLink } from "./links/describe-link.ts";
-export { createMemoryHold, type MemoryHoldOptions } from "./links/memory-hold.ts";
-export { createStorageHold, type StorageHoldOptions } from "./links/storage-hold.ts";
+export type { HeldLink } from "./links/result-links.ts";
+export { createMemoryHold, type MemoryHoldOptions } from "./links/create-hold.ts";
+export { createStorageHold, type StorageHoldOptions } from "./links/create-hold.ts";
 export type { HoldShare, ResultHold } from "./links/result-hold.ts";
 export { diagnose, examine, type DiagnoseOptions, type Diagnosis } from "./doctor/diagnose.ts";
 export type { SeenServer } from "./doctor/evidence.ts";
 export type { Finding, FindingCause } from "./doctor/finding.ts";
 export { openFileTools, type FileTools, type FileToolsOptions } from "./tools/file-tools.ts";
-export { openSaving, type Saving, type SavingBounds } from "./saved/open-saving.ts";
+export { openSaving, type Saving, type SavingBounds } from "./saved/saved-files.ts";
 export type { SavedFiles } from "./saved/saved-files.ts";
 export type { FileServer } from "./tools/tool-context.ts";

@@ -8,7 +8,7 @@ import { checkCertificate, checkConnection } from "../src/doctor/checks/reach-ch
 import { checkEndpoint } from "../src/doctor/checks/answer-checks.ts";
 import { checkPublicUrl } from "../src/doctor/checks/bytes-checks.ts";
 import type { Evidence } from "../src/doctor/evidence.ts";
-import { createDispatcher } from "../src/doctor/probe/dispatcher.ts";
+import { createDispatcher } from "../src/doctor/probe/visit.ts";
 import { listen } from "./peers.ts";
 
 const day = 86_400_000;

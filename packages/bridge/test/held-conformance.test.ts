@@ -3,7 +3,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createLargeContent, defineBackendTests, type Fixture } from "@sluice/storage/conformance";
 import { describe, expect, test } from "vitest";
 import { createBoundedMemory } from "../src/links/bounded-memory.ts";
-import { createHeldView } from "../src/links/held-view.ts";
+import { createHeldView } from "../src/links/held-part.ts";
 
 /** What a store in memory does not have. */
 const why: NonNullable<Fixture["why"]> = {

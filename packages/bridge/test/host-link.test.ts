@@ -1,7 +1,6 @@
 import type { JSONRPCMessage, JSONRPCRequest } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
-import { HostLink } from "../src/relay/host-link.ts";
-import { sizeOf } from "../src/relay/message-size.ts";
+import { HostLink, sizeOf } from "../src/relay/host-link.ts";
 import { bridged, rawHost } from "./bridged.ts";
 import { scripted } from "./scripted.ts";
 

@@ -1,10 +1,9 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { describe, expect, test } from "vitest";
-import { EarlyMessages } from "../src/hosts/early-messages.ts";
+import { EarlyMessages, SessionHost } from "../src/hosts/session-host.ts";
 import { pacedEvents } from "../src/hosts/paced-events.ts";
-import { SessionHost } from "../src/hosts/session-host.ts";
 import { relatedCall } from "../src/hosts/related-call.ts";
-import { forHost, namesOf, renamed } from "../src/hosts/request-ids.ts";
+import { forHost, namesOf, renamed } from "../src/hosts/request-host.ts";
 
 const call = (id: string, progressToken?: unknown) => ({ id, progressToken });
 const notice = (method: string, params?: object) =>

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { createFileSender } from "@sluice/client/uploads";
 import { expect, onTestFinished, test } from "vitest";
-import { ensureInPlace } from "../src/confine/open-in-place.ts";
+import { ensureInPlace } from "../src/confine/send-folders.ts";
 import { callTool, handWritten, hostOf, makeFolders } from "./filing.ts";
 
 const secret = "a secret of the user";

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, unlinkSync, utimesSync, writeFileSync } from "
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { whileLocked } from "../src/upstream/oauth/token-lock.ts";
+import { whileLocked } from "../src/upstream/oauth/token-file.ts";
 import { makeFolders } from "./filing.ts";
 
 const { signal } = new AbortController();

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile

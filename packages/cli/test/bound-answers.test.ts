@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boundAnswers } from "../src/server-calls/bound-answers.ts";
+import { boundAnswers } from "../src/server-calls/connect.ts";
 
 const limit = 16 * 2 ** 20;
 

@@ -6,8 +6,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { readFolder } from "../src/browse/folder-page.ts";
-import { listingHtml } from "../src/browse/listing-html.ts";
+import { readFolder, listingHtml } from "../src/browse/listing-html.ts";
 import { serveHere } from "./run-here.ts";
 import { freePort, type Served } from "./sluice.ts";
 

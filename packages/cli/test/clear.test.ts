@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere } from "./run-here.ts";
 
 const url = "http://other.example/mcp";

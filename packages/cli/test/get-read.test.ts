@@ -10,7 +10,7 @@ import { json } from "node:stream/consumers";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, type RunHereOptions } from "./run-here.ts";
 import type { Run } from "./sluice.ts";
 

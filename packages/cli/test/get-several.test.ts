@@ -5,10 +5,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runInOrder } from "../src/save/run-in-order.ts";
-import { createSaveOrder } from "../src/save/save-order.ts";
-import { shareProgress } from "../src/terminal/shared-progress.ts";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { runInOrder, createSaveOrder } from "../src/save/save-order.ts";
+import { shareProgress } from "../src/terminal/progress-bar.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
 import type { Served } from "./sluice.ts";
 

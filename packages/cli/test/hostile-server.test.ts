@@ -11,7 +11,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { withSluice, type McpFetchHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes, outcomes } from "../src/outcome/exit-code.ts";
+import { exitCodes, outcomes } from "../src/terminal/exit-code.ts";
 import { runHere as run } from "./run-here.ts";
 
 // programs are started for real, and tests of other files take the processors meanwhile

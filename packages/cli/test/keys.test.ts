@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createKeyRing, generateKey } from "@sluice/core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { exitCodes } from "../src/outcome/exit-code.ts";
-import { dropKey, rotateKeys } from "../src/serve/rotate-keys.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
+import { dropKey, rotateKeys } from "../src/commands/keys-command.ts";
 import { runHere } from "./run-here.ts";
 
 let root = "";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { loadPlugin } from "../src/storages/load-plugin.ts";
+import { loadPlugin } from "../src/storages/open-storage.ts";
 
 test("a plugin that is missing is named with the command that installs it", async () => {
   const absent = "@sluice/storage-that-is-nowhere";

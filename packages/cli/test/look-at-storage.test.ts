@@ -1,8 +1,7 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
 import { afterEach, expect, test, vi } from "vitest";
-import { tellListFaults } from "../src/storages/list-faults.ts";
-import { lookAtStorage } from "../src/storages/look-at-storage.ts";
+import { tellListFaults, lookAtStorage } from "../src/storages/look-at-storage.ts";
 
 afterEach(() => vi.restoreAllMocks());
 

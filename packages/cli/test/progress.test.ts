@@ -1,7 +1,9 @@
 import { expect, test, vi } from "vitest";
-import { createProgressBar } from "../src/terminal/progress-bar.ts";
-import { formatProgress } from "../src/terminal/progress-line.ts";
-import { createSpeedometer } from "../src/terminal/speedometer.ts";
+import {
+  createProgressBar,
+  createSpeedometer,
+  formatProgress,
+} from "../src/terminal/progress-bar.ts";
 
 const mebi = 1024 ** 2;
 

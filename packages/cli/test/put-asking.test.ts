@@ -13,7 +13,7 @@ import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads, type Uploads } from "@sluice/uploads";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere } from "./run-here.ts";
 import { program, runCommand, type Run } from "./sluice.ts";
 

@@ -17,7 +17,7 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { openPutRecord } from "../src/server-calls/put-record.ts";
 import { runHere, serveHere } from "./run-here.ts";
 import { freePort, sluice, type Served } from "./sluice.ts";

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { execute } from "../src/commands/run.ts";
-import { Stopped } from "../src/outcome/failure.ts";
+import { Stopped } from "../src/terminal/failure.ts";
 import type { Run, Served } from "./sluice.ts";
 
 export interface RunHereOptions {

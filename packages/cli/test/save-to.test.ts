@@ -26,8 +26,7 @@ import {
 } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { createProgressNotes } from "../src/save/progress-notes.ts";
-import { createSaveTool } from "../src/save/save-tool.ts";
+import { createProgressNotes, createSaveTool } from "../src/save/save-tool.ts";
 import { serveHere } from "./run-here.ts";
 import { stdioClients, type ToolClient } from "./stdio-client.ts";
 

@@ -3,7 +3,7 @@ import { startGraphEmulator } from "@sluice/graph-emulator";
 import { expect, test, vi } from "vitest";
 import { sharedAzurite } from "../../storage-azure-blob/test/azurite.ts";
 import { startS3StandIn } from "../../storage-s3/test/stand-in/stand-in.ts";
-import { exitCodes } from "../src/outcome/exit-code.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
 import { freePort, type Served } from "./sluice.ts";
 

@@ -9,7 +9,7 @@ import { createProcessUpstream, runBridge } from "@sluice/bridge";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { startS3StandIn } from "../../storage-s3/test/stand-in/stand-in.ts";
-import { describeFailure } from "../src/outcome/failure.ts";
+import { describeFailure } from "../src/terminal/failure.ts";
 import {
   openServedResults,
   type ServedResults,

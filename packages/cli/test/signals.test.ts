@@ -9,8 +9,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { exitCodes } from "../src/outcome/exit-code.ts";
-import { Stopped } from "../src/outcome/failure.ts";
+import { exitCodes } from "../src/terminal/exit-code.ts";
+import { Stopped } from "../src/terminal/failure.ts";
 import { execute } from "../src/commands/run.ts";
 import { program } from "./sluice.ts";
 

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { tableHeading } from "../src/terminal/resource-table.ts";
+import { tableHeading } from "../src/server-calls/list-resources.ts";
 import { serveHere } from "./run-here.ts";
 import { program, runCommand, type Run, type Served } from "./sluice.ts";
 

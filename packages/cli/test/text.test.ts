@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import type { Command } from "commander";
 import { isLoopbackHost, SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { expect, test } from "vitest";
-import { exitCodes, formatExitCodes, outcomes } from "../src/outcome/exit-code.ts";
-import { describeFailure, exitStatus, Stopped } from "../src/outcome/failure.ts";
-import { printable, printableJson } from "../src/terminal/printable.ts";
+import { exitCodes, formatExitCodes, outcomes } from "../src/terminal/exit-code.ts";
+import { describeFailure, exitStatus, Stopped } from "../src/terminal/failure.ts";
+import { printable, printableJson } from "../src/terminal/print.ts";
 import { createProgram } from "../src/commands/program.ts";
-import { formatTableRow, tableHeading } from "../src/terminal/resource-table.ts";
-import { readToken } from "../src/commands/token.ts";
+import { formatTableRow, tableHeading } from "../src/server-calls/list-resources.ts";
+import { readToken } from "../src/commands/option-values.ts";
 
 test("a server's text cannot move the cursor, begin a line or reorder what is read", () => {
   const hostile = "a\u001b]0;title\u0007\r\n\u009b2J\u202eexe.txt\u2028z";

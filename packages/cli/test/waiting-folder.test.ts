@@ -4,8 +4,11 @@ import { basename, join } from "node:path";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
-import { createServedUploads } from "../src/serve/serve-uploads.ts";
-import { createLookout, makeWaitingFolder } from "../src/serve/waiting-folder.ts";
+import {
+  createServedUploads,
+  createLookout,
+  makeWaitingFolder,
+} from "../src/serve/serve-uploads.ts";
 
 async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-waiting-"));

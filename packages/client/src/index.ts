@@ -7,13 +7,13 @@ export {
   type UrlHop,
   type UrlPolicy,
 } from "./trust/accept-url.ts";
-export { formatScale, scaleOf, type Consent, type TransferScale } from "./trust/consent.ts";
+export { formatScale, scaleOf, type Consent, type TransferScale } from "./download/consent.ts";
 export type { RequestingClient } from "./calls/requesting-client.ts";
 export type {
   CachedResource,
   ResourceCache,
   ResourceCacheOptions,
-} from "./cache/resource-cache.ts";
+} from "./download/resource-cache.ts";
 export type { StreamOptions, TransferCount } from "./download/stream-options.ts";
 export type { TransferTimeouts } from "./download/transfer-timeouts.ts";
 export type { PeerTimeouts } from "./net/timeouts.ts";

@@ -40,7 +40,8 @@ export {
   type EntityTag,
 } from "./headers/entity-tag.ts";
 export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
-export { createSha256, type Sha256 } from "./bytes/sha256.ts";
+export { createSha256 } from "./bytes/sha256.ts";
+export type { Sha256 } from "./bytes/portable-sha256.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
 export {

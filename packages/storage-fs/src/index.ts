@@ -1,3 +1,161 @@
-export { createFsBackend, type FsBackendOptions } from "./root/fs-backend.ts";
+import { statfs } from "node:fs/promises";
+import { sleep } from "@sluice/core/async";
+import type { OpenedObject, StorageBackend } from "@sluice/storage";
+import {
+  createBytesBody,
+  ensureCondition,
+  resolveRange,
+  withBody,
+  withKept,
+} from "@sluice/storage/plugin";
+import { createLister } from "./read/list.ts";
+import { racyFor, toObjectInfo } from "./read/object-info.ts";
+import { closeFile, openFile, type OpenedFile } from "./read/open-file.ts";
+import { createOpenedObject } from "./read/opened-object.ts";
+import { removeFile } from "./write/remove-file.ts";
+import { beginCall, createRoot, type FsRoot } from "./root/root.ts";
+import { createSmallFiles, type SmallFile } from "./read/small-files.ts";
+import { createFsWatch } from "./watch/watch.ts";
+import { createKeyLocks } from "./write/key-locks.ts";
+import { createFsStepWriter } from "./write/step-writer.ts";
+import { createFsWriter } from "./write/writer.ts";
+
 export { removeAbandonedWrites, type AbandonedWritesOptions } from "./write/abandoned-writes.ts";
 export { holdFolder, type HeldFolder } from "./write/hold-folder.ts";
+
+/** Settings of {@link createFsBackend}. */
+export interface FsBackendOptions {
+  /** The folder to serve. It is resolved once, when the backend is created. */
+  readonly root: string;
+  /** Show and open names that start with a dot. Default: false. */
+  readonly dotfiles?: boolean;
+  /**
+   * Keys of files that are only ever appended to, such as logs: their growth after opening is no
+   * change, and the bytes that were there are delivered. They have no etag, and `describe` tells no size, since each moment
+   * has a version of its own that nothing keeps: what is asked for later, or goes on after a break, gets the whole file as it is
+   * then. Default: no key.
+   */
+  readonly appendOnly?: (key: string) => boolean;
+  /**
+   * Milliseconds for which a changed file has no etag in lists, `open` and `commit`, because its file
+   * system could give the next change the same time. `describe` waits until they are over, at most
+   * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
+   */
+  readonly racyMs?: number;
+  /** Give the backend a `write`, a `writeInSteps`, a `remove` and `freeBytes`. Default: false. */
+  readonly writable?: boolean;
+}
+
+/**
+ * Creates a backend over a folder of this machine. Nothing outside the folder can be reached:
+ * a file is opened first, and then its descriptor is asked where it lies.
+ *
+ * Throws `not_found`, `permission_denied` or `unsupported` when the folder cannot be served.
+ */
+export function createFsBackend(options: FsBackendOptions): StorageBackend {
+  if (typeof (options as Partial<FsBackendOptions> | undefined)?.root !== "string")
+    throw new TypeError('createFsBackend: root must be the path of a folder: { root: "./files" }');
+  const { dotfiles = false, appendOnly = () => false, racyMs = 100, writable = false } = options;
+  const root = createRoot(options.root, dotfiles);
+  // a file that may grow at any moment is always too young for an etag
+  const racyOf = (key: string): number => (appendOnly(key) ? Infinity : racyMs);
+  const lister = createLister(root, racyOf);
+  const smallFiles = createSmallFiles(root);
+  const watches = createFsWatch(root);
+  const withKeyLock = createKeyLocks();
+
+  const backend = {
+    name: "fs",
+
+    // #region describe
+    describe: withKept(async (key, { signal } = {}) => {
+      const operation = beginCall(root, "describe", key, { signal });
+      const kept = smallFiles.find(key);
+      if (kept) return kept.info;
+      let file = await lookAt(root, key, operation, signal);
+      let waitMs = racyFor(file.stats, racyOf(file.key));
+      // what asks for a version gets one: the next change will have another time
+      if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
+        // a timer that starts late in a turn of the event loop ends early by the clock
+        for (; waitMs > 0; waitMs = racyFor(file.stats, racyMs)) await sleep(waitMs, signal);
+        file = await lookAt(root, key, operation, signal);
+      }
+      const { size, ...info } = toObjectInfo(file.key, file.stats, racyOf(file.key));
+      // a size that is told is a promise, and by the time of opening there may be more
+      return appendOnly(file.key) ? info : { size, ...info };
+    }, smallFiles.find),
+    // #endregion
+
+    // #region open
+    open: withKept(async (key, { range, ifMatch, signal } = {}) => {
+      const operation = beginCall(root, "open", key, { range, signal });
+      const whole = range === undefined;
+      const openKept = ({ info, bytes }: SmallFile): OpenedObject => {
+        ensureCondition(info, { ifMatch }, operation);
+        // a reader of a body owns its chunks
+        return withBody({ info, bytes }, () => createBytesBody(new Uint8Array(bytes), signal));
+      };
+      const kept = whole ? smallFiles.find(key) : undefined;
+      if (kept) return openKept(kept);
+      const file = await openFile(root, key, operation, signal);
+      try {
+        const info = toObjectInfo(file.key, file.stats, racyOf(file.key));
+        ensureCondition(info, { ifMatch }, operation);
+        const resolved = range && resolveRange(range, info.size, operation);
+        const fresh = whole && info.key === key ? await smallFiles.keep(file, info) : undefined;
+        if (fresh) {
+          await closeFile(root, file);
+          return openKept(fresh);
+        }
+        const mayGrow = appendOnly(info.key);
+        return createOpenedObject(root, file, { info, range: resolved, mayGrow, signal });
+      } catch (error) {
+        await closeFile(root, file);
+        throw error;
+      }
+    }, smallFiles.find),
+    // #endregion
+
+    list: (listOptions = {}) => lister.list(listOptions),
+
+    watch: (watchOptions) => watches.watch(watchOptions),
+
+    async close() {
+      watches.close();
+      await lister.close();
+    },
+    // #region optional
+  } satisfies StorageBackend;
+  if (!writable) return backend;
+  return {
+    ...backend,
+    write: (key, writeOptions = {}) =>
+      createFsWriter(root, key, writeOptions, { racyMs, withKeyLock }),
+    writeInSteps: (key, stepOptions = {}) =>
+      createFsStepWriter(root, key, stepOptions, { racyMs, withKeyLock }),
+    remove: (key, { signal } = {}) => removeFile(root, key, withKeyLock, signal),
+    async freeBytes({ signal } = {}) {
+      signal?.throwIfAborted();
+      // some file systems tell nothing
+      const { blocks, bavail, bsize } = await statfs(root.path).catch(() => unknownSize);
+      return blocks === 0 ? undefined : bavail * bsize;
+    },
+  };
+  // #endregion
+}
+
+const unknownSize = { blocks: 0, bavail: 0, bsize: 0 };
+
+/** Longest wait of one `describe`: two ticks of FAT. */
+const mostRacyWaitMs = 4_000;
+
+async function lookAt(
+  root: FsRoot,
+  key: string,
+  operation: string,
+  signal: AbortSignal | undefined,
+): Promise<OpenedFile> {
+  const file = await openFile(root, key, operation, signal);
+  await closeFile(root, file);
+  return file;
+}

@@ -13,7 +13,7 @@ import { createBufferPool, type BufferPool } from "../src/download/buffer-pool.t
 import { createOutflow, type Outflow, type OutflowOptions } from "../src/download/outflow.ts";
 import { pumpFile } from "../src/download/pump-file.ts";
 import { sendReply } from "../src/download/send-reply.ts";
-import { sendResponse } from "../src/download/send-response.ts";
+import { sendResponse } from "../src/node/send-response.ts";
 import { listen } from "./serve.ts";
 
 let folder: string;

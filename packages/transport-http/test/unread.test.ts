@@ -4,7 +4,7 @@ import { createByteAccount } from "@sluice/server/transport";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 import { boundEvents } from "../src/events/bound-events.ts";
-import { sendResponse } from "../src/download/send-response.ts";
+import { sendResponse } from "../src/node/send-response.ts";
 import { post } from "./call.ts";
 import { listen, serve } from "./serve.ts";
 

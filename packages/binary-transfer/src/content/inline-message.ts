@@ -1,8 +1,8 @@
 import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
 import { base64Of } from "./binary-content.ts";
-import { findRefs } from "./binary-refs.ts";
-import { isObject } from "./negotiation.ts";
+import { findRefs } from "../peer/binary-refs.ts";
+import { isObject } from "../peer/negotiation.ts";
 import type { Sending } from "../peer/peer.ts";
 
 /**

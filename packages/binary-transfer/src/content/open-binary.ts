@@ -1,6 +1,6 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
-import { isObject } from "./negotiation.ts";
+import { isObject } from "../peer/negotiation.ts";
 import { takeTransfer } from "../peer/untaken.ts";
 
 /** Bytes that a message brought, inside or beside it. */

@@ -11,7 +11,7 @@ import { boundaryOf } from "../multipart/boundary.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
 import { readJsonPart, receiveParts } from "../multipart/receive-parts.ts";
 import { reportingBody, writeMessage } from "../multipart/write-message.ts";
-import { CLIENT_CAPABILITIES, isObject, opensExchange } from "../content/negotiation.ts";
+import { CLIENT_CAPABILITIES, isObject, opensExchange } from "../peer/negotiation.ts";
 import type { BinaryLimits } from "../peer/inbox.ts";
 import { outletTo, type Outlet } from "../peer/outlet.ts";
 import { createBinaryPeer, type BinaryPeer, type Sending } from "../peer/peer.ts";

@@ -1,6 +1,6 @@
 import { formatContentType } from "@sluice/core";
 import type { TransferResult } from "@sluice/server/transport";
-import { findRefs } from "../content/binary-refs.ts";
+import { findRefs } from "../peer/binary-refs.ts";
 import type { Sending } from "../peer/peer.ts";
 import { writeMultipart, type OutgoingMultipart } from "./write-multipart.ts";
 

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
-import { isObject, type BinaryTerms } from "../content/negotiation.ts";
+import { isObject, type BinaryTerms } from "./negotiation.ts";
 import { discardBytes, type OutgoingBytes } from "./outbox.ts";
 import { findPeer, type BinaryPeer } from "./peer.ts";
 

@@ -1,6 +1,6 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
-import { findRefs, mayHoldRefs, type RefHolder } from "../content/binary-refs.ts";
+import { findRefs, mayHoldRefs, type RefHolder } from "./binary-refs.ts";
 import { createInbox, type Inbox, type InboxOptions } from "./inbox.ts";
 import {
   agreeOn,
@@ -12,7 +12,7 @@ import {
   type BinaryAbility,
   type BinaryRole,
   type BinaryTerms,
-} from "../content/negotiation.ts";
+} from "./negotiation.ts";
 import {
   createOutbox,
   discardBytes,

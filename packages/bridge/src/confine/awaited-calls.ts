@@ -1,11 +1,11 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { cancelledBy, keyOf } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { isAnswer, isCall } from "../relay/messages.ts";
+import { isAnswer, isCall } from "../messages/messages.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 
 /** Requests that wait for the server's answer. */
-export interface AwaitedCalls {
+interface AwaitedCalls {
   has(id: unknown): boolean;
   /** True while any call waits. */
   hasAny(): boolean;

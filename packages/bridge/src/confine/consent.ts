@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import type { BridgeCalls } from "../relay/hooks.ts";
-import { isMembers, membersOf, type Members } from "../relay/messages.ts";
+import type { BridgeCalls } from "../messages/hooks.ts";
+import { isMembers, membersOf, type Members } from "../messages/messages.ts";
 
 /** A host of 2026-07-28 takes the question in the result of its call, and calls again with the answer. */
 export class QuestionInResult extends Error {

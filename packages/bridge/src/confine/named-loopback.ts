@@ -1,7 +1,7 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
-import { membersOf, type Members } from "../relay/messages.ts";
+import { membersOf, type Members } from "../messages/messages.ts";
 import type { HostQuestions } from "./consent.ts";
 
 /**
@@ -22,7 +22,7 @@ export interface NamedLoopback {
 }
 
 /** What {@link createNamedLoopback} works with. */
-export interface NamedLoopbackOptions {
+interface NamedLoopbackOptions {
   /** Name of the server, for people. */
   readonly serverName: string;
   /** Those need no question. */

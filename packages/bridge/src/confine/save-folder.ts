@@ -2,8 +2,7 @@ import { lstat, realpath, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { definedMembers, localFileName, SluiceError } from "@sluice/core";
 import { holdFolder, type HeldFolder } from "@sluice/storage-fs";
-import { diskFault } from "./disk-fault.ts";
-import { namesOf } from "./plain-path.ts";
+import { diskFault, namesOf } from "./paths.ts";
 
 /** Where a file is to be saved. */
 export interface SavePlace {

@@ -33,17 +33,11 @@ import {
 } from "./checks/reach-checks.ts";
 import type { Check, Evidence, SeenServer } from "./evidence.ts";
 import type { Finding } from "./finding.ts";
-import { createDispatcher } from "./probe/dispatcher.ts";
-import { probeBody } from "./probe/probe-body.ts";
-import { probeRange, probeWhole } from "./probe/probe-bytes.ts";
-import { probeDirect } from "./probe/probe-direct.ts";
-import { probeCut, probeEvents } from "./probe/probe-events.ts";
-import { probeGrant } from "./probe/probe-grant.ts";
-import { probeLink } from "./probe/probe-link.ts";
-import { probeSession } from "./probe/probe-session.ts";
-import { probeTools } from "./probe/probe-tools.ts";
-import type { Visit } from "./probe/visit.ts";
 import { ByteBudget, watchedFetch } from "./probe/watched-fetch.ts";
+import { probeBody, probeSession, probeCut, probeEvents } from "./probe/probe-session.ts";
+import { probeRange, probeWhole, probeDirect, probeGrant } from "./probe/probe-bytes.ts";
+import { probeLink, probeTools } from "./probe/probe-link.ts";
+import { createDispatcher, type Visit } from "./probe/visit.ts";
 
 /** Options of {@link diagnose}. */
 export interface DiagnoseOptions {

@@ -1,11 +1,11 @@
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { systemClock, within, type Clock } from "@sluice/core/async";
-import { codes, type Members } from "../relay/messages.ts";
+import { codes, type Members } from "../messages/messages.ts";
 import { SendError } from "../upstream/send-fault.ts";
 import { examine as examineServer, type Diagnosis, type DiagnoseOptions } from "./diagnose.ts";
 
 /** What failed. */
-export interface FailedTransfer {
+interface FailedTransfer {
   readonly direction: "download" | "upload";
   /** Resource that was wanted; undefined for links and uploads. */
   readonly uri?: string | undefined;
@@ -27,7 +27,7 @@ export interface TransferDoctor {
 }
 
 /** Options of {@link createTransferDoctor}. */
-export interface TransferDoctorOptions {
+interface TransferDoctorOptions {
   /** Origins beside the server's own that bytes may come from. */
   readonly trustedOrigins: readonly string[];
   /** Default: that of `examine`. */

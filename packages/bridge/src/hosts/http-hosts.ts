@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import {
   isJsonContentType,
   isLegacyRequest,
@@ -5,16 +6,22 @@ import {
   type AuthInfo,
   type JSONRPCRequest,
   type McpHandlerRequestOptions,
+  createMcpHandler,
+  isInitializeRequest,
 } from "@modelcontextprotocol/server";
 import { isRequest, isTooComplex, readJson } from "@sluice/core";
-import { createSessionTable } from "@sluice/core/async";
-import type { BridgeLimits } from "../relay/limits.ts";
-import { refusalOf } from "./checked-request.ts";
-import type { HostFacts, HostParts, OpenServer } from "./host-session.ts";
-import { HostSessions } from "./host-sessions.ts";
-import { bridgeEnds, refuseRequest } from "./http-refusal.ts";
+import { createSessionTable, type SessionTable } from "@sluice/core/async";
+import type { BridgeLimits } from "../messages/limits.ts";
+import { type HostFacts, type HostParts, type OpenServer, RunningBridge } from "./host-session.ts";
+import {
+  bridgeEnds,
+  refuseRequest,
+  serverNotOpened,
+  sessionNotFound,
+  sessionsFull,
+} from "./http-refusal.ts";
 import { RequestBridges } from "./request-bridges.ts";
-import type { RunningBridge } from "./running-bridge.ts";
+import { SessionHost } from "./session-host.ts";
 
 /** Options of {@link createHttpHosts}. */
 export interface HttpHostsOptions {
@@ -133,4 +140,70 @@ const methods: ReadonlySet<string> = new Set(["GET", "POST", "DELETE"]);
 /** A token that nothing verified keeps callers apart, too: it opens no session that it did not open before. */
 function callerOf(request: Request, authInfo: AuthInfo | undefined): string {
   return authInfo?.token ?? request.headers.get("authorization") ?? "";
+}
+
+/**
+ * Gives the SDK's refusal of a request of 2026-07-28: of a wrong media type, envelope or revision, and of header
+ * fields that are not those of the body. Undefined for a request that may be served.
+ */
+async function refusalOf(request: Request, parsedBody: unknown): Promise<Response | undefined> {
+  const response = await checker.fetch(request, { parsedBody });
+  return checked.has(request) ? undefined : response;
+}
+
+const checked = new WeakSet<Request>();
+
+/** It asks for a server when all is checked, and gets none. */
+const checker = createMcpHandler(
+  ({ requestInfo }) => {
+    if (requestInfo) checked.add(requestInfo);
+    throw new Error("the request was only checked");
+  },
+  { legacy: "reject" },
+);
+
+const noSession = "Bad Request: open a session with initialize, and send its Mcp-Session-Id";
+
+/** Sessions of hosts of 2025-11-25 and older: each has a bridge of its own. */
+class HostSessions {
+  readonly #table: SessionTable<RunningBridge>;
+  readonly #parts: HostParts;
+
+  constructor(table: SessionTable<RunningBridge>, parts: HostParts) {
+    this.#table = table;
+    this.#parts = parts;
+  }
+
+  /** Answers a request of the session that it names, or one that opens a session. */
+  async serve(request: Request, body: unknown, facts: HostFacts): Promise<Response> {
+    const id = request.headers.get("mcp-session-id");
+    if (id === null)
+      return isInitializeRequest(body)
+        ? this.#open(request, body, facts)
+        : refuseRequest(400, -32_000, noSession);
+    const entry = this.#table.find(id);
+    const host = entry?.live.host;
+    if (entry?.holder !== facts.caller || !(host instanceof SessionHost)) return sessionNotFound();
+    return host.handle(request, body, this.#table.hold(entry));
+  }
+
+  async #open(request: Request, body: unknown, facts: HostFacts): Promise<Response> {
+    const id = randomUUID();
+    const host = new SessionHost(id);
+    const live = new RunningBridge({ id, revision: "legacy", ...facts }, host, this.#parts);
+    const entry = { id, holder: facts.caller, owner: facts.caller, live };
+    if (!this.#table.add(entry)) return sessionsFull();
+    const release = this.#table.hold(entry);
+    const drop = (): void => this.#table.remove(id);
+    try {
+      await live.begin(drop);
+    } catch (error) {
+      drop();
+      this.#parts.note(error instanceof Error ? error.message : String(error));
+      return serverNotOpened(error);
+    }
+    const response = await host.handle(request, body, release);
+    if (!response.ok) this.#parts.end(live);
+    return response;
+  }
 }

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
 import { keyOf } from "@sluice/core";
-import { membersOf } from "../relay/messages.ts";
+import { membersOf } from "../messages/messages.ts";
 
 /** A call of a host whose answer is not there yet. */
 export interface HostCall {

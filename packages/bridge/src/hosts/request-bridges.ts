@@ -1,15 +1,19 @@
 import { createHash, randomUUID } from "node:crypto";
-import type { JSONRPCMessage, JSONRPCRequest } from "@modelcontextprotocol/client";
+import type {
+  JSONRPCMessage,
+  JSONRPCRequest,
+  Transport,
+  TransportSendOptions,
+} from "@modelcontextprotocol/client";
 import { cancelledBy } from "@sluice/core";
 import type { SessionEntry, SessionTable } from "@sluice/core/async";
-import { membersOf } from "../relay/messages.ts";
-import { envelopeOf } from "../relay/revisions/envelope.ts";
-import { defaultLimits } from "../relay/limits.ts";
-import type { HostFacts, HostParts } from "./host-session.ts";
+import { membersOf } from "../messages/messages.ts";
+import { envelopeOf } from "../messages/envelope.ts";
+import { defaultLimits } from "../messages/limits.ts";
+import { type HostFacts, type HostParts, RunningBridge } from "./host-session.ts";
 import { serverNotOpened, sessionsFull } from "./http-refusal.ts";
-import { withParamFields } from "./param-fields.ts";
 import { RequestHost, type CallEnd } from "./request-host.ts";
-import { RunningBridge } from "./running-bridge.ts";
+import type { Upstream } from "../upstream/upstream.ts";
 
 /** How long a bridge waits for the next request. */
 const keepMs = 5 * 60_000;
@@ -137,4 +141,26 @@ export class RequestBridges {
 function keyOfClient(caller: string, call: JSONRPCRequest): string {
   const text = JSON.stringify([caller, envelopeOf(call)]);
   return createHash("sha256").update(text).digest("base64url");
+}
+
+/** The same server, to which some messages go with further header fields. */
+function withParamFields(
+  upstream: Upstream,
+  fieldsOf: (message: JSONRPCMessage) => Readonly<Record<string, string>> | undefined,
+): Upstream {
+  if (upstream.kind !== "http") return upstream;
+  return {
+    name: upstream.name,
+    kind: upstream.kind,
+    learn: (message) => upstream.learn?.(message),
+    open: async (flow) => {
+      const transport: Transport = await upstream.open(flow);
+      const send = transport.send.bind(transport);
+      transport.send = (message, options: TransportSendOptions = {}) => {
+        const headers = fieldsOf(message);
+        return send(message, headers ? { ...options, headers } : options);
+      };
+      return transport;
+    },
+  };
 }

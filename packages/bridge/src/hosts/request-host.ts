@@ -1,11 +1,17 @@
-import type { JSONRPCMessage, JSONRPCRequest, Transport } from "@modelcontextprotocol/client";
+import type {
+  JSONRPCMessage,
+  JSONRPCRequest,
+  Transport,
+  RequestId,
+} from "@modelcontextprotocol/client";
 import { PerRequestHTTPServerTransport, SdkError } from "@modelcontextprotocol/server";
 import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
-import { codes, isAnswer, isCall, membersOf, refusal, type Members } from "../relay/messages.ts";
-import { defer, type Deferred } from "../relay/deferred.ts";
+import { codes, isAnswer, isCall, membersOf, refusal, type Members } from "../messages/messages.ts";
+import { defer, type Deferred } from "../messages/deferred.ts";
 import { refuseRequest } from "./http-refusal.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
-import { forHost, namesOf, renamed, type CallNames } from "./request-ids.ts";
+import { SUBSCRIPTION_KEY } from "../messages/envelope.ts";
+import { progressTokenOf } from "./related-call.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
@@ -146,4 +152,50 @@ export class RequestHost implements Transport {
 
 function paramHeadersOf(headers: Headers): Record<string, string> {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith("mcp-param-")));
+}
+
+/** The names of one call: those of its host, and the one that no other call on the same connection has. */
+interface CallNames {
+  readonly hostId: RequestId;
+  readonly hostToken: unknown;
+  /** Id of the request and, where it asks for progress, its token. */
+  readonly id: number;
+}
+
+/** The names of a call that is sent on as number `id`. */
+export function namesOf(call: JSONRPCRequest, id: number): CallNames {
+  return { hostId: call.id, hostToken: progressTokenOf(call.params), id };
+}
+
+/** The call as it is sent on. */
+export function renamed(call: JSONRPCRequest, { id, hostToken }: CallNames): JSONRPCRequest {
+  if (hostToken === undefined) return { ...call, id };
+  const params = membersOf(call.params);
+  const meta = { ...membersOf(params["_meta"]), progressToken: id };
+  return { ...call, id, params: { ...params, _meta: meta } };
+}
+
+/** A message of the server with the names that the host knows; undefined when it belongs to another call. */
+export function forHost(message: JSONRPCMessage, names: CallNames): JSONRPCMessage | undefined {
+  if (isAnswer(message)) {
+    if (message.id !== names.id) return undefined;
+    const answer = { ...message, id: names.hostId };
+    if (!("result" in answer)) return answer;
+    return { ...answer, result: withSubscription(answer.result, names) };
+  }
+  if (!message.params) return message;
+  const params = membersOf(message.params);
+  if (message.method === "notifications/progress") {
+    if (params["progressToken"] !== names.id) return undefined;
+    return { ...message, params: { ...params, progressToken: names.hostToken } };
+  }
+  return { ...message, params: withSubscription(params, names) };
+}
+
+/** A subscription is called by the id of the request that opened it. */
+function withSubscription<Value extends object>(value: Value, { id, hostId }: CallNames): Value {
+  const meta = membersOf(membersOf(value)["_meta"]);
+  const name = meta[SUBSCRIPTION_KEY];
+  if (name !== id && name !== String(id)) return value;
+  return { ...value, _meta: { ...meta, [SUBSCRIPTION_KEY]: hostId } };
 }

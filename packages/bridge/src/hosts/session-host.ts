@@ -1,8 +1,7 @@
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/client";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { cancelledBy, isRequest, keyOf } from "@sluice/core";
-import { codes, isAnswer, refusal } from "../relay/messages.ts";
-import { EarlyMessages } from "./early-messages.ts";
+import { codes, isAnswer, refusal, isCall } from "../messages/messages.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
 import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";
 
@@ -136,5 +135,34 @@ export class SessionHost implements Transport {
 
   close(): Promise<void> {
     return this.#inner.close();
+  }
+}
+
+const maxMessages = 100;
+const maxBytes = 2 ** 20;
+
+/**
+ * Requests and notifications of a server that wait for a stream: a server may ask as soon as it is initialized, and the
+ * host opens its stream after that. At most 100 and 1 MiB; what is more is dropped. Progress is of no use later.
+ */
+export class EarlyMessages {
+  #messages: JSONRPCMessage[] = [];
+  #bytes = 0;
+
+  push(message: JSONRPCMessage): void {
+    if (!isCall(message) && "method" in message && message.method === "notifications/progress")
+      return;
+    const bytes = JSON.stringify(message).length;
+    if (this.#messages.length >= maxMessages || this.#bytes + bytes > maxBytes) return;
+    this.#messages.push(message);
+    this.#bytes += bytes;
+  }
+
+  /** All that wait, in their order; none wait any more. */
+  take(): JSONRPCMessage[] {
+    const messages = this.#messages;
+    this.#messages = [];
+    this.#bytes = 0;
+    return messages;
   }
 }

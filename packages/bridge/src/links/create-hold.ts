@@ -1,15 +1,88 @@
 import { randomBytes } from "node:crypto";
 import { ConcurrencyLimiter } from "@sluice/core/async";
-import { createUriMapper } from "@sluice/storage";
-import type { SpoolPart } from "../spool/spool-target.ts";
-import { fullFault, ownFault } from "./hold-fault.ts";
-import { createHeldPart } from "./held-part.ts";
-import { createHeldView, heldFolder, type HeldReaders } from "./held-view.ts";
-import { heldBase, type ResultHold } from "./result-hold.ts";
-import type { WritableStorage } from "./writable-storage.ts";
+import { createUriMapper, type StorageBackend } from "@sluice/storage";
+import type { SpoolPart } from "../spool/spooled-string.ts";
+import {
+  fullFault,
+  ownFault,
+  heldBase,
+  type ResultHold,
+  type WritableStorage,
+  storageFault,
+} from "./result-hold.ts";
+import { createHeldPart, createHeldView, heldFolder, type HeldReaders } from "./held-part.ts";
+import { createBoundedMemory, memoryAdvice } from "./bounded-memory.ts";
+
+/** Options of {@link createMemoryHold}. */
+export interface MemoryHoldOptions {
+  /** Most bytes of memory that results take together. Default: 256 MiB. */
+  readonly maxBytes?: number | undefined;
+  /** How long a result is kept, in milliseconds. Its link may keep it longer. Default: 15 minutes. */
+  readonly maxAgeMs?: number | undefined;
+}
+
+/**
+ * Keeps large results in the memory of this process: nothing is written, and links end with the process. A result that
+ * has no room fails with `no_space`. Throws a `RangeError` for an option that is no number above 0.
+ */
+export function createMemoryHold(options: MemoryHoldOptions = {}): ResultHold {
+  const { maxBytes = 256 * 2 ** 20, maxAgeMs = 15 * 60_000 } = options;
+  const storage = createBoundedMemory(maxBytes);
+  return createHold({
+    storage,
+    usedBytes: () => storage.usedBytes(),
+    maxBytes,
+    advice: memoryAdvice,
+    maxAgeMs,
+    isShared: false,
+    faultOf: (error) => error,
+    onError() {},
+  });
+}
+
+/** Options of {@link createStorageHold}. */
+export interface StorageHoldOptions {
+  /** A storage that writes and removes, such as a bucket. Results lie below `held/` in it; nothing else is touched. */
+  readonly storage: StorageBackend;
+  /** Most bytes of results together, those of other processes too. Default: 10 GiB. */
+  readonly maxBytes?: number | undefined;
+  /** How long a result is kept, in milliseconds. Its link may keep it longer. Default: 15 minutes. */
+  readonly maxAgeMs?: number | undefined;
+  /** Gets faults of the storage, of which hosts hear no cause. Default: `console.error`. */
+  readonly onError?: ((error: unknown) => void) | undefined;
+}
+
+/**
+ * Keeps large results in a storage. Several processes may share it: each removes what it wrote when its time is over, and
+ * a quarter of an hour later what a process left that ended. A result that has no room fails with `no_space`.
+ *
+ * Throws a `TypeError` for a storage that does not write and remove, and a `RangeError` for an option that is no number
+ * above 0.
+ */
+export function createStorageHold(options: StorageHoldOptions): ResultHold {
+  const { storage, maxBytes = 10 * 2 ** 30, maxAgeMs = 15 * 60_000 } = options;
+  const { onError = (error) => console.error(error) } = options;
+  if (!isWritable(storage))
+    throw new TypeError(
+      "createStorageHold: the storage must write and remove; create it with writable: true",
+    );
+  return createHold({
+    storage,
+    maxBytes,
+    advice: "raise --max-held",
+    maxAgeMs,
+    isShared: true,
+    faultOf: (error) => storageFault(error, onError),
+    onError,
+  });
+}
+
+function isWritable(storage: StorageBackend): storage is WritableStorage {
+  return storage.write !== undefined && storage.remove !== undefined;
+}
 
 /** What both kinds of holds are made of. */
-export interface HoldParts {
+interface HoldParts {
   /** A storage that writes and removes. */
   readonly storage: WritableStorage;
   /** Most bytes of all results together, of every process. */
@@ -60,7 +133,7 @@ const mostWriters = 32;
 const idPattern = /^(\d{13,16})-[0-9a-f]{32}$/;
 
 /** Makes a hold over a storage. The name of an object says when every process may remove it. */
-export function createHold(parts: HoldParts): ResultHold {
+function createHold(parts: HoldParts): ResultHold {
   const { storage, maxBytes, advice, maxAgeMs, isShared, faultOf, onError } = parts;
   const { usedBytes = () => ownBytes + othersBytes } = parts;
   // written so that NaN fails it

@@ -1,20 +1,20 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import { SluiceError, type FetchLike } from "@sluice/core";
+import { SluiceError, type FetchLike, curlLine } from "@sluice/core";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
-import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
-import { isCall, membersOf } from "../relay/messages.ts";
-import { findPlaces, mediaTypeOf } from "../spool/found-places.ts";
+import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
+import { isCall, membersOf } from "../messages/messages.ts";
+import { findPlaces, mediaTypeOf, type FoundPlace } from "../spool/found-places.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
-import { releaseAnswer } from "../spool/release-spooled.ts";
-import { spooledFetch } from "../spool/spooled-fetch.ts";
-import { spooledLines } from "../spool/spooled-lines.ts";
-import type { SpooledString } from "../spool/spooled-string.ts";
-import type { SpoolPart, SpoolTarget } from "../spool/spool-target.ts";
+import {
+  releaseAnswer,
+  type SpooledString,
+  type SpoolPart,
+  type SpoolTarget,
+} from "../spool/spooled-string.ts";
+import { spooledFetch, spooledLines } from "../spool/json-spooler.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import type { HeldLink } from "./describe-link.ts";
-import { ownFault } from "./hold-fault.ts";
-import { linkSpooled, type LinkedString } from "./link-spooled.ts";
-import type { ResultHold } from "./result-hold.ts";
+import { ownFault, type ResultHold } from "./result-hold.ts";
+import { rewriteWith, factsOf, withPreview } from "../spool/rewrite-spooled.ts";
 
 /** A large result, or a part of one, that a hold keeps. */
 export interface HeldResult {
@@ -207,4 +207,95 @@ function trackParts(share: SpoolTarget): {
       await Promise.all([...parts].map((part) => part.discard()));
     },
   };
+}
+
+/** A string of a message, and its link. */
+interface LinkedString {
+  readonly held: SpooledString;
+  readonly link: HeldLink;
+}
+
+/**
+ * Puts words for a model in the place of strings that have a link, in the shapes that `rewriteSpooled` gives. With
+ * `withBlocks`, a block of the content of a tool is followed by a `resource_link` for each of its links.
+ */
+function linkSpooled(
+  message: JSONRPCMessage,
+  linked: ReadonlyMap<string, LinkedString>,
+  withBlocks: boolean,
+): JSONRPCMessage {
+  const previewBytes = Math.floor(mostPreviewBytes / linked.size);
+  const byString = new Map([...linked.values()].map(({ held, link }) => [held, link]));
+  const linkOf = (held: SpooledString): HeldLink => byString.get(held)!;
+  return rewriteWith(withBlocks ? addBlocks(message, linked) : message, {
+    file: (marker) => linked.get(marker)?.held,
+    describe: (held, mediaType) => describeLink(held, linkOf(held), { mediaType, previewBytes }),
+    sentence: (held) => linkSentence(held, linkOf(held)),
+  });
+}
+
+/** Of all previews of a message, as JSON carries them. A link stands there up to three times, and 2 KiB are enough. */
+const mostPreviewBytes = 512;
+
+function addBlocks(
+  message: JSONRPCMessage,
+  linked: ReadonlyMap<string, LinkedString>,
+): JSONRPCMessage {
+  const { result } = message as { readonly result?: unknown };
+  const { content } = membersOf(result);
+  if (!Array.isArray(content)) return message;
+  const markers = new Set(linked.keys());
+  const blocks = content.flatMap((block: unknown): unknown[] => [
+    block,
+    ...findPlaces(block, markers).map((place) => blockFor(place, linked.get(place.marker)!)),
+  ]);
+  return { ...message, result: { ...membersOf(result), content: blocks } };
+}
+
+function blockFor({ holder }: FoundPlace, { held, link }: LinkedString): object {
+  return linkBlock(held, link, mediaTypeOf(holder));
+}
+
+/** A link to a held result. */
+export interface HeldLink {
+  readonly url: string;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
+}
+
+/** What a model is told in place of a string: name, size, media type, digest, the link, and how the text begins. */
+function describeLink(
+  held: SpooledString,
+  link: HeldLink,
+  {
+    mediaType,
+    previewBytes,
+  }: { readonly mediaType: string | undefined; readonly previewBytes: number },
+): string {
+  const text =
+    `This content is behind a link: it is too large to show.\n${held.name}, ${factsOf(held, mediaType)}. ` +
+    `Open or fetch it within ${minutesOf(link)} min, no Authorization header:\n${link.url}\n` +
+    `${curlLine(link.url, held.name)}\n` +
+    "Your sandbox cannot reach that host? Allow it, or give the user the link.";
+  return withPreview(text, held, previewBytes);
+}
+
+/** The same in one sentence, for a string whose place has no room for more. */
+function linkSentence(held: SpooledString, link: HeldLink): string {
+  return `Behind the link ${link.url} for ${minutesOf(link)} min (${held.name}, ${factsOf(held, undefined)})`;
+}
+
+/** The same as a content block (MCP 2025-06-18, server/tools, "Resource Links"). */
+function linkBlock(
+  { name, bytes, coding }: SpooledString,
+  { url }: HeldLink,
+  mediaType: string | undefined,
+): object {
+  const block = { type: "resource_link", uri: url, name, size: bytes };
+  const mimeType = mediaType ?? (coding === "text" ? "text/plain" : undefined);
+  return mimeType === undefined ? block : { ...block, mimeType };
+}
+
+function minutesOf({ expiresAt }: HeldLink): number {
+  return Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
 }

@@ -9,8 +9,7 @@ import type {
 import { keyOf, SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import type { Flow } from "../upstream/upstream.ts";
-import { defer, type Deferred } from "./deferred.ts";
-import { sizeOf } from "./message-size.ts";
+import { defer, type Deferred } from "../messages/deferred.ts";
 import {
   answerOf,
   codes,
@@ -19,7 +18,7 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "./messages.ts";
+} from "../messages/messages.ts";
 
 /** Messages, and their characters, that may wait for a slow host before the server is no longer read. */
 const maxWaiting = 64;
@@ -28,7 +27,7 @@ const maxWaitingSize = 2 ** 20;
 const maxServerRequests = 1_000;
 
 /** How long a question waits, and what ends the wait. */
-export interface AskOptions {
+interface AskOptions {
   readonly timeoutMs: number;
   readonly signal?: AbortSignal | undefined;
 }
@@ -164,4 +163,20 @@ export class HostLink implements Flow {
   isOwn(message: JSONRPCMessage): boolean {
     return isCall(message) && typeof message.id === "string" && message.id.startsWith(this.#prefix);
   }
+}
+
+/** Deepest nesting of a message, as in `readJson` of @sluice/core. */
+const maxLevels = 128;
+
+/** Characters that a value of JSON takes, roughly; `NaN` where it is nested deeper than 128 levels. */
+export function sizeOf(value: unknown, level = 0): number {
+  if (typeof value === "string") return value.length + 3;
+  if (typeof value !== "object" || value === null) return 6;
+  if (level >= maxLevels) return Number.NaN;
+  let size = 2;
+  if (Array.isArray(value)) for (const item of value) size += sizeOf(item, level + 1);
+  else
+    for (const [name, member] of Object.entries(value))
+      size += name.length + 3 + sizeOf(member, level + 1);
+  return size;
 }

@@ -2,7 +2,7 @@ import type { JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextpr
 import { keyOf } from "@sluice/core";
 import { SendError } from "../upstream/send-fault.ts";
 import type { ServerLink } from "../upstream/server-link.ts";
-import { answerTo, codes, refusal } from "./messages.ts";
+import { answerTo, codes, refusal } from "../messages/messages.ts";
 
 /** A request of the host that waits for the server. */
 export interface OpenCall {

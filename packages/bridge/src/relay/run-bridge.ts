@@ -10,11 +10,11 @@ import type { RevisionKind } from "@sluice/core/wire";
 import { SendError } from "../upstream/send-fault.ts";
 import { ServerLink } from "../upstream/server-link.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { defer } from "./deferred.ts";
-import type { BridgeCalls, RelayHooks } from "./hooks.ts";
+import { defer } from "../messages/deferred.ts";
+import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
 import { HostLink } from "./host-link.ts";
-import { defaultLimits, type BridgeLimits } from "./limits.ts";
-import { answerTo, codes, isCall, isNotice, refusal, type Answer } from "./messages.ts";
+import { defaultLimits, type BridgeLimits } from "../messages/limits.ts";
+import { answerTo, codes, isCall, isNotice, refusal, type Answer } from "../messages/messages.ts";
 import { hostRevision, negotiate } from "./revisions/negotiate.ts";
 import type { Session, SessionParts } from "./session.ts";
 

@@ -1,8 +1,8 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import type { OpenConnection, ServerLink } from "../upstream/server-link.ts";
 import type { HostLink } from "./host-link.ts";
-import type { BridgeLimits } from "./limits.ts";
-import type { Answer, Members } from "./messages.ts";
+import type { BridgeLimits } from "../messages/limits.ts";
+import type { Answer, Members } from "../messages/messages.ts";
 
 /** What a session works with. */
 export interface SessionParts {

@@ -2,8 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { ResultGap, sleep } from "@sluice/core/async";
-import { readLine, writeLine } from "../upstream/line-transport.ts";
-import { linesOf } from "../upstream/lines.ts";
+import { readLine, writeLine, linesOf } from "../upstream/line-transport.ts";
 
 /** Options of {@link createStdioHost}. */
 export interface StdioHostOptions {

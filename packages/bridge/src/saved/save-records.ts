@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { randomPartName, writerOfPart } from "@sluice/client";
 import * as z from "zod/mini";
-import { diskFault } from "../confine/disk-fault.ts";
-import type { ReservationRecords } from "./room.ts";
+import { randomPartName, writerOfPart } from "@sluice/client";
+import { diskFault } from "../confine/paths.ts";
+import { type ReservationRecords, createMemoryReservations } from "../spool/files/room.ts";
 
 const recordSchema = z.object({
   key: z.string(),
@@ -144,4 +144,19 @@ async function readRecord(path: string): Promise<SaveRecord | undefined> {
   } catch {
     return undefined;
   }
+}
+
+/** Records of this process alone, for programs that name no folder for them. */
+export function createMemoryRecords(): SaveRecords {
+  const records = new Map<string, SaveRecord>();
+  let count = 0;
+  return {
+    ...createMemoryReservations(),
+    list: async () => [...records].map(([name, record]) => ({ name, record })),
+    async add(record) {
+      records.set(String(++count).padStart(15, "0"), record);
+      for (const oldest of records.keys()) if (records.size > mostRecords) records.delete(oldest);
+    },
+    remove: async (name) => void records.delete(name),
+  };
 }

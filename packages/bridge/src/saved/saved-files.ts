@@ -4,8 +4,15 @@ import { lstat, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { holdFolder } from "@sluice/storage-fs";
-import { createRoom, type Room } from "./room.ts";
-import type { NamedRecord, SaveRecord, SaveRecords } from "./save-records.ts";
+import { createRoom, type Room } from "../spool/files/room.ts";
+import {
+  type NamedRecord,
+  type SaveRecord,
+  type SaveRecords,
+  openSaveRecords,
+  createMemoryRecords,
+} from "./save-records.ts";
+import { openSharedSpool, type SpoolFolder } from "../spool/files/spool-folder.ts";
 
 /** A saved file that is there. */
 interface KeptSave extends NamedRecord {
@@ -16,7 +23,7 @@ interface KeptSave extends NamedRecord {
 }
 
 /** Options of {@link createSavedFiles}. */
-export interface SavedFilesOptions {
+interface SavedFilesOptions {
   /** Absolute, without links. */
   readonly root: string;
   readonly records: SaveRecords;
@@ -41,7 +48,7 @@ export interface SavedFiles {
 }
 
 /** Knows the saves of a folder by their records. Files that are gone or changed count no more, and changed ones stay. */
-export function createSavedFiles(options: SavedFilesOptions): SavedFiles {
+function createSavedFiles(options: SavedFilesOptions): SavedFiles {
   const { root, records, maxBytes, maxAgeMs, otherBytes } = options;
 
   async function list(): Promise<KeptSave[]> {
@@ -128,4 +135,40 @@ function fullFault(
     "no_space",
     `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${free} are free, and this one needs ${wanted}. Ask the user to delete or move some of list_saved${example}, or to raise --max-total`,
   );
+}
+
+/** How much a folder may hold, and for how long. */
+export interface SavingBounds {
+  readonly spool?: boolean | undefined;
+  readonly maxTotalBytes?: number | undefined;
+  readonly stateFolder?: string | undefined;
+  readonly maxSavedAgeMs?: number | undefined;
+}
+
+/** What bridges wrote to a folder: saved files, and large results. */
+export interface Saving {
+  readonly saved: SavedFiles;
+  readonly spoolFolder: SpoolFolder | undefined;
+}
+
+/** Opens both for the folder `root`: they share one bound of bytes. Cleans what is too old. */
+export async function openSaving(
+  root: string,
+  maxAgeMs: number,
+  { spool = true, maxTotalBytes = 100 * 2 ** 30, stateFolder, maxSavedAgeMs }: SavingBounds,
+): Promise<Saving> {
+  // a user without a place for state has the bounds of each process
+  const stored = stateFolder && (await openSaveRecords(stateFolder, root).catch(() => undefined));
+  const records = stored || createMemoryRecords();
+  let spoolFolder: SpoolFolder | undefined;
+  const saved = createSavedFiles({
+    root,
+    records,
+    maxBytes: maxTotalBytes,
+    maxAgeMs: maxSavedAgeMs,
+    otherBytes: async () => (await spoolFolder?.bytes()) ?? 0,
+  });
+  await saved.clean();
+  if (spool) spoolFolder = await openSharedSpool(root, maxAgeMs, saved.room);
+  return { saved, spoolFolder };
 }

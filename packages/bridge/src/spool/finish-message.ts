@@ -1,7 +1,15 @@
-import { isResponse, SluiceError, type LooseResponse, type RpcId } from "@sluice/core";
+import mime from "mime";
+import {
+  isResponse,
+  SluiceError,
+  extensionOf,
+  localFileName,
+  parseMediaType,
+  type LooseResponse,
+  type RpcId,
+} from "@sluice/core";
 import { findPlaces, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
-import { spoolName } from "./files/spool-name.ts";
-import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
+import type { SpooledString, SpooledStrings, StringCoding } from "./spooled-string.ts";
 import type { StringFacts, StringFile } from "./files/string-file.ts";
 
 /** A long string of a message: its file, and what is known of it since its end. */
@@ -11,7 +19,7 @@ export interface FoundString {
 }
 
 /** The long strings of one message. */
-export interface FoundStrings {
+interface FoundStrings {
   /** What stands for them, also for those without a file. */
   readonly markers: ReadonlySet<string>;
   readonly files: ReadonlyMap<string, FoundString>;
@@ -20,14 +28,14 @@ export interface FoundStrings {
 }
 
 /** What is asked of an answer. */
-export interface AnswerRules {
+interface AnswerRules {
   readonly spooled: SpooledStrings;
   readonly inlineBytes: number;
   readonly isAwaited: (id: RpcId) => boolean;
 }
 
 /** What goes on in place of a message. */
-export interface FinishedMessage {
+interface FinishedMessage {
   /** Other JSON, where it has some. */
   readonly json?: string;
   /** Markers that are words now, as no file of theirs is kept. */
@@ -116,3 +124,31 @@ function errorFor({ id }: LooseResponse, { message, code }: SluiceError): object
 }
 
 const internalError = -32_603;
+
+/** What a name is made of. */
+interface NameHints {
+  /** As another party gave it. */
+  readonly name: string | undefined;
+  readonly mediaType: string | undefined;
+  readonly coding: StringCoding;
+}
+
+/** A safe file name of at most 64 characters, always with an extension. */
+function spoolName({ name, mediaType, coding }: NameHints): string {
+  const safe = name === undefined ? "" : localFileName(name);
+  const given = extensionOf(safe);
+  const isGiven = given !== "" && given.length <= longestExtension;
+  const stem = isGiven ? safe.slice(0, safe.length - given.length - 1) : safe;
+  const extension = isGiven ? safe.slice(-given.length) : extensionFor(mediaType, coding);
+  const shortStem = Array.from(stem).slice(0, longestStem).join("");
+  return `${shortStem === "" ? (coding === "text" ? "text" : "data") : shortStem}.${extension}`;
+}
+
+const longestStem = 48;
+const longestExtension = 15;
+
+function extensionFor(mediaType: string | undefined, coding: StringCoding): string {
+  const type = parseMediaType(mediaType)?.essence;
+  const known = type === undefined ? undefined : mime.getExtension(type);
+  return known ?? (coding === "text" ? "txt" : "bin");
+}

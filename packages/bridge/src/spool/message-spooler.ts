@@ -1,8 +1,7 @@
 import { ByteQueue, SluiceError, type RpcId } from "@sluice/core";
 import { finishMessage, type FoundString } from "./finish-message.ts";
 import type { Framing } from "./scan/framing.ts";
-import { createMarker, type SpooledStrings } from "./spooled-string.ts";
-import type { SpoolTarget } from "./spool-target.ts";
+import { createMarker, type SpooledStrings, type SpoolTarget } from "./spooled-string.ts";
 import { createStringFile } from "./files/string-file.ts";
 import { createStringScanner, type ScanStep } from "./scan/string-scanner.ts";
 import { MalformedString } from "./scan/unescape.ts";
@@ -30,7 +29,7 @@ export interface SpoolLimits {
 }
 
 /** Takes one message after the other. */
-export interface MessageSpooler {
+interface MessageSpooler {
   json(bytes: Uint8Array): Promise<void>;
   /** Bytes that are around JSON. */
   frame(bytes: Uint8Array): Promise<void>;

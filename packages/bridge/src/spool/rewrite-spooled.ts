@@ -1,5 +1,4 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { describeFile, pathSentence } from "./describe-file.ts";
 import { dataMembers, findPlaces, isObject, mediaTypeOf } from "./found-places.ts";
 import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
 
@@ -26,7 +25,7 @@ export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings)
 }
 
 /** What is said in place of strings. */
-export interface SpoolWords {
+interface SpoolWords {
   /** The string that a marker stands for; `undefined` for what is none. */
   file(marker: string): SpooledString | undefined;
   /** Where a model reads text. */
@@ -103,3 +102,51 @@ function uriLine({ uri }: Record<string, unknown>): string {
 const longestUri = 256;
 /** No control or format character: a server makes no line of the bridge's words. */
 const oneLine = /^\P{C}+$/u;
+
+/** What a model is told in place of a string: path, size, media type, digest, and how the text begins. */
+function describeFile(
+  file: SpooledString,
+  mediaType: string | undefined,
+  previewBytes: number,
+): string {
+  const text = `This content is in a file: it is too large to show.\n${file.place}\n${factsOf(file, mediaType)}`;
+  return withPreview(text, file, previewBytes);
+}
+
+/** The same in one sentence, for a string whose place has no room for more. */
+function pathSentence(file: SpooledString): string {
+  return `In the file ${file.place} (${factsOf(file, undefined)})`;
+}
+
+/** Size, media type, coding and digest of a string. */
+export function factsOf(
+  { bytes, sha256, coding }: SpooledString,
+  mediaType: string | undefined,
+): string {
+  const decoded = coding === "base64" ? ["decoded from base64"] : [];
+  const type = mediaType !== undefined && plainType.test(mediaType) ? [mediaType] : [];
+  return [`${bytes} bytes`, ...type, ...decoded, `sha-256 ${sha256}`].join(", ");
+}
+
+/** Words and how the string begins, in at most so many bytes of JSON. */
+export function withPreview(words: string, file: SpooledString, previewBytes: number): string {
+  const head = cutToFit(file.head, previewBytes);
+  if (head === "") return words;
+  const isAll = head === file.head && file.bytes <= Buffer.byteLength(head);
+  return `${words}\nIt begins:\n${head}${isAll ? "" : " …"}`;
+}
+
+/** A media type as it may be; a server's line break in it would make a line of the bridge's words. */
+const plainType = /^[\x20-\x7e]{1,127}$/;
+
+/** As many characters from the front as need at most `bytes` bytes in JSON. */
+function cutToFit(text: string, bytes: number): string {
+  let used = 0;
+  let end = 0;
+  for (const point of text) {
+    used += Buffer.byteLength(JSON.stringify(point)) - 2;
+    if (used > bytes) break;
+    end += point.length;
+  }
+  return text.slice(0, end);
+}

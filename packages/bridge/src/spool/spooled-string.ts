@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
-import type { RpcId } from "@sluice/core";
-import type { StringCoding } from "./files/string-file.ts";
+import { keyOf, type RpcId } from "@sluice/core";
+
+/** How a file holds a string: its text as UTF-8, or the bytes that it is base64 of. */
+export type StringCoding = "base64" | "text";
 
 /** One string of a message that went elsewhere. */
 export interface SpooledString {
@@ -27,4 +29,43 @@ export type SpooledStrings = Map<string, SpooledString>;
 /** A value that no server can know: it is made for one string, and the message is rewritten before it goes on. */
 export function createMarker(): string {
   return `spooled:${randomBytes(16).toString("hex")}`;
+}
+
+/** Where long strings of messages are written: a folder, memory, or a storage. */
+export interface SpoolTarget {
+  /** Begins a string. Rejects with `no_space`, `permission_denied`, and with what else the place says. */
+  create(): Promise<SpoolPart>;
+}
+
+/** A string on its way, that has no name yet. */
+export interface SpoolPart {
+  /** Bytes that are written. */
+  readonly bytes: number;
+  /** Appends. The chunk is free again when it resolves. */
+  write(chunk: Uint8Array): Promise<void>;
+  /** Ends the writing, and gives what was written, once. */
+  reread(): AsyncIterable<Uint8Array>;
+  /** Ends the writing: lower-case hex of the SHA-256. */
+  seal(): Promise<string>;
+  /** Gives it a name like this one, which has an extension: absolute path of the file, or URI of the held result. */
+  publish(name: string): Promise<string>;
+  /** Removes it, under whatever name. Idempotent. */
+  discard(): Promise<void>;
+}
+
+/** Removes what a string went to. */
+export type RemoveString = (string: SpooledString) => Promise<void>;
+
+/**
+ * Takes the strings of the answer with this id out of `spooled` and has them removed: no message names them any more. True
+ * where there were any.
+ */
+export function releaseAnswer(spooled: SpooledStrings, remove: RemoveString, id: unknown): boolean {
+  const key = keyOf(id);
+  const released = [...spooled.values()].filter(({ answerId }) => keyOf(answerId) === key);
+  for (const string of released) {
+    spooled.delete(string.id);
+    void remove(string).catch(() => {});
+  }
+  return released.length > 0;
 }

@@ -8,29 +8,36 @@ import { createNamedLoopback } from "../confine/named-loopback.ts";
 import { openSaveFolder } from "../confine/save-folder.ts";
 import { openSendFolders, type SendableFile } from "../confine/send-folders.ts";
 import { createTransferDoctor, transferIn } from "../doctor/transfer-doctor.ts";
-import type { BridgeCalls, RelayHooks } from "../relay/hooks.ts";
-import { isCall, membersOf, type Answer, type Members } from "../relay/messages.ts";
-import { openSaving } from "../saved/open-saving.ts";
+import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
+import {
+  isCall,
+  membersOf,
+  type Answer,
+  type Members,
+  answerOf,
+  answerTo,
+} from "../messages/messages.ts";
+import { openSaving } from "../saved/saved-files.ts";
 import type { SpoolLimits } from "../spool/message-spooler.ts";
-import { releaseAnswer } from "../spool/release-spooled.ts";
+import {
+  releaseAnswer,
+  type SpooledString,
+  type RemoveString,
+  type SpooledStrings,
+} from "../spool/spooled-string.ts";
 import { rewriteSpooled } from "../spool/rewrite-spooled.ts";
-import { spooledFetch } from "../spool/spooled-fetch.ts";
-import { spooledLines } from "../spool/spooled-lines.ts";
-import type { SpooledString } from "../spool/spooled-string.ts";
+import { spooledFetch, spooledLines } from "../spool/json-spooler.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { declareFiles } from "./asked/declare-files.ts";
+import { createGiving, createPathQuestions, declareFiles } from "./asked/path-questions.ts";
 import { asksForFiles, createFileAnswers, type FileAnswers } from "./asked/file-answers.ts";
-import { createGiving } from "./asked/giving.ts";
-import { createPathQuestions } from "./asked/path-questions.ts";
-import { createOwnTools } from "./own-names.ts";
+import { createOwnTools, type ToolName } from "./own-tools.ts";
 import type { SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
-import { rewritingCalls } from "./rewriting-calls.ts";
-import { listResult, savedResult } from "../saved/saved-list.ts";
+import { listResult, savedResult } from "./saved-list.ts";
 import { sendForHost, textOf, type ToolSendSettings } from "./send-file.ts";
 import { toolCallOf, toolFault, toolResult, type OwnToolCall } from "./tool-answer.ts";
 import type { FileServer, ToolContext } from "./tool-context.ts";
-import type { ToolName } from "./tool-shapes.ts";
+import { findPlaces } from "../spool/found-places.ts";
 
 /** Options of {@link openFileTools}. */
 export interface FileToolsOptions {
@@ -224,5 +231,36 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
       serverRequest,
     },
     close: async () => spoolFolder?.close(),
+  };
+}
+
+/**
+ * The bridge's own calls with words in place of strings that went to files, but for `resources/read`, which is saved. The
+ * host hears of files of `tools/call` alone: those of other answers, and of errors, are removed.
+ */
+function rewritingCalls(
+  calls: BridgeCalls,
+  spooled: SpooledStrings,
+  remove: RemoveString,
+): BridgeCalls {
+  return {
+    get hostRevision() {
+      return calls.hostRevision;
+    },
+    get hostCapabilities() {
+      return calls.hostCapabilities;
+    },
+    async callServer(method, params, signal) {
+      const answer = await calls.callServer(method, params, signal);
+      if (method === "resources/read" && !answer.error) return answer;
+      const places = findPlaces(answer, new Set(spooled.keys()));
+      const files = places.map(({ marker }) => spooled.get(marker));
+      const told = answerOf(rewriteSpooled(answerTo(0, answer), spooled) as JSONRPCResponse);
+      const isTold = method === "tools/call" && !answer.error;
+      for (const file of isTold ? [] : files) if (file) void remove(file).catch(() => {});
+      return told;
+    },
+    notifyHost: (method, params) => calls.notifyHost(method, params),
+    askHost: (method, params, signal) => calls.askHost(method, params, signal),
   };
 }

@@ -1,6 +1,6 @@
 import { lstat } from "node:fs/promises";
 import type { SaveFolder, SavePlace } from "../confine/save-folder.ts";
-import type { Reservation } from "../saved/room.ts";
+import type { Reservation } from "../spool/files/room.ts";
 import type { SavedFiles } from "../saved/saved-files.ts";
 import type { SpoolFolder } from "../spool/files/spool-folder.ts";
 import type { SpooledStrings } from "../spool/spooled-string.ts";

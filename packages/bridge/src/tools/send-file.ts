@@ -2,18 +2,17 @@ import type { RequestingClient } from "@sluice/client";
 import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
 import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
 import { readSendable, type SendableFile, type SendFolders } from "../confine/send-folders.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import { membersOf, type Members, isMembers } from "../messages/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";
 import { callServer, createServerClient, listTools } from "./server-client.ts";
 import { optionalText, quoted, textArgument, type OwnToolCall } from "./tool-answer.ts";
 import { askAboveBytes, yesAdvice, type ToolContext } from "./tool-context.ts";
-import { uploadAddressIn, type UploadAddress } from "./upload-address.ts";
 
 /** How a file reached a tool: by a URI in its argument, because it asked, at an address it gave, or as its argument. */
 type SendWay = "uri" | "asked" | "url" | "base64";
 
 /** A file that a tool of the server got. */
-export interface SentToTool {
+interface SentToTool {
   readonly name: string;
   readonly size: number;
   readonly tool: string;
@@ -297,3 +296,65 @@ export function textOf({ content }: Members): string {
 }
 
 const longestWords = 4_000;
+
+/** Where a tool's result says that a file goes. */
+interface UploadAddress {
+  readonly url: string;
+  readonly method: "PUT" | "POST";
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Parts before the file, of a form. */
+  readonly fields?: Readonly<Record<string, string>>;
+  readonly maxBytes?: number;
+  /** What the tool is called again with. */
+  readonly uploadId?: string;
+}
+
+/**
+ * Finds `upload_url` (or `uploadUrl`, `presigned_url`, `put_url`) with `method`, `headers` and `fields` in structured content.
+ * A text of the result may be of anyone.
+ */
+function uploadAddressIn({ structuredContent }: Members): UploadAddress | undefined {
+  return addressIn(membersOf(structuredContent), 0);
+}
+
+function addressIn(members: Members, level: number): UploadAddress | undefined {
+  for (const name of names) {
+    const url = members[name];
+    if (typeof url !== "string") continue;
+    const { method, max_bytes: maxBytes, upload_id: id, uploadId } = members;
+    const fields = textsOf(members["fields"]);
+    const isPost =
+      typeof method === "string" ? method.toUpperCase() === "POST" : fields !== undefined;
+    return {
+      url,
+      method: isPost ? "POST" : "PUT",
+      ...definedMembers({
+        headers: textsOf(members["headers"]),
+        fields,
+        maxBytes: typeof maxBytes === "number" ? maxBytes : undefined,
+        uploadId: textIn(id) ?? textIn(uploadId),
+      }),
+    };
+  }
+  if (level === mostLevels) return undefined;
+  for (const value of Object.values(members)) {
+    const found = isMembers(value) ? addressIn(value, level + 1) : undefined;
+    if (found) return found;
+  }
+  return undefined;
+}
+
+const names = ["upload_url", "uploadUrl", "presigned_url", "presignedUrl", "put_url"] as const;
+const mostLevels = 2;
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function textsOf(value: unknown): Record<string, string> | undefined {
+  if (!isMembers(value)) return undefined;
+  const texts = Object.entries(value).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return texts.length === 0 ? undefined : Object.fromEntries(texts);
+}

@@ -1,7 +1,7 @@
 import { withDownloads, SluiceError, type RequestingClient } from "@sluice/client";
 import { loopbackOf } from "../confine/named-loopback.ts";
-import type { BridgeCalls } from "../relay/hooks.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import type { BridgeCalls } from "../messages/hooks.ts";
+import { membersOf, type Members } from "../messages/messages.ts";
 
 /** A JSON-RPC error, as an SDK client throws it. */
 class RpcError extends Error {

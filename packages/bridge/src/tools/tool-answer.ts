@@ -1,7 +1,7 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { retryWords, SluiceError } from "@sluice/core";
-import type { BridgeCalls } from "../relay/hooks.ts";
-import { membersOf, type Members } from "../relay/messages.ts";
+import type { BridgeCalls } from "../messages/hooks.ts";
+import { membersOf, type Members } from "../messages/messages.ts";
 
 /** A call of one of the bridge's tools. */
 export interface OwnToolCall {

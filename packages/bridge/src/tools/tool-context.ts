@@ -1,6 +1,6 @@
 import type { HostQuestions } from "../confine/consent.ts";
 import type { NamedLoopback } from "../confine/named-loopback.ts";
-import type { BridgeCalls } from "../relay/hooks.ts";
+import type { BridgeCalls } from "../messages/hooks.ts";
 
 /** The server that files come from and go to. */
 export interface FileServer {

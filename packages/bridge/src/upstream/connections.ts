@@ -1,10 +1,11 @@
 import type { LookupFunction } from "node:net";
 import type { ConnectionOptions } from "node:tls";
 import { openTunnel, proxyFor } from "@sluice/core/node";
-import { Agent, buildConnector, type Dispatcher } from "undici";
+import { Agent, buildConnector, type Dispatcher, fetch as undiciFetch } from "undici";
+import type { FetchLike } from "@sluice/core";
 
 /** How connections to a server are opened. */
-export interface ConnectionRules {
+interface ConnectionRules {
   /** Longest wait for one, in milliseconds. */
   readonly connectMs: number;
   /** Longest wait for the headers of an answer, in milliseconds. */
@@ -14,7 +15,7 @@ export interface ConnectionRules {
 }
 
 /** A call may work for long before its first byte, and a stream of events may be silent for long. */
-export const silenceMs: number = 24 * 3_600_000;
+const silenceMs: number = 24 * 3_600_000;
 
 /**
  * Connections that go through the proxy of the environment where there is one. A connection that fails ends the requests
@@ -47,3 +48,17 @@ export function createConnections({
   };
   return new Agent({ connect, headersTimeout: headersMs, bodyTimeout: silenceMs });
 }
+
+const connectMs = 10_000;
+
+let connections: Dispatcher | undefined;
+
+/**
+ * A `fetch` for messages of a server, through the proxy of the environment where there is one. Its connections are those of
+ * the process: a bridge with many hosts keeps them from session to session.
+ */
+export const serverFetch: FetchLike = (input, init) => {
+  connections ??= createConnections({ connectMs, headersMs: silenceMs });
+  // its types are those of the package, not of the platform
+  return undiciFetch(input, { ...(init as object), dispatcher: connections });
+};

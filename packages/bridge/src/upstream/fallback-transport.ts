@@ -6,14 +6,14 @@ import {
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { isCall } from "../relay/messages.ts";
+import { isCall } from "../messages/messages.ts";
 import { sentMessage } from "./bounded-fetch.ts";
 import { sendFaultOf } from "./send-fault.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
 /** The two transports of servers behind a URL. */
-export interface FallbackParts {
+interface FallbackParts {
   /** Streamable HTTP. */
   readonly newer: () => Transport;
   /** HTTP with SSE (2024-11-05). */

@@ -1,12 +1,12 @@
 import { once } from "node:events";
 import type { ChildProcess } from "node:child_process";
+import { basename } from "node:path";
 import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
-import { readLine, refusedAnswers, writeLine } from "./line-transport.ts";
-import { linesOf } from "./lines.ts";
-import type { Flow } from "./upstream.ts";
+import { readLine, refusedAnswers, writeLine, linesOf } from "./line-transport.ts";
+import type { Flow, Upstream } from "./upstream.ts";
 
 /** Options of a server that runs as a child process. */
 export interface ProcessOptions {
@@ -32,7 +32,7 @@ const defaultMaxMessageBytes = 32 * 2 ** 20;
 const defaultEndMs = 1_500;
 
 /** Speaks lines of JSON with a child process, which it starts and ends. */
-export class ProcessTransport implements Transport {
+class ProcessTransport implements Transport {
   onmessage?: Transport["onmessage"];
   onerror?: Transport["onerror"];
   onclose?: Transport["onclose"];
@@ -70,7 +70,15 @@ export class ProcessTransport implements Transport {
       });
     }
     child.on("error", (error) => this.onerror?.(error));
-    void this.#read(child).finally(() => this.#ended());
+    void this.#run(child);
+  }
+
+  async #run(child: ChildProcess): Promise<void> {
+    try {
+      await this.#read(child);
+    } finally {
+      await this.#ended();
+    }
   }
 
   async #read(child: ChildProcess): Promise<void> {
@@ -149,4 +157,13 @@ function kill(child: ChildProcess, signal: NodeJS.Signals): void {
   } catch {
     // it has ended
   }
+}
+
+/** A server that is a program on this machine and speaks over its standard input and output. */
+export function createProcessUpstream(options: ProcessOptions): Upstream {
+  return {
+    name: basename(options.command),
+    kind: "process",
+    open: (flow) => new ProcessTransport(options, flow),
+  };
 }

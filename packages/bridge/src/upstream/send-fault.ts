@@ -1,10 +1,10 @@
 import type { JSONRPCErrorResponse } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { proxyOrigin } from "@sluice/core/node";
-import { isMembers } from "../relay/messages.ts";
+import { isMembers } from "../messages/messages.ts";
 
 /** Why a message did not get to the server, and what follows from it. */
-export type SendFault =
+type SendFault =
   /** The server answered with an error of JSON-RPC in a response with a status of failure. */
   | {
       readonly kind: "answered";

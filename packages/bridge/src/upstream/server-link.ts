@@ -5,18 +5,18 @@ import type {
   JSONRPCResponse,
   Transport,
 } from "@modelcontextprotocol/client";
-import { SluiceError } from "@sluice/core";
-import { isInTime, sleep } from "@sluice/core/async";
-import type { BridgeLimits } from "../relay/limits.ts";
-import { isAnswer } from "../relay/messages.ts";
-import { Exchanges, type MessageOptions } from "./exchanges.ts";
+import { SluiceError, keyOf } from "@sluice/core";
+import { isInTime, sleep, onAbort, within, type Deadline } from "@sluice/core/async";
+import type { BridgeLimits } from "../messages/limits.ts";
+import { isAnswer } from "../messages/messages.ts";
 import { SendError, sendFaultOf } from "./send-fault.ts";
 import type { Flow, Upstream } from "./upstream.ts";
+import { defer, type Deferred } from "../messages/deferred.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
 /** What a link tells its owner. */
-export interface LinkEvents {
+interface LinkEvents {
   /** A message of the server that answers no exchange of the link itself. */
   readonly onmessage: (message: JSONRPCMessage) => void;
   /** The connection is gone: nothing that was sent on it is answered any more. */
@@ -290,4 +290,59 @@ function isStreamFault(error: Error): boolean {
 
 function pauseMs(attempt: number): number {
   return Math.min(firstPauseMs * 2 ** attempt, longestPauseMs);
+}
+
+/** How a message is sent. */
+interface MessageOptions {
+  /** Ends the request, over HTTP by closing its stream. */
+  readonly signal?: AbortSignal | undefined;
+  /** The stream of this request has ended, after an answer or without one. */
+  readonly onEnd?: (() => void) | undefined;
+}
+
+/** Requests of the bridge itself that wait for their responses. */
+class Exchanges {
+  readonly #waiting = new Map<string, Deferred<JSONRPCResponse>>();
+
+  /**
+   * Sends a request and resolves with its response. Rejects when it cannot come, at the deadline, and when `signal`
+   * aborts; each ends the request.
+   */
+  async run(
+    { id }: JSONRPCRequest,
+    deadline: Deadline,
+    signal: AbortSignal | undefined,
+    send: (options: MessageOptions) => Promise<void>,
+  ): Promise<JSONRPCResponse> {
+    const key = keyOf(id);
+    const waiting = defer<JSONRPCResponse>();
+    this.#waiting.set(key, waiting);
+    const stop = new AbortController();
+    const onEnd = (): void =>
+      waiting.reject(new SendError({ kind: "lost", reason: "the answer did not come" }));
+    const removeListener = onAbort(signal, (reason) => waiting.reject(reason));
+    send({ signal: stop.signal, onEnd }).catch((error: unknown) => waiting.reject(error));
+    try {
+      return await within(waiting.promise, deadline);
+    } catch (error) {
+      stop.abort(error);
+      throw error;
+    } finally {
+      removeListener();
+      this.#waiting.delete(key);
+    }
+  }
+
+  /** Takes the response to one of the requests. False for any other. */
+  take(response: JSONRPCResponse): boolean {
+    const waiting = this.#waiting.get(keyOf(response.id));
+    waiting?.resolve(response);
+    return waiting !== undefined;
+  }
+
+  /** Rejects all: their connection is gone. */
+  failAll(reason: string): void {
+    for (const waiting of this.#waiting.values())
+      waiting.reject(new SendError({ kind: "lost", reason }));
+  }
 }

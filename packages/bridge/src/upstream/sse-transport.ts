@@ -9,9 +9,8 @@ import {
   type Transport,
 } from "@modelcontextprotocol/client";
 import { definedMembers, SluiceError, type FetchLike } from "@sluice/core";
-import { defer } from "../relay/deferred.ts";
-import type { SignIn } from "./oauth/sign-in.ts";
-import { sendWithScope } from "./oauth/wider-scope.ts";
+import { defer } from "../messages/deferred.ts";
+import { type SignIn, sendWithScope } from "./oauth/sign-in.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 

@@ -5,14 +5,19 @@ import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/brid
 import { definedMembers, isLoopbackHost } from "@sluice/core";
 import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/handlers";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
-import { headersFrom } from "../commands/header-lines.ts";
-import { fault } from "../outcome/failure.ts";
-import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
+import { headersFrom } from "../server-calls/connect.ts";
+import { fault } from "../terminal/failure.ts";
+import {
+  beginToServe,
+  endpointOf,
+  listen,
+  portOf,
+  createAuthenticate,
+  tokenCheck,
+} from "../serve/listen.ts";
 import { createRefusalLog, type RefusalLog } from "../serve/refusal-log.ts";
 import { defaultPort, ensureGuarded } from "../serve/serve-options.ts";
-import { createAuthenticate, tokenCheck } from "../serve/serve-token.ts";
-import { note, print } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { note, print, printable } from "../terminal/print.ts";
 import type { BridgeCommandOptions } from "./bridge-options.ts";
 import { openBehind, type ServerBehind } from "./bridged-server.ts";
 import { openServedResults, type ServedResults } from "./served-results.ts";

@@ -1,4 +1,4 @@
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** Options of `sluice bridge`. */
 export interface BridgeCommandOptions {

@@ -7,11 +7,9 @@ import {
   runBridge,
   type FileTools,
 } from "@sluice/bridge";
-import { headersFrom } from "../commands/header-lines.ts";
-import { ensureFolder, prepareFolder } from "../serve/prepare-folder.ts";
-import { ensureTrust } from "../server-calls/connect.ts";
-import { note } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { headersFrom, ensureTrust } from "../server-calls/connect.ts";
+import { ensureFolder, prepareFolder } from "../storages/prepare-folder.ts";
+import { note, printable } from "../terminal/print.ts";
 import type { BridgeCommandOptions } from "./bridge-options.ts";
 import { openBehind, type ServerBehind } from "./bridged-server.ts";
 

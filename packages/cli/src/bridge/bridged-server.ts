@@ -8,7 +8,7 @@ import {
   type Upstream,
 } from "@sluice/bridge";
 import { isLoopbackHost } from "@sluice/core";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** The server behind a bridge: a URL, or a program. */
 export type ServerBehind =
@@ -79,7 +79,7 @@ const launchers: ReadonlySet<string> = new Set(
 );
 
 /** What stands around the messages of a server. */
-export type AroundMessages = Pick<FileTools, "wrapFetch" | "wrapOutput">;
+type AroundMessages = Pick<FileTools, "wrapFetch" | "wrapOutput">;
 
 /** A connection to the server, or a process of its own. `access`: what a server behind a URL is shown. */
 export function openBehind(

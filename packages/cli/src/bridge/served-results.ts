@@ -13,9 +13,11 @@ import type { StorageBackend } from "@sluice/storage";
 import { composeHandler, type SluiceHandler } from "@sluice/transport-http";
 import { serveLimits, serveState } from "../serve/serve-limits.ts";
 import { auditOf } from "../serve/serve-trail.ts";
-import { openResultStorage } from "../storages/result-storage.ts";
-import { note } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { note, printable } from "../terminal/print.ts";
+import { prepareFolder } from "../storages/prepare-folder.ts";
+import { lookAtStorage, refuseStorage } from "../storages/look-at-storage.ts";
+import { openStorage } from "../storages/open-storage.ts";
+import { parseStorageUrl, type StorageUrl } from "../storages/storage-url.ts";
 
 /** Options of {@link openServedResults}. */
 export interface ServedResultsOptions {
@@ -97,4 +99,29 @@ function holdOver(storage: StorageBackend | undefined, maxBytes: number | undefi
 
 function noteFault(error: unknown): void {
   note(`sluice: ${printable(error instanceof Error ? error.message : String(error))}`);
+}
+
+/**
+ * Opens the storage of `--results-to` for writing, and looks at it. A folder that is not there is made, for this user
+ * alone. Throws faults that say what is wrong.
+ */
+async function openResultStorage(source: string, signal: AbortSignal): Promise<StorageBackend> {
+  const place = placeOf(source);
+  if (place.kind === "file") await prepareFolder(place.root, 0o700, "--results-to");
+  const backend = await openStorage(source, process.env, { writable: true }).catch(refuseStorage);
+  try {
+    await lookAtStorage({ source, backend, signal });
+    return backend;
+  } catch (error) {
+    await backend.close?.();
+    throw error;
+  }
+}
+
+function placeOf(source: string): StorageUrl {
+  try {
+    return parseStorageUrl(source);
+  } catch (error) {
+    return refuseStorage(error);
+  }
 }

@@ -2,8 +2,7 @@ import type { Caller, Sluice } from "@sluice/server";
 import { problem, problemOf, type Reply } from "@sluice/server/transport";
 import { createUriMapper, type StorageBackend } from "@sluice/storage";
 import type { Routes } from "@sluice/transport-http";
-import { readFolder } from "./folder-page.ts";
-import { listingHtml, listingPolicy } from "./listing-html.ts";
+import { readFolder, listingHtml, listingPolicy } from "./listing-html.ts";
 
 /** What a browser may look at. */
 interface BrowseOptions {

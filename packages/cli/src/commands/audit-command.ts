@@ -1,7 +1,6 @@
 import { formatHead, parseHead, verifyAuditFiles, type AuditVerdict } from "@sluice/server/node";
-import { errnoOf, fault } from "../outcome/failure.ts";
-import { note, print } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { errnoOf, fault } from "../terminal/failure.ts";
+import { note, print, printable } from "../terminal/print.ts";
 
 /** Options of `sluice audit verify`. */
 export interface AuditVerifyOptions {

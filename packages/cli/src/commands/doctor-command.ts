@@ -1,9 +1,7 @@
 import { examine, type Diagnosis } from "@sluice/bridge";
-import { ensureTrust } from "../server-calls/connect.ts";
-import { fault } from "../outcome/failure.ts";
-import { print } from "../terminal/print.ts";
-import { printable, printableJson } from "../terminal/printable.ts";
-import { headersFrom } from "./header-lines.ts";
+import { ensureTrust, headersFrom } from "../server-calls/connect.ts";
+import { fault } from "../terminal/failure.ts";
+import { print, printable, printableJson } from "../terminal/print.ts";
 
 /** Options of `sluice doctor`. */
 export interface DoctorOptions {

@@ -1,5 +1,8 @@
 import { mkdir, stat } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join, relative, sep } from "node:path";
+import { once } from "node:events";
+import { homedir } from "node:os";
+import { createInterface } from "node:readline";
 import {
   type Consent,
   type SavableStream,
@@ -8,6 +11,8 @@ import {
   scaleOf,
   type StreamFacts,
   streamResource,
+  formatScale,
+  type TransferScale,
 } from "@sluice/client";
 import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core";
 import {
@@ -16,14 +21,10 @@ import {
   type ServerConnection,
   type ConnectOptions,
 } from "../server-calls/connect.ts";
-import { createConsent } from "../server-calls/consent.ts";
-import { Advice, fault, goOnAdvice, isResumableFault } from "../outcome/failure.ts";
-import { note, print } from "../terminal/print.ts";
-import { printable, printableJson } from "../terminal/printable.ts";
-import { createProgressBar } from "../terminal/progress-bar.ts";
-import { type ReportProgress, shareProgress } from "../terminal/shared-progress.ts";
-import { runInOrder } from "../save/run-in-order.ts";
-import { createSaveOrder, type PlaceInOrder } from "../save/save-order.ts";
+import { Advice, fault, goOnAdvice, isResumableFault } from "../terminal/failure.ts";
+import { note, print, printable, printableJson } from "../terminal/print.ts";
+import { createProgressBar, type ReportProgress, shareProgress } from "../terminal/progress-bar.ts";
+import { runInOrder, createSaveOrder, type PlaceInOrder } from "../save/save-order.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { isStreamless, readResource } from "../server-calls/read-resource.ts";
 
@@ -254,4 +255,62 @@ function summary({ size, sha256, verified, resumedBytes }: Summed, durationMs: n
   const resumed = resumedBytes > 0 ? ` after ${formatBytes(resumedBytes)} of an earlier run` : "";
   const check = verified === "digest" ? "as the server promised" : "the server promised none";
   return `${formatBytes(size)} in ${formatDuration(durationMs)} (${rate}/s)${resumed}\nsha256 ${sha256} (${check})`;
+}
+
+/** What the user already said on the command line. */
+interface ConsentOptions {
+  /** Yes to everything. */
+  readonly yes?: boolean | undefined;
+  /** Bytes that are all right, and enforced. */
+  readonly maxSize?: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Bytes up to which the user is not asked. */
+const askAbove = 2 ** 30;
+
+/** Asks on the terminal before a large download, or one of unknown size; `undefined` where the answer is there already. */
+export function createConsent({ yes, maxSize, signal }: ConsentOptions): Consent | undefined {
+  if (yes || maxSize !== undefined) return undefined;
+  return async (scale) => {
+    if (scale.unknownSizes === 0 && scale.bytes <= askAbove) return true;
+    const what = describeScale(scale);
+    if (!process.stdin.isTTY || !process.stderr.isTTY)
+      throw fault(
+        "too_large",
+        `there is no terminal to ask on whether to fetch ${what}`,
+        "pass --yes, or --max-size with what is all right",
+      );
+    process.stderr.write(`Download ${what}? [y/N] `);
+    if (/^\s*y(es)?\s*$/i.test((await readAnswer(signal)) ?? "")) return true;
+    throw fault("too_large", "declined", "nothing was downloaded");
+  };
+}
+
+function describeScale(scale: TransferScale): string {
+  const { to } = scale;
+  const home = homedir() + sep;
+  const short = to?.startsWith(home) ? `~${sep}${to.slice(home.length)}` : to;
+  return printable(
+    formatScale({ ...scale, ...(short !== undefined && { to: short }) }, formatBytes),
+  );
+}
+
+/** One line that is typed; `undefined` when there will be none. */
+async function readAnswer(signal: AbortSignal): Promise<string | undefined> {
+  // no line editing: Ctrl-C stays the terminal's own
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  const waiting = new AbortController();
+  const until = { signal: AbortSignal.any([signal, waiting.signal]) };
+  try {
+    const answered = once(lines, "line", until) as Promise<[string]>;
+    const [line] = await Promise.race([answered, once(lines, "close", until)]);
+    return line;
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    waiting.abort();
+    lines.close();
+  }
 }

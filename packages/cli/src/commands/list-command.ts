@@ -1,8 +1,11 @@
 import { connect, type ConnectOptions } from "../server-calls/connect.ts";
-import { listResources } from "../server-calls/list-resources.ts";
-import { print } from "../terminal/print.ts";
-import { printable, printableJson } from "../terminal/printable.ts";
-import { formatTableRow, tableHeading, type ListedResource } from "../terminal/resource-table.ts";
+import {
+  listResources,
+  formatTableRow,
+  tableHeading,
+  type ListedResource,
+} from "../server-calls/list-resources.ts";
+import { print, printable, printableJson } from "../terminal/print.ts";
 
 /** Options of `sluice ls`. */
 export interface ListCommandOptions extends ConnectOptions {

@@ -1,5 +1,6 @@
 import { InvalidArgumentError, Option } from "commander";
 import { parseBytes } from "../terminal/quantity.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** The option `--token`. Other users of the machine see command lines, not the environment: hence the variable. */
 export function tokenOption(description: string): Option {
@@ -25,4 +26,16 @@ export function sizeInBytes(text: string): number {
 /** Values of an option that may be repeated. */
 export function collect(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
+}
+
+/** The token as given, or `undefined` for an empty one. Never repeats it, also not when it is malformed. */
+export function readToken(given: string | undefined): string | undefined {
+  if (given === undefined || given === "") return undefined;
+  if (!/^[\x21-\x7e]+$/.test(given))
+    throw fault(
+      "invalid_argument",
+      "the token has characters that no token has",
+      "look for spaces and line ends around it",
+    );
+  return given;
 }

@@ -1,16 +1,15 @@
 import { Command, Option } from "commander";
-import { formatExitCodes } from "../outcome/exit-code.ts";
+import { formatExitCodes } from "../terminal/exit-code.ts";
 import type { AuditVerifyOptions } from "./audit-command.ts";
 import type { BridgeCommandOptions } from "../bridge/bridge-options.ts";
 import type { DoctorOptions } from "./doctor-command.ts";
 import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
-import { collect, sizeInBytes, tokenOption, wholeNumber } from "./option-values.ts";
+import { collect, sizeInBytes, tokenOption, wholeNumber, readToken } from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
 import type { ServeOptions } from "../serve/serve-options.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
-import { readToken } from "./token.ts";
-import { version } from "../terminal/version.ts";
+import { version } from "../terminal/print.ts";
 
 /**
  * The command line: what there is to type, and what it runs. `signal` ends the run. Each command is

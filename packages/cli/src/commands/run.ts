@@ -1,6 +1,6 @@
 import { CommanderError, type Command } from "commander";
-import { exitCodes } from "../outcome/exit-code.ts";
-import { describeFailure, exitStatus, Stopped } from "../outcome/failure.ts";
+import { exitCodes } from "../terminal/exit-code.ts";
+import { describeFailure, exitStatus, Stopped } from "../terminal/failure.ts";
 import { endWithReader, note } from "../terminal/print.ts";
 import { createProgram } from "./program.ts";
 

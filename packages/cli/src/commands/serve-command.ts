@@ -2,28 +2,24 @@ import { once } from "node:events";
 import { existsSync } from "node:fs";
 import type { Server } from "node:http";
 import { join, resolve } from "node:path";
-import type { AuditFile, KeyFile } from "@sluice/server/node";
+import { type AuditFile, type KeyFile, openKeyFile } from "@sluice/server/node";
 import { protect, type StorageBackend } from "@sluice/storage";
 import { drainServer } from "@sluice/transport-http/node";
-import { claudeCodeLine, formatHostConfig } from "../hosts/host-config.ts";
-import { runningFile } from "../hosts/start-command.ts";
-import { fault } from "../outcome/failure.ts";
+import type { McpServerFactory } from "@modelcontextprotocol/server";
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
+import { claudeCodeLine, formatHostConfig, runningFile } from "../hosts/host-config.ts";
+import { fault } from "../terminal/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
-import { ensureFolder, ensureNoFile, prepareFolder } from "../serve/prepare-folder.ts";
+import { ensureFolder, ensureNoFile, prepareFolder } from "../storages/prepare-folder.ts";
 import { createRefusalLog } from "../serve/refusal-log.ts";
 import { createHttpSide, createSideHandler, type HttpSide } from "../serve/serve-http.ts";
-import { openKeys } from "../serve/serve-keys.ts";
 import { checkServeOptions, defaultPort, type ServeOptions } from "../serve/serve-options.ts";
-import { serveClient } from "../serve/serve-stdio.ts";
 import { openTrail } from "../serve/serve-trail.ts";
 import { createServed, type Served } from "../serve/served.ts";
-import { tellListFaults } from "../storages/list-faults.ts";
-import { lookAtStorage } from "../storages/look-at-storage.ts";
+import { tellListFaults, lookAtStorage, refuseStorage } from "../storages/look-at-storage.ts";
 import { openStorage } from "../storages/open-storage.ts";
-import { refuseStorage } from "../storages/refuse-storage.ts";
 import { parseStorageUrl } from "../storages/storage-url.ts";
-import { note, print } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { note, print, printable, outliveReader } from "../terminal/print.ts";
 
 /** As long as container runtimes wait before they kill; hosts that run a command wait for two seconds. */
 const drainMs = { http: 10_000, stdio: 1_000 };
@@ -167,5 +163,51 @@ function folderOf(source: string): string | undefined {
     return place.kind === "file" ? place.root : undefined;
   } catch (error) {
     return refuseStorage(error);
+  }
+}
+
+/** The file of keys that was named, if one was. */
+async function openKeys(path: string | undefined): Promise<KeyFile | undefined> {
+  if (path === undefined) return undefined;
+  try {
+    return await openKeyFile({ path, onError: (error) => note(`sluice: ${messageOf(error)}`) });
+  } catch (error) {
+    const advice = "make one with `sluice keys new`; it is its owner's alone (chmod 600)";
+    throw fault("invalid_argument", messageOf(error), advice);
+  }
+}
+
+function messageOf(error: unknown): string {
+  return printable(error instanceof Error ? error.message : String(error));
+}
+
+/** Serves one client over stdin and stdout, in either protocol revision, until it closes stdin or `signal` aborts. */
+async function serveClient(factory: McpServerFactory, signal: AbortSignal): Promise<void> {
+  outliveReader();
+  const gone = new AbortController();
+  const served = serveStdio(factory, {
+    transport: new EndingTransport(() => gone.abort()),
+    onerror: (error) => note(`sluice: ${printable(error.message)}`),
+  });
+  try {
+    const over = AbortSignal.any([gone.signal, signal]);
+    if (!over.aborted) await once(over, "abort");
+  } finally {
+    await served.close();
+  }
+}
+
+/** Tells when it is closed, also by the end of stdin. */
+class EndingTransport extends StdioServerTransport {
+  readonly #onEnd: () => void;
+
+  constructor(onEnd: () => void) {
+    super();
+    this.#onEnd = onEnd;
+  }
+
+  override async close(): Promise<void> {
+    await super.close();
+    this.#onEnd();
   }
 }

@@ -1,10 +1,9 @@
 import { resolve } from "node:path";
+import { realpath } from "node:fs/promises";
 import { definedMembers } from "@sluice/core";
 import { endpointOf } from "../serve/listen.ts";
 import { defaultPort, type ServeOptions } from "../serve/serve-options.ts";
 import { parseStorageUrl, plugins } from "../storages/storage-url.ts";
-import { shellText, tomlText } from "./quoting.ts";
-import { startCommandOf, type StartCommand } from "./start-command.ts";
 
 /** Name of the server in the settings of a host. */
 const name = "files";
@@ -130,3 +129,49 @@ function block(title: string, text: string): string {
 function json(value: object): string {
   return JSON.stringify(value, undefined, 2);
 }
+
+/** A word of a POSIX shell. */
+export function shellText(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** A basic string of TOML 1.0, whose escapes JSON has, too; only DEL must be escaped besides. */
+export function tomlText(text: string): string {
+  return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
+}
+
+/** The words before `serve` in the command that starts this program again from any folder. */
+interface StartCommand {
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/**
+ * The command that starts `file`, the running program: `npx` where that finds the package from any folder, which it does in its
+ * own cache and among global packages, and the file itself where it lies in a project or a clone. `packages` are wanted beside it.
+ */
+export function startCommandOf(
+  file: string | undefined,
+  packages: readonly string[] = [],
+): StartCommand {
+  if (file !== undefined && !isFoundByName(file)) return { command: "node", args: [file] };
+  const beside = ["sluice", ...packages].flatMap((name) => ["-p", name]);
+  return { command: "npx", args: ["-y", ...(packages.length === 0 ? [] : beside), "sluice"] };
+}
+
+/** Path of the running program, behind the links that package managers make. */
+export async function runningFile(): Promise<string | undefined> {
+  const [, file] = process.argv;
+  return file === undefined ? undefined : realpath(file).catch(() => file);
+}
+
+function isFoundByName(file: string): boolean {
+  return caches.test(file) || globals.test(file);
+}
+
+/** Where npx, `pnpm dlx` and `yarn dlx` keep what they run once. */
+const caches = /[/\\](?:_npx|dlx)[/\\]/;
+
+/** Where npm, pnpm, Yarn and Bun keep global packages. */
+const globals =
+  /[/\\](?:(?:lib|npm)[/\\]node_modules|global[/\\](?:[\w.]+[/\\])?(?:node_modules|\.pnpm))[/\\]/;

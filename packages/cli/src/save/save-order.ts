@@ -1,5 +1,7 @@
+import { onAbort } from "@sluice/core/async";
+
 /** Keeps saves that run at once from meeting at one path. */
-export interface SaveOrder {
+interface SaveOrder {
   /**
    * Works out the path of save number `index` once every earlier save has its own or needs none, and waits while an earlier
    * one writes to the same path.
@@ -58,4 +60,82 @@ function createGate(): Gate {
   let open: (() => void) | undefined;
   const opened = new Promise<void>((resolve) => (open = resolve));
   return { opened, open: () => open?.() };
+}
+
+/** Work on numbered things, several at once. */
+interface OrderedWork<T> {
+  readonly count: number;
+  /** Most that run at once. */
+  readonly jobs: number;
+  readonly signal: AbortSignal;
+  /** Called in order of the numbers. `signal` ends it when an earlier one has failed. */
+  run(index: number, signal: AbortSignal): Promise<T>;
+  /** Called for each result, one after the other, in order of the numbers. */
+  tell(result: T, index: number): Promise<void>;
+}
+
+/**
+ * Runs work several at a time with the outcome that it has one after the other: everything before the first that fails is
+ * done and told, and that fault is thrown. What runs behind it is ended; what was done there by then is told, too.
+ */
+export async function runInOrder<T>(work: OrderedWork<T>): Promise<void> {
+  const { jobs, signal } = work;
+  const count: number = work.count;
+  const results = new Map<number, { readonly result: T }>();
+  const running = new Map<number, AbortController>();
+  let started = 0;
+  let told = 0;
+  let telling: Promise<void> = Promise.resolve();
+  let failedAt = count;
+  let fault: unknown;
+
+  async function tellFrom(first: number): Promise<void> {
+    for (told = first; told < count; told += 1) {
+      const done = results.get(told);
+      if (!done) return;
+      results.delete(told);
+      await work.tell(done.result, told);
+    }
+  }
+
+  function fail(index: number, error: unknown): void {
+    if (index >= failedAt) return;
+    failedAt = index;
+    fault = error;
+    for (const [other, stop] of running) if (other > index) stop.abort(error);
+  }
+
+  async function runOne(index: number): Promise<void> {
+    const stop = new AbortController();
+    running.set(index, stop);
+    try {
+      signal.throwIfAborted();
+      const result = await work.run(index, stop.signal);
+      results.set(index, { result });
+      telling = telling.then(() => tellFrom(told));
+      await telling;
+    } catch (error) {
+      fail(index, error);
+    } finally {
+      running.delete(index);
+    }
+  }
+
+  async function runNext(): Promise<void> {
+    // whatever comes before the one that failed has started
+    // oxlint-disable-next-line no-unmodified-loop-condition -- fail modifies it
+    while (started < count && failedAt === count) await runOne(started++);
+  }
+
+  const removeListener = onAbort(signal, () => {
+    for (const stop of running.values()) stop.abort(signal.reason);
+  });
+  try {
+    await Promise.all(Array.from({ length: Math.min(jobs, count) }, runNext));
+  } finally {
+    removeListener();
+  }
+  if (failedAt === count) return;
+  for (const index of [...results.keys()].toSorted((a, b) => a - b)) await tellFrom(index);
+  throw fault;
 }

@@ -1,4 +1,14 @@
-import { isPlainPath, localFileName, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { createHash } from "node:crypto";
+import {
+  isPlainPath,
+  localFileName,
+  SluiceError,
+  type SluiceErrorCode,
+  definedMembers,
+  discardSource,
+} from "@sluice/core";
+import type { StorageBackend } from "@sluice/storage";
+import { unlessMissing } from "@sluice/storage/plugin";
 
 /** The key in the folder: the path that was asked for, and behind a slash at its end the resource's own name. */
 export function targetOf(path: string | undefined, key: string): string {
@@ -54,3 +64,27 @@ const targetSentences: Partial<Record<SluiceErrorCode, string>> = {
   no_space: "the disk is full",
   too_large: "the file system takes no file of that size",
 };
+
+/** A file by its bytes. */
+interface FileFacts {
+  readonly size: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+}
+
+/** True when the file of a name has these very bytes: a call that a host repeats has saved it before. */
+export async function isSameFile(
+  target: StorageBackend,
+  name: string,
+  { size, sha256 }: FileFacts,
+  signal?: AbortSignal,
+): Promise<boolean> {
+  const opened = await unlessMissing(target.open(name, definedMembers({ signal })));
+  if (opened?.info.size !== size) {
+    if (opened) await discardSource(opened);
+    return false;
+  }
+  const hash = createHash("sha256");
+  for await (const chunk of opened.body) hash.update(chunk);
+  return hash.digest("hex") === sha256;
+}

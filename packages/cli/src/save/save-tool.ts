@@ -10,15 +10,20 @@ import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import { z } from "zod";
 import { formatBytes } from "../terminal/quantity.ts";
-import { isTaken, PathError, rethrowOfRoom, rethrowOfTarget, targetOf } from "./save-path.ts";
-import { createProgressNotes } from "./progress-notes.ts";
-import { isSameFile } from "./same-file.ts";
+import {
+  isTaken,
+  PathError,
+  rethrowOfRoom,
+  rethrowOfTarget,
+  targetOf,
+  isSameFile,
+} from "./save-path.ts";
 
 /** Adds the tool `save_to` to a server. */
-export type AttachSaveTool = (mcp: McpServer) => void;
+type AttachSaveTool = (mcp: McpServer) => void;
 
 /** Bounds of what is saved. */
-export interface SaveBounds {
+interface SaveBounds {
   /** Most bytes of saved files together, those of bridges too. Default: 100 GiB. */
   readonly maxTotalBytes?: number | undefined;
   /** Counts with the user's bridges and other servers, and is remembered for later ones. Default: by itself. */
@@ -188,4 +193,25 @@ function answerOf({ path, size, sha256 }: SavedFile): CallToolResult {
 
 function refusal(text: string): CallToolResult {
   return { isError: true, content: [{ type: "text", text }] };
+}
+
+const everyMs = 1_000;
+
+/**
+ * Tells a client that asked for it how many bytes of a call are done, at most once a second: one that gives up calls which say
+ * nothing waits for a large file. A note that cannot be sent changes nothing.
+ */
+export function createProgressNotes(
+  { _meta, notify }: Pick<ServerContext["mcpReq"], "_meta" | "notify">,
+  total: number | undefined,
+): (progress: number) => void {
+  const progressToken = _meta?.progressToken;
+  if (progressToken === undefined) return () => {};
+  let noted = Date.now();
+  return (progress) => {
+    if (Date.now() - noted < everyMs) return;
+    noted = Date.now();
+    const params = { progressToken, progress, ...(total === undefined ? {} : { total }) };
+    notify({ method: "notifications/progress", params }).catch(() => {});
+  };
 }

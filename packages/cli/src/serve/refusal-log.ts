@@ -1,4 +1,4 @@
-import { printable } from "../terminal/printable.ts";
+import { printable } from "../terminal/print.ts";
 
 /** A request that had not the token of the server. */
 interface RefusedRequest {

@@ -1,16 +1,22 @@
-import type { RequestListener } from "node:http";
+import type { RequestListener, IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import { definedMembers, isLoopbackHost } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
 import { composeHandler, createSessions } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/handlers";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import type { WebSocketHandler } from "@sluice/transport-ws";
+import { type WebSocketHandler, createWebSocketHandler } from "@sluice/transport-ws";
+import {
+  OAuthError,
+  OAuthErrorCode,
+  type AuthInfo,
+  type McpServerFactory,
+} from "@modelcontextprotocol/server";
 import { createBrowseRoutes } from "../browse/browse-routes.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import { serveSessions } from "./serve-limits.ts";
 import { isPrivate, type ServeOptions } from "./serve-options.ts";
-import { createSockets, takeUpgrades, type UpgradeListener } from "./serve-sockets.ts";
-import { createAuthenticate, tokenCheck } from "./serve-token.ts";
+import { createAuthenticate, tokenCheck, bearerIn } from "./listen.ts";
 import type { Served } from "./served.ts";
 
 /** What answers requests and, where it is wanted, WebSockets. */
@@ -69,3 +75,54 @@ export function createHttpSide(
     close: () => sessions.close(),
   };
 }
+
+/** Decides which clients may open a WebSocket. */
+interface SocketGuard {
+  /** True for the token of this server; absent when there is none. */
+  readonly isToken?: ((token: string) => boolean) | undefined;
+  readonly anonymous: boolean;
+}
+
+/** The server over WebSocket, beside the endpoint that is given by its HTTP URL. */
+function createSockets(
+  factory: McpServerFactory,
+  endpoint: string,
+  { isToken, anonymous }: SocketGuard,
+): WebSocketHandler {
+  async function verifyAccessToken(token: string): Promise<AuthInfo> {
+    if (!isToken?.(token)) throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown token");
+    return { token, clientId: "sluice", scopes: [], expiresAt: endOfTime };
+  }
+  return createWebSocketHandler(factory, {
+    url: endpoint.replace(/^http/, "ws"),
+    // every client has the same token
+    maxConnectionsPerPrincipal: 2_000,
+    maxBufferedBytesPerPrincipal: 2 ** 28,
+    ...(isToken ? { bearer: { verifier: { verifyAccessToken } } } : { anonymous }),
+  });
+}
+
+/** Takes the upgrades of a server. */
+type UpgradeListener = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+
+/** Upgrades go to the endpoint; those of other paths end with their connection. */
+function takeUpgrades(
+  sockets: WebSocketHandler,
+  { isToken, refusals }: Pick<SocketGuard, "isToken"> & { readonly refusals: RefusalLog },
+): UpgradeListener {
+  return (request, socket, head) => {
+    const isTaken = sockets.upgrade(request, socket, head);
+    if (!isTaken) socket.destroy();
+    const given = bearerIn(request.headers.authorization);
+    const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
+    if (isTaken && isSocket && isToken && !isToken(given))
+      refusals.add({
+        address: request.socket.remoteAddress,
+        kind: "socket",
+        hasToken: given !== "",
+      });
+  };
+}
+
+/** The SDK wants an end of every token: the last one that dates have, in seconds. */
+const endOfTime = 8_640_000_000_000;

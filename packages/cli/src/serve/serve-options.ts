@@ -1,5 +1,5 @@
 import { isLoopbackHost } from "@sluice/core";
-import { fault } from "../outcome/failure.ts";
+import { fault } from "../terminal/failure.ts";
 
 /** Options of `sluice serve`. */
 export interface ServeOptions {

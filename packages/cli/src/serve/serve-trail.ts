@@ -1,9 +1,8 @@
 import { SluiceError } from "@sluice/core";
 import type { AuditRecord, SluiceOptions } from "@sluice/server";
 import { createAuditFile, type AuditFile } from "@sluice/server/node";
-import { errnoOf, fault } from "../outcome/failure.ts";
-import { note } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { errnoOf, fault } from "../terminal/failure.ts";
+import { note, printable } from "../terminal/print.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 
 /** Where a trail is kept, and the address that the server has listened on already. */

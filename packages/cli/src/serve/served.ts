@@ -1,11 +1,10 @@
-import type { McpServer } from "@modelcontextprotocol/server";
+import { McpServer, type StandardSchemaWithJSON } from "@modelcontextprotocol/server";
 import { definedMembers, type Principal } from "@sluice/core";
 import { createSluice, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
-import { BriefMcpServer } from "../hosts/brief-server.ts";
-import { version } from "../terminal/version.ts";
+import { version } from "../terminal/print.ts";
 import { createSaveTool } from "../save/save-tool.ts";
 import { serveLimits, serveState } from "./serve-limits.ts";
 import { isPrivate, type ServeOptions } from "./serve-options.ts";
@@ -78,5 +77,44 @@ export async function createServed(
       attachSaveTool?.(mcp);
       return uploads?.attach(mcp) ?? mcp;
     },
+  };
+}
+
+/**
+ * A server whose tools do not name the dialect of their schemas: MCP has JSON Schema 2020-12 where none is named (SEP-1613),
+ * and models read every name.
+ */
+class BriefMcpServer extends McpServer {
+  override registerTool: McpServer["registerTool"] = (
+    name: string,
+    config: ToolConfig,
+    handler: never,
+  ) => {
+    const { inputSchema, outputSchema } = config;
+    const schemas = definedMembers({
+      inputSchema: inputSchema && withoutDialect(inputSchema),
+      outputSchema: outputSchema && withoutDialect(outputSchema),
+    });
+    return super.registerTool(name, { ...config, ...schemas } as object, handler) as never;
+  };
+}
+
+interface ToolConfig {
+  readonly inputSchema?: StandardSchemaWithJSON;
+  readonly outputSchema?: StandardSchemaWithJSON;
+}
+
+type MakeSchema = StandardSchemaWithJSON["~standard"]["jsonSchema"]["input"];
+
+function withoutDialect({ "~standard": standard }: StandardSchemaWithJSON): StandardSchemaWithJSON {
+  const { jsonSchema, validate, vendor, version } = standard;
+  const schemas = { input: briefly(jsonSchema.input), output: briefly(jsonSchema.output) };
+  return { "~standard": { version, vendor, validate, jsonSchema: schemas } };
+}
+
+function briefly(make: MakeSchema): MakeSchema {
+  return (options) => {
+    const { $schema: _, ...schema } = make(options);
+    return schema;
   };
 }

@@ -1,7 +1,7 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
 import { SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
 import { errorTable, type Reason } from "@sluice/core/wire";
-import { answerOrigin, causesOf } from "../outcome/failure.ts";
+import { answerOrigin, causesOf } from "../terminal/failure.ts";
 
 /** What a call to a server needs beside the call itself. */
 export interface ServerCall {

@@ -8,10 +8,9 @@ import type { FileSender } from "@sluice/client/uploads";
 import { abortable, onAbort } from "@sluice/core/async";
 import { proxyFor } from "@sluice/core/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { ensureConfidential } from "@sluice/core";
-import { Advice, fault } from "../outcome/failure.ts";
-import { version } from "../terminal/version.ts";
-import { boundAnswers } from "./bound-answers.ts";
+import { ensureConfidential, SluiceError } from "@sluice/core";
+import { Advice, fault } from "../terminal/failure.ts";
+import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
 
 /** How to reach a server. */
@@ -86,4 +85,63 @@ export function ensureTrust(trust: readonly string[] = []): void {
     const advice = "write it like --trust https://cdn.example.com, or https://*.example.com";
     throw new Advice(error, advice);
   }
+}
+
+/** Headers of lines like `Name: value`, as `--header` takes them. */
+export function headersFrom(lines: readonly string[]): Record<string, string> {
+  const headers: Record<string, string> = {};
+  for (const line of lines) {
+    const [, name, value] = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([^\r\n\0]*)$/.exec(line) ?? [];
+    // never repeats it: it may hold a secret
+    if (name === undefined || value === undefined)
+      throw fault("invalid_argument", "a --header is malformed", "write it as 'Name: value'");
+    headers[name] = value.trim();
+  }
+  return headers;
+}
+
+/** Most bytes of a JSON answer, of a refusal, or of one event: as much as of one WebSocket message. */
+const maxMessageBytes = 16 * 2 ** 20;
+
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+
+/**
+ * An answer whose body ends with `protocol` where one message of it has more than 16 MiB: the SDK
+ * collects messages without a bound. A blank line ends an event (HTML section 9.2.6).
+ */
+export function boundAnswers(answer: Response): Response {
+  const { body, status, statusText, headers } = answer;
+  if (!body) return answer;
+  const isEvents = /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
+  let bytes = 0;
+  let previous = 0;
+  let isBlank = true;
+
+  function countEvents(chunk: Uint8Array): void {
+    for (const byte of chunk) {
+      bytes += 1;
+      if (bytes > maxMessageBytes) return;
+      const isEnd = byte === lineFeed || byte === carriageReturn;
+      // the second half of a line end
+      const isHalf = byte === lineFeed && previous === carriageReturn;
+      if (isEnd && !isHalf && isBlank) bytes = 0;
+      if (!isHalf) isBlank = isEnd;
+      previous = byte;
+    }
+  }
+
+  const bounded = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      if (isEvents) countEvents(chunk);
+      else bytes += chunk.length;
+      if (bytes > maxMessageBytes)
+        throw new SluiceError(
+          "protocol",
+          `client: the server's answer has more than ${maxMessageBytes} bytes`,
+        );
+      controller.enqueue(chunk);
+    },
+  });
+  return new Response(body.pipeThrough(bounded), { status, statusText, headers });
 }

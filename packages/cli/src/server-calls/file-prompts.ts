@@ -2,20 +2,20 @@ import { stat } from "node:fs/promises";
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { confirm, isCancel, select, text } from "@clack/prompts";
-import type {
-  RequestedField,
-  ReceivedFileRequest,
-  FilesAnswer,
-  FormValue,
+import {
+  type RequestedField,
+  type ReceivedFileRequest,
+  type FilesAnswer,
+  type FormValue,
+  isAccepted,
+  typeOfName,
 } from "@sluice/client/uploads";
-import { isAccepted, typeOfName } from "@sluice/client/uploads";
-import { fault, Stopped } from "../outcome/failure.ts";
-import { note } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { fault, Stopped } from "../terminal/failure.ts";
+import { note, printable } from "../terminal/print.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 
 /** What the command line says already, and what ends the wait for a person. */
-export interface PromptOptions {
+interface PromptOptions {
   /** Files to answer with; none: ask for them. */
   readonly files: readonly string[];
   readonly signal: AbortSignal;

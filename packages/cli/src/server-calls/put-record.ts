@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import type { BegunFile } from "@sluice/client/uploads";
 
 /** What is remembered of an upload that did not come to its end, for the same command later. */
-export interface PutRecord {
+interface PutRecord {
   /** How to go on, when the file and the server are the same. */
   readonly begun: BegunFile | undefined;
   /** Keeps it. Failing to is no reason to stop. */

@@ -2,12 +2,12 @@ import { isSameResource, SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { callServer } from "./call-server.ts";
 import type { ServerConnection } from "./connect.ts";
-import { Advice, answerOrigin, fault } from "../outcome/failure.ts";
+import { Advice, answerOrigin, fault } from "../terminal/failure.ts";
 import { listResources, resourcelessFault } from "./list-resources.ts";
-import { printable } from "../terminal/printable.ts";
+import { printable } from "../terminal/print.ts";
 
 /** The content of a resource that came in one message. */
-export interface ReadContent {
+interface ReadContent {
   readonly bytes: Uint8Array;
   /** `length`: the server lists this size · `none`: it lists none. */
   readonly verified: "length" | "none";

@@ -1,9 +1,8 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { within } from "@sluice/core/async";
 import type { StorageBackend } from "@sluice/storage";
-import { fault } from "../outcome/failure.ts";
-import { note } from "../terminal/print.ts";
-import { printable } from "../terminal/printable.ts";
+import { fault } from "../terminal/failure.ts";
+import { note, printable } from "../terminal/print.ts";
 import { credentialSources, parseStorageUrl, type StorageUrl } from "./storage-url.ts";
 
 /** What a server is about to serve. */
@@ -71,3 +70,55 @@ const addresses: Readonly<Record<EntryKind, string>> = {
   azblob: "check the network, and the account in AZURE_STORAGE_ACCOUNT or the connection string",
   graph: "check the network",
 };
+
+/** Throws what is wrong with a storage URL, or with its plugin, together with what to write or install. */
+export function refuseStorage(error: unknown): never {
+  if (!(error instanceof TypeError)) throw error;
+  const { message } = error;
+  const end = message.lastIndexOf("; ");
+  const [what, advice] =
+    end < 0
+      ? [message, "see `sluice help serve`"]
+      : [message.slice(0, end), message.slice(end + 2)];
+  throw fault("invalid_argument", what, advice);
+}
+
+const quietMs = 60_000;
+
+/** Faults of which the server itself tells its clients and its log no cause. */
+const silent: ReadonlySet<SluiceErrorCode> = new Set([
+  "not_found",
+  "permission_denied",
+  "unauthenticated",
+  "throttled",
+  "unavailable",
+  "timeout",
+]);
+
+/** The backend, with a line in the log for a list that fails: of each kind of fault at most one a minute. */
+export function tellListFaults(
+  backend: StorageBackend,
+  write: (line: string) => void,
+  now: () => number = Date.now,
+): StorageBackend {
+  const told = new Map<SluiceErrorCode, number>();
+
+  function tell({ code, message }: SluiceError): void {
+    const last = told.get(code) ?? -Infinity;
+    if (!silent.has(code) || now() - last < quietMs) return;
+    told.set(code, now());
+    write(`sluice: ${printable(message)}`);
+  }
+
+  return {
+    ...backend,
+    async list(options) {
+      try {
+        return await backend.list(options);
+      } catch (error) {
+        if (SluiceError.is(error) && !options?.signal?.aborted) tell(error);
+        throw error;
+      }
+    },
+  };
+}

@@ -1,7 +1,6 @@
 import { definedMembers } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { loadPlugin } from "./load-plugin.ts";
 import { parseStorageUrl, plugins, type StorageUrl } from "./storage-url.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -108,4 +107,22 @@ async function openGraph(
 
 function missing(names: string, scheme: string): TypeError {
   return new TypeError(`a storage of ${scheme} has no credentials; set ${names}`);
+}
+
+/**
+ * The module of a plugin that a storage URL names. Rejects with a `TypeError` that says what to install where it is missing.
+ */
+export async function loadPlugin<Module>(
+  loading: Promise<Module>,
+  packageName: string,
+): Promise<Module> {
+  try {
+    return await loading;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    throw new TypeError(
+      `this storage needs the package ${packageName}, which is not installed; npm install ${packageName}, or npx -p sluice -p ${packageName} sluice serve …`,
+      { cause: error },
+    );
+  }
 }

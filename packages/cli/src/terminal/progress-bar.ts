@@ -1,5 +1,4 @@
-import { formatProgress } from "./progress-line.ts";
-import { createSpeedometer } from "./speedometer.ts";
+import { formatBytes, formatDuration } from "./quantity.ts";
 
 /** Shows how far a download is. */
 export interface ProgressBar {
@@ -50,5 +49,110 @@ export function createProgressBar(
       if (drawnAt > -Infinity) screen.write("\r\u001b[K");
       drawnAt = -Infinity;
     },
+  };
+}
+
+/** How fast something goes, over its last few seconds. */
+interface Speedometer {
+  /** Notes that `bytes` in all were there at `nowMs`. */
+  note(bytes: number, nowMs: number): void;
+  /** Bytes a second, or `undefined` until there is something to tell. */
+  readonly bytesPerSecond: number | undefined;
+}
+
+const windowMs = 5_000;
+const spacingMs = 100;
+
+/** A speedometer over a sliding window of five seconds; what was there at the first note does not count. */
+export function createSpeedometer(): Speedometer {
+  const notes: { bytes: number; atMs: number }[] = [];
+  let last: { bytes: number; atMs: number } | undefined;
+  return {
+    note(bytes, nowMs) {
+      // fewer bytes than before: the download began anew
+      if (last !== undefined && bytes < last.bytes) notes.length = 0;
+      last = { bytes, atMs: nowMs };
+      if (notes.length === 0 || nowMs - notes.at(-1)!.atMs >= spacingMs) notes.push(last);
+      while (notes.length > 2 && nowMs - notes[1]!.atMs >= windowMs) notes.shift();
+    },
+    get bytesPerSecond() {
+      const first = notes[0];
+      if (first === undefined || last === undefined || last.atMs <= first.atMs) return undefined;
+      return ((last.bytes - first.bytes) / (last.atMs - first.atMs)) * 1000;
+    },
+  };
+}
+
+/** What a progress line tells. */
+interface ProgressFacts {
+  /** Bytes that are there, those of an earlier run included. */
+  readonly receivedBytes: number;
+  /** Bytes in all, when known. */
+  readonly size?: number | undefined;
+  readonly bytesPerSecond?: number | undefined;
+}
+
+const widestBar = 40;
+const narrowestBar = 8;
+const eighths = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"] as const;
+
+/**
+ * One line of at most `columns` characters: bar, percent, bytes, rate and time left. What does not
+ * fit is left out, the bar first, then what stands furthest to the right.
+ */
+export function formatProgress(facts: ProgressFacts, columns: number): string {
+  const { receivedBytes, size, bytesPerSecond } = facts;
+  const parts: string[] = [];
+  const fraction = size === undefined ? undefined : size === 0 ? 1 : receivedBytes / size;
+  if (fraction !== undefined) parts.push(`${Math.floor(Math.min(fraction, 1) * 100)}%`.padStart(4));
+  parts.push(
+    size === undefined
+      ? formatBytes(receivedBytes)
+      : `${formatBytes(receivedBytes).padStart(8)} of ${formatBytes(size)}`,
+  );
+  if (bytesPerSecond !== undefined) {
+    parts.push(`${formatBytes(bytesPerSecond)}/s`.padStart(10));
+    const left = size === undefined ? undefined : (size - receivedBytes) / bytesPerSecond;
+    if (left !== undefined && Number.isFinite(left) && left >= 0)
+      parts.push(`${formatDuration(left * 1000)} left`);
+  }
+  while (parts.length > 1 && parts.join("  ").length > columns) parts.pop();
+  const text = parts.join("  ");
+  const room = Math.min(columns - text.length - 1, widestBar);
+  if (fraction === undefined || room < narrowestBar) return text.slice(0, columns);
+  return `${formatBar(fraction, room)} ${text}`;
+}
+
+/** A bar of exactly `width` characters, filled to an eighth of a character. */
+function formatBar(fraction: number, width: number): string {
+  const filled = Math.round(Math.min(Math.max(fraction, 0), 1) * width * 8);
+  const bar = "█".repeat(Math.floor(filled / 8)) + eighths[filled % 8];
+  return bar + "░".repeat(width - bar.length);
+}
+
+/** How far one of several downloads is. */
+export type ReportProgress = (receivedBytes: number, size?: number) => void;
+
+/**
+ * Shows `count` downloads on one bar: the bytes of all, and of how many once each has told its size. Gives a function for
+ * each download.
+ */
+export function shareProgress(bar: ProgressBar, count: number): () => ReportProgress {
+  let receivedBytes = 0;
+  let totalBytes = 0;
+  let sized = 0;
+  return () => {
+    let received = 0;
+    let told: number | undefined;
+    return (bytes, size) => {
+      receivedBytes += bytes - received;
+      received = bytes;
+      if (size !== undefined) {
+        if (told === undefined) sized += 1;
+        totalBytes += size - (told ?? 0);
+        told = size;
+      }
+      bar.update(receivedBytes, sized === count ? totalBytes : undefined);
+    };
   };
 }

@@ -69,10 +69,7 @@ export async function openResource(
   }
 }
 
-const loadConsent = createLoader(
-  () => import("../trust/ask-consent.ts"),
-  "the question for consent",
-);
+const loadConsent = createLoader(() => import("./ask-consent.ts"), "the question for consent");
 
 function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): StreamFacts {
   const { size, etag, digest, contentEncoding, fileNames, named } = answer;

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
-import type { Consent } from "../trust/consent.ts";
+import type { Consent } from "./consent.ts";
 import { transferTimeouts, type TransferTimeouts } from "./transfer-timeouts.ts";
 
 /** Options of {@link streamResource}. */

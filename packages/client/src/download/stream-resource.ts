@@ -1,10 +1,6 @@
 import { fetchExchange } from "../net/fetch-exchange.ts";
 import type { RequestingClient } from "../calls/requesting-client.ts";
-import {
-  createCache,
-  type ResourceCache,
-  type ResourceCacheOptions,
-} from "../cache/resource-cache.ts";
+import { createCache, type ResourceCache, type ResourceCacheOptions } from "./resource-cache.ts";
 import { bodyOf, openResource } from "./open-resource.ts";
 import type { ResourceStream } from "./stream-facts.ts";
 import { settingsOf, type StreamOptions } from "./stream-options.ts";

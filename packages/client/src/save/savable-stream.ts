@@ -4,7 +4,7 @@ import {
   createCache,
   type ResourceCache,
   type ResourceCacheOptions,
-} from "../cache/resource-cache.ts";
+} from "../download/resource-cache.ts";
 import { saveResource, type SavedFile, type SaveOptions } from "./save-resource.ts";
 import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
 import type { ResourceStream } from "../download/stream-facts.ts";

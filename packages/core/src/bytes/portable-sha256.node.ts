@@ -1,4 +1,4 @@
-import type { Sha256 } from "./sha256.ts";
+import type { Sha256 } from "./portable-sha256.ts";
 
 /** Stands in the build for Node.js, which has `node:crypto`: it loads no library for SHA-256. */
 export function portableSha256(): Sha256 {

@@ -2,7 +2,14 @@ import { hkdf } from "@noble/hashes/hkdf.js";
 import { hmac } from "@noble/hashes/hmac.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { bytesToHex, utf8ToBytes } from "@noble/hashes/utils.js";
-import type { Sha256 } from "./sha256.ts";
+
+/** A running SHA-256 (FIPS 180-4). */
+export interface Sha256 {
+  /** Adds bytes; the chunk may be reused afterwards. */
+  update(chunk: Uint8Array): void;
+  /** Ends the computation: lower-case hex, 64 characters. Call it once, last. */
+  digest(): string;
+}
 
 /** A running SHA-256 for runtimes without `node:crypto`. */
 export function portableSha256(): Sha256 {

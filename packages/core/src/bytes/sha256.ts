@@ -1,13 +1,5 @@
 import { builtInModule } from "./built-in-module.ts";
-import { portableSha256 } from "./portable-sha256.ts";
-
-/** A running SHA-256 (FIPS 180-4). */
-export interface Sha256 {
-  /** Adds bytes; the chunk may be reused afterwards. */
-  update(chunk: Uint8Array): void;
-  /** Ends the computation: lower-case hex, 64 characters. Call it once, last. */
-  digest(): string;
-}
+import { portableSha256, type Sha256 } from "./portable-sha256.ts";
 
 /** Starts a SHA-256 over bytes as they pass: native where the runtime has it, portable elsewhere. */
 export function createSha256(): Sha256 {

@@ -28,7 +28,7 @@ import { startInOrder } from "./pipelined-response.ts";
 import { askHandler, passOn, withCors } from "../endpoint/routed-handler.ts";
 import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
-import { sendResponse } from "../download/send-response.ts";
+import { sendResponse } from "./send-response.ts";
 import { BodyTooLargeError, toCollectedRequest, toStreamingRequest } from "./incoming-request.ts";
 import { isReply, replyOf } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";

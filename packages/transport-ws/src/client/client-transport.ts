@@ -4,7 +4,7 @@ import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { outletTo } from "@sluice/binary-transfer/transport";
 import type { BinaryChannel } from "../binary/binary-channel.ts";
-import { createClientChannel } from "../binary/client-channel.ts";
+import { createClientChannel } from "./client-channel.ts";
 import { brokenBy, closingOf, closings, type Closing } from "../messages/closing.ts";
 import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "./pending-requests.ts";

@@ -1,7 +1,6 @@
 import { isTlsFault, SluiceError } from "@sluice/core";
 import { proxyOrigin } from "@sluice/core/node";
-import type { Check, Evidence, SeenExchange } from "../evidence.ts";
-import { codesOf } from "../fault-codes.ts";
+import { type Check, type Evidence, type SeenExchange, codesOf } from "../evidence.ts";
 
 /** The request that ended the attempt to agree on a session, where it got no answer. */
 function unanswered({ sessionFault, exchanges }: Evidence): SeenExchange | undefined {

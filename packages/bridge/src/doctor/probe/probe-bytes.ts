@@ -1,7 +1,18 @@
-import { lateMs } from "../evidence.ts";
-import { findOwn } from "./probe-grant.ts";
-import { getBytes } from "./get-bytes.ts";
-import type { Visit } from "./visit.ts";
+import * as z from "zod/mini";
+import { request } from "undici";
+import { acceptUrl, streamingCapabilities } from "@sluice/client";
+import { parseReprDigest, SluiceError, linkWith, readJson } from "@sluice/core";
+import { EXTENSION_ID, STREAM_METHOD, RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import {
+  lateMs,
+  type SeenBody,
+  type SentCall,
+  type Evidence,
+  type SeenGrant,
+} from "../evidence.ts";
+import { answerMs, type Visit } from "./visit.ts";
+import { CAPABILITIES_KEY } from "../../messages/envelope.ts";
+import { membersOf } from "../../messages/messages.ts";
 
 /** Bytes of a resource to read from its beginning. */
 const wholeBytes = 768 * 1024;
@@ -33,4 +44,203 @@ export async function probeRange(visit: Visit): Promise<void> {
   if (whole.firstByteMs < lateMs) return;
   const second = await getBytes(visit, url, { atMost: whole.bytes.length });
   evidence.secondFirstByteMs = second.firstByteMs;
+}
+
+/** What of a URL to read. */
+interface Reading {
+  readonly range?: string;
+  /** Bytes after which to stop. */
+  readonly atMost: number;
+  /** Sends no credentials to any origin. Default: they go to the endpoint's own. */
+  readonly isBare?: boolean;
+  /** A message to POST in place of the GET, with all of its headers. */
+  readonly post?: SentCall;
+}
+
+/** Reads a URL as downloads do, with credentials at the endpoint's own origin only. Rejects only with the abort's reason. */
+export async function getBytes(
+  { dispatcher, evidence, headers, client, budget, signal }: Visit,
+  url: URL,
+  { range, atMost, isBare, post }: Reading,
+): Promise<SeenBody> {
+  const sent: Record<string, string> = {
+    accept: "*/*",
+    ...post?.headers,
+    "accept-encoding": "identity",
+  };
+  if (range !== undefined) sent["range"] = range;
+  if (!post && !isBare && url.origin === evidence.endpoint.origin) {
+    Object.assign(sent, headers);
+    const { sessionId } = (client.transport ?? {}) as { readonly sessionId?: string };
+    if (sessionId !== undefined) sent["mcp-session-id"] = sessionId;
+  }
+  const limit = Math.max(1, Math.min(atMost, budget.left));
+  const chunks: Uint8Array[] = [];
+  let [status, received, isWhole, firstByteMs] = [0, 0, false, 0];
+  let answered = new Headers();
+  const begun = performance.now();
+  try {
+    const end = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
+    const method = post ? "POST" : "GET";
+    const body = post?.body ?? null;
+    const answer = await request(url, { dispatcher, method, headers: sent, body, signal: end });
+    status = answer.statusCode;
+    answered = new Headers();
+    for (const [name, value] of Object.entries(answer.headers))
+      if (value !== undefined) answered.set(name, [value].flat().join(", "));
+    for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
+      if (received === 0) firstByteMs = performance.now() - begun;
+      const part = chunk.subarray(0, limit - received);
+      chunks.push(part);
+      received += part.length;
+      budget.take(part.length);
+      if (part.length < chunk.length || received === limit) break;
+    }
+    isWhole = answer.body.readableEnded || received < limit;
+  } catch (fault) {
+    signal.throwIfAborted();
+    return { status, headers: answered, bytes: Buffer.concat(chunks), isWhole, firstByteMs, fault };
+  }
+  return { status, headers: answered, bytes: Buffer.concat(chunks), isWhole, firstByteMs };
+}
+
+const resultSchema = z.looseObject({
+  downloadUrl: z.optional(z.string()),
+  size: z.optional(z.number()),
+  _meta: z.optional(z.looseObject({})),
+});
+
+/** Asks for a download URL, where the server streams, and looks at where it leads. */
+export async function probeGrant(visit: Visit): Promise<void> {
+  const { client, evidence, signal } = visit;
+  if (!evidence.server?.hasStreaming) return;
+  const uri = visit.uri ?? (await chooseResource(visit));
+  evidence.uri = uri;
+  if (uri === undefined) return;
+  const call = { method: STREAM_METHOD, params: { uri } };
+  const result = await client
+    .request(call, resultSchema, { signal, timeout: answerMs })
+    // it chose another way, or does not give this one: no URL to look at
+    .catch(() => undefined);
+  signal.throwIfAborted();
+  if (result?.downloadUrl === undefined) return;
+  const { digest } = (result._meta?.[EXTENSION_ID] ?? {}) as { readonly digest?: unknown };
+  const accepted = acceptNamed(result.downloadUrl, visit);
+  evidence.grant = {
+    text: result.downloadUrl,
+    accepted,
+    answersAt: "refusal" in accepted ? await findOwn(result.downloadUrl, visit) : undefined,
+    size: result.size,
+    sha256: typeof digest === "string" ? parseReprDigest(digest) : undefined,
+  };
+}
+
+/** The largest of the first page that can be read whole; else the first. */
+async function chooseResource({ client, budget, signal }: Visit): Promise<string | undefined> {
+  const page = await client
+    .request({ method: "resources/list" }, { signal, timeout: answerMs })
+    .catch(() => undefined);
+  signal.throwIfAborted();
+  const resources = page?.resources ?? [];
+  const sizeOf = ({ size }: { readonly size?: number | undefined }): number =>
+    size !== undefined && size <= budget.left / 2 ? size : -1;
+  return resources.toSorted((one, other) => sizeOf(other) - sizeOf(one))[0]?.uri;
+}
+
+/** What the trust rules of the client make of an address that the server named. */
+export function acceptNamed(
+  text: string,
+  { evidence, trustedOrigins }: Visit,
+): SeenGrant["accepted"] {
+  const policy = { endpoint: evidence.endpoint, trustedOrigins, redirects: "trusted" } as const;
+  try {
+    return acceptUrl(text, policy, { base: evidence.endpoint, redirect: false });
+  } catch (error) {
+    if (SluiceError.is(error)) return { refusal: error.message };
+    throw error;
+  }
+}
+
+/**
+ * Where the endpoint's own origin answers for a URL that leads elsewhere: at the same path, or below the path that
+ * a proxy has put in front. The other origin is never asked.
+ */
+async function findOwn(text: string, visit: Visit): Promise<string | undefined> {
+  if (!URL.canParse(text)) return undefined;
+  for (const candidate of candidatesFor(new URL(text), visit.evidence)) {
+    const body = await getBytes(visit, candidate, { range: "bytes=0-0", atMost: 1 });
+    if ((body.status === 200 || body.status === 206) && !isPage(body.headers))
+      return candidate.href;
+  }
+  return undefined;
+}
+
+/** At most six: a path has few parts. */
+function candidatesFor(given: URL, { endpoint }: Evidence): URL[] {
+  const parts = given.pathname.split("/").slice(1);
+  const bases = endpoint.pathname.split("/").slice(0, -1).join("/");
+  const paths = [given.pathname];
+  for (let from = 0; from < Math.min(parts.length, 4); from++)
+    for (const base of [bases, endpoint.pathname])
+      paths.push(`${base}/${parts.slice(from).join("/")}`);
+  return [...new Set(paths)]
+    .map((path) => new URL(`${path}${given.search}`, endpoint.origin))
+    .filter(({ href }) => href !== given.href)
+    .slice(0, 6);
+}
+
+function isPage(headers: Headers): boolean {
+  return /^text\/html\b/i.test(headers.get("content-type") ?? "");
+}
+
+/** Bytes of a direct answer to read from its beginning. */
+const directBytes = 256 * 1024;
+
+/** Asks for the bytes in the answer itself, as clients do. Its link stands in for a download URL that was not given. */
+export async function probeDirect(visit: Visit): Promise<void> {
+  const { evidence, budget, client, signal } = visit;
+  const sent = evidence.exchanges.findLast(({ rpcMethod }) => rpcMethod === STREAM_METHOD)?.sent;
+  if (!sent || budget.left < leastBytes) return;
+  const direct = await postStream(visit, sent, Math.min(directBytes, Math.floor(budget.left / 3)));
+  if (direct.status !== 200 || !direct.headers.has(RESOURCE_URI_HEADER)) return;
+  evidence.direct = direct;
+  const link = linkWith(direct.headers, "stream");
+  if (!evidence.grant && link !== undefined)
+    evidence.grant = {
+      text: link,
+      accepted: acceptNamed(link, visit),
+      size: sizeIn(direct),
+      sha256: parseReprDigest(direct.headers.get("repr-digest") ?? ""),
+    };
+  if (direct.firstByteMs < lateMs) return;
+  const second = await postStream(visit, sent, 1);
+  // what any request takes is not held back
+  const begun = performance.now();
+  await client.request({ method: "resources/list" }, { signal, timeout: answerMs }).catch(() => {});
+  signal.throwIfAborted();
+  const soonestMs = Math.min(direct.firstByteMs, second.firstByteMs);
+  evidence.isDirectHeld = soonestMs > lateMs && soonestMs > 5 * (performance.now() - begun);
+}
+
+/** The call as it was made before, by a client that would rather have the bytes. */
+function postStream(visit: Visit, { headers, body }: SentCall, atMost: number): Promise<SeenBody> {
+  const message = membersOf(readJson(body).value);
+  const params = membersOf(message["params"]);
+  const meta = membersOf(params["_meta"]);
+  const declared = membersOf(meta[CAPABILITIES_KEY]);
+  const direct = streamingCapabilities({ prefer: ["direct"] });
+  const extensions = { ...membersOf(declared["extensions"]), ...direct.extensions };
+  const _meta = { ...meta, [CAPABILITIES_KEY]: { ...declared, ...direct, extensions } };
+  return getBytes(visit, visit.evidence.endpoint, {
+    atMost,
+    post: {
+      body: JSON.stringify({ ...message, id: "direct", params: { ...params, _meta } }),
+      headers: { ...headers, accept: "application/json, text/event-stream, */*" },
+    },
+  });
+}
+
+function sizeIn({ headers }: SeenBody): number | undefined {
+  const length = headers.get("content-length");
+  return length === null ? undefined : Number(length);
 }

@@ -9,7 +9,7 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "../messages.ts";
+} from "../../messages/messages.ts";
 import type { OpenCall } from "../open-calls.ts";
 
 /** Calls that may be held at the same time. */
@@ -23,7 +23,7 @@ const gatherMs = 10;
 const askingMethods: ReadonlySet<string> = new Set(["prompts/get", "resources/read", "tools/call"]);
 
 /** A call at the server whose answer the host gets in the result of its newest repetition. */
-export interface HeldCall {
+interface HeldCall {
   readonly call: OpenCall;
   /** Newest repetition of the host; undefined while the host holds questions. */
   host: JSONRPCRequest | undefined;
@@ -42,7 +42,7 @@ export function canAsk({ request }: OpenCall): boolean {
 }
 
 /** What held calls need of their session. */
-export interface HeldCallsParts {
+interface HeldCallsParts {
   /** Longest wait for the host to go on, in milliseconds. */
   readonly askMs: number;
   readonly maxRounds: number;

@@ -16,7 +16,7 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "../messages.ts";
+} from "../../messages/messages.ts";
 import { OpenCalls, type OpenCall } from "../open-calls.ts";
 import type { Session, SessionParts } from "../session.ts";
 import {
@@ -25,7 +25,7 @@ import {
   metaWithout,
   SUBSCRIPTION_KEY,
   withEnvelope,
-} from "./envelope.ts";
+} from "../../messages/envelope.ts";
 import { isWrappedTool, legacyOutput, legacyResult } from "./legacy-results.ts";
 import { ListenStream } from "./listen-stream.ts";
 

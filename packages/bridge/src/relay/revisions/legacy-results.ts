@@ -1,5 +1,5 @@
-import { isMembers, membersOf, type Members } from "../messages.ts";
-import { SERVER_INFO_KEY } from "./envelope.ts";
+import { isMembers, membersOf, type Members } from "../../messages/messages.ts";
+import { SERVER_INFO_KEY } from "../../messages/envelope.ts";
 
 /** Revisions with `initialize`, newest first. */
 export const legacyRevisions = [

@@ -3,10 +3,10 @@ import { onAbort, sleep } from "@sluice/core/async";
 import type { JSONRPCNotification } from "@modelcontextprotocol/client";
 import { LISTEN_METHOD } from "@sluice/core/wire";
 import type { ServerLink } from "../../upstream/server-link.ts";
-import { defer, type Deferred } from "../deferred.ts";
+import { defer, type Deferred } from "../../messages/deferred.ts";
 import type { HostLink } from "../host-link.ts";
-import { membersOf, type Members } from "../messages.ts";
-import { SUBSCRIPTION_KEY, withEnvelope } from "./envelope.ts";
+import { membersOf, type Members } from "../../messages/messages.ts";
+import { SUBSCRIPTION_KEY, withEnvelope } from "../../messages/envelope.ts";
 
 /** Longest wait for the server to confirm a stream. */
 const confirmMs = 10_000;

@@ -5,8 +5,15 @@ import type {
   RequestId,
 } from "@modelcontextprotocol/client";
 import { keyOf } from "@sluice/core";
-import { codes, isMembers, membersOf, refusal, answerTo, type Members } from "../messages.ts";
-import { SUBSCRIPTION_KEY } from "./envelope.ts";
+import {
+  codes,
+  isMembers,
+  membersOf,
+  refusal,
+  answerTo,
+  type Members,
+} from "../../messages/messages.ts";
+import { SUBSCRIPTION_KEY } from "../../messages/envelope.ts";
 
 /** Streams that one host may hold open. */
 const maxListeners = 256;
@@ -26,7 +33,7 @@ const listFilters = [
 ] as const;
 
 /** What listeners need of their session. */
-export interface ListenersParts {
+interface ListenersParts {
   readonly capabilities: Members;
   readonly toHost: (message: JSONRPCNotification | JSONRPCResponse) => void;
   /** Subscribes at the server, or ends that. Throws when the server refuses. */

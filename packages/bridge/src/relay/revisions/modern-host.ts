@@ -3,11 +3,12 @@ import type {
   JSONRPCNotification,
   JSONRPCRequest,
   JSONRPCResponse,
+  RequestId,
 } from "@modelcontextprotocol/client";
 import { cancelledBy } from "@sluice/core";
 import { FIRST_MODERN_VERSION, LISTEN_METHOD } from "@sluice/core/wire";
 import type { OpenConnection } from "../../upstream/server-link.ts";
-import { LegacyState } from "../legacy-state.ts";
+import { LegacyState } from "../same-revision.ts";
 import {
   answerOf,
   answerTo,
@@ -18,7 +19,8 @@ import {
   refusal,
   type Answer,
   type Members,
-} from "../messages.ts";
+  isMembers,
+} from "../../messages/messages.ts";
 import { OpenCalls, type OpenCall } from "../open-calls.ts";
 import type { Session, SessionParts } from "../session.ts";
 import {
@@ -27,11 +29,10 @@ import {
   LOG_LEVEL_KEY,
   VERSION_KEY,
   withoutEnvelope,
-} from "./envelope.ts";
+  SERVER_INFO_KEY,
+} from "../../messages/envelope.ts";
 import { canAsk, HeldCalls } from "./held-calls.ts";
 import { Listeners } from "./listeners.ts";
-import { WaitingQuestions } from "./waiting-questions.ts";
-import { discoverResult, modernAnswer } from "./modern-results.ts";
 
 /** Questions of a server, and what a client must have declared to be asked. */
 const neededCapability: Readonly<Record<string, string>> = {
@@ -239,4 +240,99 @@ function faultOfEnvelope(
 
 function tokenOf(request: JSONRPCRequest): unknown {
   return membersOf(membersOf(request.params)["_meta"])["progressToken"];
+}
+
+/** Servers wait a minute for an answer, as the official SDKs do it. */
+const waitMs = 60_000;
+const maxWaiting = 64;
+
+/** Questions of a server that came while no call was open which could carry them. */
+class WaitingQuestions {
+  readonly #refuse: (question: JSONRPCRequest) => void;
+  readonly #waiting = new Map<JSONRPCRequest, NodeJS.Timeout>();
+
+  /** `refuse` gets a question that waited too long. */
+  constructor(refuse: (question: JSONRPCRequest) => void) {
+    this.#refuse = refuse;
+  }
+
+  /** Keeps a question for the next call. */
+  add(question: JSONRPCRequest): void {
+    if (this.#waiting.size >= maxWaiting) return this.#refuse(question);
+    const late = setTimeout(() => {
+      this.#waiting.delete(question);
+      this.#refuse(question);
+    }, waitMs);
+    late.unref();
+    this.#waiting.set(question, late);
+  }
+
+  /** All that wait, oldest first; they wait no more. */
+  take(): JSONRPCRequest[] {
+    const questions = [...this.#waiting.keys()];
+    this.clear();
+    return questions;
+  }
+
+  /** The server takes a question back. */
+  withdraw(id: RequestId): void {
+    for (const [question, late] of this.#waiting) {
+      if (question.id !== id) continue;
+      clearTimeout(late);
+      this.#waiting.delete(question);
+    }
+  }
+
+  /** Forgets all. */
+  clear(): void {
+    for (const late of this.#waiting.values()) clearTimeout(late);
+    this.#waiting.clear();
+  }
+}
+
+/** Methods whose results say how long they hold (SEP-2549). */
+const cacheable: ReadonlySet<string> = new Set([
+  "prompts/list",
+  "resources/list",
+  "resources/read",
+  "resources/templates/list",
+  "server/discover",
+  "tools/list",
+]);
+
+/** The result of `server/discover` that says what a result of `initialize` says. */
+function discoverResult(initialized: Members): Members {
+  const { tasks: _tasks, ...capabilities } = membersOf(initialized["capabilities"]);
+  const result: Record<string, unknown> = {
+    supportedVersions: [FIRST_MODERN_VERSION],
+    capabilities,
+  };
+  if (typeof initialized["instructions"] === "string")
+    result["instructions"] = initialized["instructions"];
+  return result;
+}
+
+/** An answer of an older revision as 2026-07-28 has it. */
+function modernAnswer(method: string, answer: Answer, serverInfo: unknown): Answer {
+  if (answer.error) {
+    // a resource that is not there has no code of its own any more
+    return answer.error.code === -32_002 ? { error: { ...answer.error, code: -32_602 } } : answer;
+  }
+  const result: Record<string, unknown> = { resultType: "complete", ...answer.result };
+  if (cacheable.has(method)) {
+    result["ttlMs"] ??= 0;
+    result["cacheScope"] ??= "private";
+  }
+  if (method === "tools/list" && Array.isArray(result["tools"]))
+    result["tools"] = (result["tools"] as unknown[]).map(withoutExecution);
+  if (isMembers(serverInfo))
+    result["_meta"] = { [SERVER_INFO_KEY]: serverInfo, ...membersOf(result["_meta"]) };
+  return { result };
+}
+
+/** 2026-07-28 has no tasks in its core. */
+function withoutExecution(tool: unknown): unknown {
+  if (!isMembers(tool) || !("execution" in tool)) return tool;
+  const { execution: _dropped, ...rest } = tool;
+  return rest;
 }

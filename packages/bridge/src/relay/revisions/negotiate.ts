@@ -2,7 +2,13 @@ import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { FIRST_MODERN_VERSION, type RevisionKind } from "@sluice/core/wire";
 import { SendError } from "../../upstream/send-fault.ts";
-import { answerOf, isMembers, membersOf, type Answer, type Members } from "../messages.ts";
+import {
+  answerOf,
+  isMembers,
+  membersOf,
+  type Answer,
+  type Members,
+} from "../../messages/messages.ts";
 import { SameRevisionSession } from "../same-revision.ts";
 import type { Session, SessionParts } from "../session.ts";
 import {
@@ -11,13 +17,13 @@ import {
   envelopeFrom,
   envelopeOf,
   withEnvelope,
-} from "./envelope.ts";
+} from "../../messages/envelope.ts";
 import { LegacyHostSession } from "./legacy-host.ts";
 import { initializeResult, legacyRevisions } from "./legacy-results.ts";
 import { ModernHostSession } from "./modern-host.ts";
 
 /** A session, and the answer to the host's first request where the server has given it already. */
-export interface Negotiated {
+interface Negotiated {
   readonly session: Session;
   readonly answer?: Answer;
 }

@@ -1,13 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { link, lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
-import type { Stats } from "node:fs";
+import { type Stats, constants } from "node:fs";
 import { join } from "node:path";
-import { writerOfPart } from "@sluice/client";
-import { SluiceError } from "@sluice/core";
-import { createMemoryReservations, createRoom, type Room } from "../../saved/room.ts";
-import type { SpoolPart, SpoolTarget } from "../spool-target.ts";
-import { folderFault } from "./folder-fault.ts";
-import { createPart } from "./spool-part.ts";
+import { writerOfPart, randomPartName } from "@sluice/client";
+import { SluiceError, createSha256, type SluiceErrorCode } from "@sluice/core";
+import { createMemoryReservations, createRoom, type Room, type Reservation } from "./room.ts";
+import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";
 
 /** Options of {@link openSpoolFolder}. */
 export interface SpoolFolderOptions {
@@ -218,3 +216,102 @@ async function moveTo(path: string, from: string): Promise<boolean> {
     throw folderFault(error);
   }
 }
+
+/** What the folder does for its parts. */
+interface PartOwner {
+  /** Has room for bytes before they are written. */
+  readonly reservation: Reservation;
+  ended(): void;
+  publish(from: string, name: string): Promise<string>;
+}
+
+const readBytes = 65_536;
+
+/** Creates a file that did not exist; no link is followed. Only this user reads it. */
+async function createPart(folder: string, owner: PartOwner): Promise<SpoolPart> {
+  const { reservation } = owner;
+  let path = join(folder, randomPartName());
+  const { O_CREAT, O_EXCL, O_RDWR, O_NOFOLLOW } = constants;
+  const handle = await open(path, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0o600).catch(
+    async (error) => {
+      await reservation.release();
+      throw folderFault(error);
+    },
+  );
+  const hash = createSha256();
+  let bytes = 0;
+  let isDiscarded = false;
+
+  return {
+    get bytes() {
+      return bytes;
+    },
+    async write(chunk) {
+      await reservation.growAhead(bytes + chunk.length);
+      bytes += chunk.length;
+      hash.update(chunk);
+      let written = 0;
+      while (written < chunk.length)
+        written += await handle
+          .write(chunk, written)
+          .then(({ bytesWritten }) => bytesWritten)
+          .catch((error) => {
+            throw folderFault(error);
+          });
+    },
+    async *reread() {
+      for (let at = 0; at < bytes;) {
+        const buffer = new Uint8Array(readBytes);
+        const { bytesRead } = await handle.read(buffer, 0, readBytes, at);
+        if (bytesRead === 0) return;
+        yield buffer.subarray(0, bytesRead);
+        at += bytesRead;
+      }
+    },
+    async seal() {
+      await handle.close();
+      return hash.digest();
+    },
+    async publish(name) {
+      path = await owner.publish(path, name);
+      await reservation.release();
+      owner.ended();
+      return path;
+    },
+    async discard() {
+      if (isDiscarded) return;
+      isDiscarded = true;
+      owner.ended();
+      await handle.close();
+      await unlink(path).catch(() => {});
+      await reservation.release();
+    },
+  };
+}
+
+/** A fault of the file system, as an error that says what to do. Anything else passes unchanged. */
+function folderFault(error: unknown): unknown {
+  const { code } = (error ?? {}) as NodeJS.ErrnoException;
+  if (code === undefined || SluiceError.is(error)) return error;
+  const [ours, hint] = rows[code] ?? ["internal", `the file system failed (${code})`];
+  return new SluiceError(ours, `bridge: spool: ${hint}`, { cause: error });
+}
+
+type FolderFault = readonly [SluiceErrorCode, string];
+
+const denied: FolderFault = [
+  "permission_denied",
+  "writing is not permitted there; name another folder",
+];
+const full: FolderFault = ["no_space", "the disk is full; make room or name another folder"];
+
+const rows: Readonly<Record<string, FolderFault>> = {
+  ENOENT: ["not_found", "there is no such folder; create it first"],
+  ENOTDIR: ["invalid_argument", "a part of the path is a file; name a folder"],
+  EACCES: denied,
+  EPERM: denied,
+  EROFS: denied,
+  ENOSPC: full,
+  EDQUOT: full,
+  EMFILE: ["unavailable", "too many open files; close some, or raise the limit (ulimit -n)"],
+};

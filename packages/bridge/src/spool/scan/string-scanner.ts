@@ -13,7 +13,7 @@ export type ScanStep =
   | { readonly kind: "broken" };
 
 /** Finds long strings in JSON text that comes in chunks. */
-export interface StringScanner {
+interface StringScanner {
   scan(chunk: Uint8Array): ScanStep[];
   /** Bytes that are no JSON follow. A string that they lie in is malformed. */
   interrupt(): ScanStep[];

@@ -1,5 +1,5 @@
 /** What is between the quotes of a JSON string, as UTF-8. */
-export interface Unescaper {
+interface Unescaper {
   /**
    * Decodes the next bytes. Throws {@link MalformedString} for what JSON forbids in a string. A surrogate alone becomes
    * U+FFFD, as in any UTF-8; other bytes that are no UTF-8 pass. The bytes are good until the next call.

@@ -2,7 +2,7 @@ import { createFileSender, type FallbackClient, type FileSender } from "@sluice/
 import type { FetchLike } from "@sluice/core";
 import { loopbackOf } from "../../confine/named-loopback.ts";
 import type { SendableFile } from "../../confine/send-folders.ts";
-import { membersOf, type Members } from "../../relay/messages.ts";
+import { membersOf, type Members } from "../../messages/messages.ts";
 import { placeholder } from "../server-client.ts";
 import type { ToolContext } from "../tool-context.ts";
 

@@ -1,16 +1,20 @@
 import { randomUUID } from "node:crypto";
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { formOf, valueIn, type HostQuestion } from "../../confine/consent.ts";
-import type { SendFolders } from "../../confine/send-folders.ts";
-import type { RequestDecision } from "../../relay/hooks.ts";
-import { codes, membersOf, type Answer, type Members } from "../../relay/messages.ts";
+import { abortable } from "@sluice/core/async";
+import { formOf, valueIn, type HostQuestion, showsForms } from "../../confine/consent.ts";
+import type { SendableFile, SendFolders } from "../../confine/send-folders.ts";
+import type { RequestDecision } from "../../messages/hooks.ts";
+import { codes, membersOf, type Answer, type Members } from "../../messages/messages.ts";
 import { faultWords, quoted, toolFault } from "../tool-answer.ts";
 import type { ToolContext } from "../tool-context.ts";
 import { asksForFiles, type FileAnswers } from "./file-answers.ts";
+import { defer } from "../../messages/deferred.ts";
+import { CAPABILITIES_KEY } from "../../messages/envelope.ts";
+import { GIVES_FILE_META, type ToolSendSettings } from "../send-file.ts";
 
 /** Asks the user for the path of a file that a server wants, in calls that are not `send_file`. */
-export interface PathQuestions {
+interface PathQuestions {
   /** The answer to a request of the server, in revisions up to 2025-11-25; undefined where the next result asks. */
   answer(request: JSONRPCRequest): Promise<Answer | undefined>;
   /** The result of a server, where requests for files have become forms (2026-07-28). Others stay as they are. */
@@ -158,4 +162,91 @@ function isForFiles(value: unknown): boolean {
 function wordsOf(params: unknown): string {
   const { message } = membersOf(params);
   return quoted(typeof message === "string" ? message : "");
+}
+
+/**
+ * Declares that files may be asked for (SEP-1306): in `initialize` where the host can be asked something, in calls of
+ * tools where it shows forms (2026-07-28), and in the calls of `send_file`. Other messages stay as they are.
+ */
+export function declareFiles(message: JSONRPCRequest): JSONRPCRequest {
+  const params = membersOf(message.params);
+  if (message.method === "initialize") {
+    const capabilities = membersOf(params["capabilities"]);
+    if (!("elicitation" in capabilities)) return message;
+    return { ...message, params: { ...params, capabilities: withFiles(capabilities) } };
+  }
+  const { [GIVES_FILE_META]: isGiving, ...meta } = membersOf(params["_meta"]);
+  const isAsking = message.method === "tools/call" && showsForms(membersOf(meta[CAPABILITIES_KEY]));
+  if (isGiving !== true && !isAsking) return message;
+  if (CAPABILITIES_KEY in meta) {
+    const _meta = { ...meta, [CAPABILITIES_KEY]: withFiles(membersOf(meta[CAPABILITIES_KEY])) };
+    return { ...message, params: { ...params, _meta } };
+  }
+  if (Object.keys(meta).length > 0) return { ...message, params: { ...params, _meta: meta } };
+  const { _meta: _dropped, ...rest } = params;
+  return { ...message, params: rest };
+}
+
+function withFiles(capabilities: Members): Members {
+  const elicitation = membersOf(capabilities["elicitation"]);
+  // an empty one means forms, which it must go on to mean
+  const forms =
+    Object.keys(elicitation).length === 0 && "elicitation" in capabilities ? { form: {} } : {};
+  const binary = { maxFileSize: Number.MAX_SAFE_INTEGER, supportedMimeTypes: ["*/*"] };
+  return { ...capabilities, elicitation: { ...forms, binary, ...elicitation } };
+}
+
+/** The file of the `send_file` that is running. */
+interface Giving extends Pick<ToolSendSettings, "whileGiving"> {
+  /** Counts as given. Undefined when none is running. */
+  current(): SendableFile | undefined;
+  /** Aborts with the call. */
+  signal(): AbortSignal;
+  /** Ends the call with an error. */
+  fail(error: unknown): void;
+}
+
+/** The one file that requests of the server are answered with: calls wait for each other. */
+export function createGiving(): Giving {
+  let file: SendableFile | undefined;
+  let given = 0;
+  let fault: { readonly error: unknown } | undefined;
+  let end = new AbortController();
+  let last: Promise<void> = Promise.resolve();
+
+  async function give<T>(next: SendableFile, work: () => Promise<T>) {
+    file = next;
+    given = 0;
+    fault = undefined;
+    end = new AbortController();
+    try {
+      const value = await work();
+      if (fault) throw (fault as { readonly error: unknown }).error;
+      return { value, given };
+    } finally {
+      file = undefined;
+      end.abort(new SluiceError("interrupted", "bridge: the call is over"));
+    }
+  }
+
+  return {
+    current() {
+      if (file) given += 1;
+      return file;
+    },
+    signal: () => end.signal,
+    fail: (error) => void (fault = { error }),
+    async whileGiving(next, signal, work) {
+      const before = last;
+      const turn = defer<void>();
+      last = turn.promise;
+      try {
+        await abortable(before, signal);
+        return await give(next, work);
+      } finally {
+        // one that gave up must not let the next one in early
+        void before.then(() => turn.resolve());
+      }
+    },
+  };
 }

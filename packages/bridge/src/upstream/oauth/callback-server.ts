@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { readTarget, SluiceError } from "@sluice/core";
 import { within } from "@sluice/core/async";
-import { defer } from "../../relay/deferred.ts";
+import { defer } from "../../messages/deferred.ts";
 
 /** Where an authorization server sends the user's browser back to (RFC 8252 §7.3). */
 export interface CallbackServer {

@@ -2,12 +2,11 @@ import type { LookupFunction } from "node:net";
 import { createPublicLookup, ensurePublic } from "@sluice/client";
 import { isLoopbackHost, readJson, SluiceError, type FetchLike } from "@sluice/core";
 import { fetch as undiciFetch, type Dispatcher } from "undici";
-import { isMembers, membersOf } from "../../relay/messages.ts";
-import { createConnections } from "../connections.ts";
-import { serverFetch } from "../server-fetch.ts";
+import { isMembers, membersOf } from "../../messages/messages.ts";
+import { createConnections, serverFetch } from "../connections.ts";
 
 /** The calls of one sign-in, to the server and its authorization server. */
-export interface SignInCalls {
+interface SignInCalls {
   readonly fetch: FetchLike;
   /** Throws `unavailable` where tokens could not be refreshed now and may be later: there is no reason to sign in again. */
   ensureRefreshed(): void;

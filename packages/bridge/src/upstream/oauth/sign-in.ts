@@ -10,11 +10,17 @@ import {
   type OAuthClientProvider,
   type OAuthDiscoveryState,
   type OAuthTokens,
+  InsufficientScopeError,
 } from "@modelcontextprotocol/client";
 import { definedMembers, ensureConfidential, isClearUrl, SluiceError } from "@sluice/core";
 import { openCallbackServer, type CallbackServer } from "./callback-server.ts";
-import { readSignIn, tokenFilePath, writeSignIn, type StoredSignIn } from "./token-file.ts";
-import { whileLocked } from "./token-lock.ts";
+import {
+  readSignIn,
+  tokenFilePath,
+  writeSignIn,
+  type StoredSignIn,
+  whileLocked,
+} from "./token-file.ts";
 import { createSignInPlaces, oauthCode, signInFetch, type SignInPlaces } from "./sign-in-fetch.ts";
 
 /** How a user signs in. */
@@ -313,4 +319,32 @@ function signInRefused(why: string): SluiceError {
     "unauthenticated",
     `bridge: the sign-in failed: ${why}; ask the server's operator, or pass a token`,
   );
+}
+
+/**
+ * Sends a message, and again once where the server wants a wider scope and the user has given it: nothing was done
+ * before. Rejects with `permission_denied` where the scope is still missing.
+ */
+export async function sendWithScope(
+  send: () => Promise<void>,
+  signIn: SignIn | undefined,
+): Promise<void> {
+  try {
+    await send();
+  } catch (error) {
+    if (!(error instanceof InsufficientScopeError)) throw error;
+    if (!signIn) throw scopeFault(error, "pass a token that has it");
+    const { requiredScope: scope, resourceMetadataUrl } = error;
+    await signIn.widen({ scope, resourceMetadataUrl });
+    await send().catch((again: unknown) => {
+      throw again instanceof InsufficientScopeError
+        ? scopeFault(again, "the sign-in did not give it; ask the server's operator")
+        : again;
+    });
+  }
+}
+
+function scopeFault({ requiredScope = "more" }: InsufficientScopeError, hint: string): SluiceError {
+  const scope = requiredScope.replaceAll(/[^\x20-\x7e]/g, " ").slice(0, 200);
+  return new SluiceError("permission_denied", `bridge: the server wants scope "${scope}": ${hint}`);
 }

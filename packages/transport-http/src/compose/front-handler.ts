@@ -1,0 +1,65 @@
+import { createSessionTable } from "@sluice/core/async";
+import type { Sluice } from "@sluice/server";
+import { continuationOf, missingNext } from "../endpoint/continuation.ts";
+import { ensureSluice } from "../endpoint/ensure-arguments.ts";
+import {
+  entryFor,
+  sessionCallerOf,
+  sessionNotFound,
+  sessionsFull,
+} from "../sessions/session-caller.ts";
+import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
+import { watchEnd } from "../sessions/watch-end.ts";
+import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
+
+/**
+ * Makes the handler for an app that has a transport for each session or request already, as the Express examples of both SDKs
+ * do. `app.use(toNodeHandler(createFrontHandler(sluice)))` stands before the routes of the endpoint: it serves downloads, answers
+ * `resources/stream` with bytes and redirects, looks at `Host` and `Origin`, and leaves paths outside of the endpoint to the app.
+ *
+ * A session that the app opens belongs to the principal that opened it, or that used it first where it was opened without
+ * credentials: towards every other caller it does not exist (404), and its stream of events ends. That
+ * takes bearer middleware as `authenticate` of `toNodeHandler`; behind it the middleware is too late, which is 500. Sessions are
+ * known to this process only, 10,000 at most and 1,000 of one principal; a new one then ends the longest idle.
+ */
+export function createFrontHandler(sluice: Sluice, options: WithSluiceOptions = {}): SluiceHandler {
+  ensureSluice("createFrontHandler", sluice);
+  return { ...withSluice(createBehind(sluice), sluice, options), isFront: true };
+}
+
+function createBehind(sluice: Sluice): McpFetchHandler {
+  const table = createSessionTable<undefined>(
+    { idleMs: Infinity, maxSessions: 10_000, maxPerPrincipal: 1_000 },
+    ({ id }) => void sluice.endSession(id).catch(sluice.host.onError),
+  );
+
+  return {
+    async fetch(request, options) {
+      const go = continuationOf(request);
+      if (!go) throw missingNext();
+      const caller = await sessionCallerOf(sluice, request, options?.authInfo);
+      const id = request.headers.get("mcp-session-id");
+      if (id === null) {
+        const response = await go(request, options);
+        const opened = response.headers.get("mcp-session-id");
+        if (opened === null || !response.ok) return response;
+        const entry = { ...caller, id: opened, live: undefined };
+        return table.add(entry) ? watchEnd(response, table.hold(entry)) : sessionsFull();
+      }
+      const known = table.find(id);
+      const entry = known && entryFor(table, known, caller);
+      if (!entry) return sessionNotFound();
+      const claimed = new AbortController();
+      const isListening = request.method === "GET";
+      const release = table.hold(entry, isListening ? () => claimed.abort() : undefined);
+      try {
+        const response = await go(request, options);
+        if (request.method === "DELETE" && response.ok) table.remove(id);
+        return watchEnd(response, release, claimed.signal);
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,119 @@
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { isAnswerTo } from "@sluice/binary-transfer/transport";
+import {
+  eventsIn,
+  isEventStream,
+  parseResourceUri,
+  type LooseRequest,
+  type RpcMessage,
+} from "@sluice/core";
+import { HEADER_MISMATCH_CODE, NAME_HEADER } from "@sluice/core/wire";
+import { closeReplySlot, noteRequest, notesOf, openReplySlot } from "@sluice/server/transport";
+import type { SessionCapabilities } from "../sessions/session-memory.ts";
+import { continuationOf, setContinuation } from "../endpoint/continuation.ts";
+import { errorResponse, faultResponse, sessionOf } from "../endpoint/error-response.ts";
+import { passOn } from "../endpoint/routed-handler.ts";
+import { endpointRoute, withHeaders } from "../endpoint/router.ts";
+import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
+import type { LayerAnswer } from "../endpoint/web-response.ts";
+
+/** Answers a call whose JSON was read. */
+export type AnswerCall = (
+  request: Request,
+  call: LooseRequest,
+  mcpOptions: McpHandlerRequestOptions | undefined,
+) => Promise<LayerAnswer>;
+
+/**
+ * Makes the function that answers `resources/stream`. The handler answers the call in any case; where its server has
+ * filled the reply slot of the request meanwhile, that reply is the answer: bytes, a redirect or an error.
+ */
+export function createStreamCall(
+  handler: McpFetchHandler,
+  capabilities: SessionCapabilities,
+): AnswerCall {
+  return async (given, call, mcpOptions) => {
+    if (isMisnamed(given, call)) return errorResponse(400, headerMismatch, { id: call.id });
+    const request = acceptStream(given);
+    if (request !== given) passOn(request, endpointRoute);
+    const slot = openReplySlot(request, {
+      capabilities: capabilities.of(request.headers.get("mcp-session-id")),
+    });
+    try {
+      // with a parsed body the SDK makes no copy of the request: the handler sees this very object
+      const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: call });
+      let response = inner;
+      if (inner.body && isEventStream(inner.headers)) {
+        // the SDK answers before its handler has run; what it says last is what counts
+        const message = await answerIn(inner.body, call);
+        const headers = sessionOf(inner);
+        response = message
+          ? Response.json(message, { headers })
+          : errorResponse(200, noAnswer, { id: call.id, headers });
+      }
+      const { reply, fault } = slot;
+      if (!response.ok || (!reply && !fault)) return response;
+      await inner.body?.cancel().catch(() => {});
+      if (fault) return faultResponse(fault, call, sessionOf(inner));
+      delete slot.reply;
+      return withHeaders(reply!, Object.entries(sessionOf(inner)).flat());
+    } finally {
+      closeReplySlot(slot);
+    }
+  };
+}
+
+const headerMismatch = {
+  code: HEADER_MISMATCH_CODE,
+  message: "Header mismatch: Mcp-Name names another resource than params.uri",
+};
+const noAnswer = { code: -32_603, message: "Internal error" };
+
+/**
+ * True when `Mcp-Name` names another resource than the body: a gateway in front would judge the one
+ * and the server answer the other. The SDK looks at the methods of the specification only.
+ */
+function isMisnamed(request: Request, { params }: LooseRequest): boolean {
+  const name = request.headers.get(NAME_HEADER);
+  const uri = params?.["uri"];
+  return name !== null && typeof uri === "string" && parseResourceUri(name) !== uri;
+}
+
+/** The response in a stream of events; `undefined` when it ends without one. The rest is cancelled. */
+async function answerIn(
+  body: ReadableStream<Uint8Array>,
+  call: LooseRequest,
+): Promise<RpcMessage | undefined> {
+  for await (const { message } of eventsIn(body, { operation: "http" }))
+    if (isAnswerTo(message, call)) return message;
+  return undefined;
+}
+
+/** What the SDK's transport asks of every POST in a session, and what SEP-2532 adds. */
+const accepted = "application/json, text/event-stream, */*";
+
+/**
+ * The same request, with an `Accept` that the SDK takes. Its transport refuses `application/json, *\/*`, which
+ * SEP-2532 (open question 4) asks of a client, and any other without `text/event-stream`; the answer to
+ * `resources/stream` is never a stream of events. The body is left out: hand it on as `parsedBody`. A client that
+ * takes no JSON keeps its `Accept`, and is refused.
+ */
+function acceptStream(request: Request): Request {
+  const accept = request.headers.get("accept");
+  if (accept?.includes("application/json") && accept.includes("text/event-stream")) return request;
+  if (accept !== null && !takesJson(accept)) return request;
+  const headers = new Headers(request.headers);
+  headers.set("accept", accepted);
+  const { url, method, signal } = request;
+  const copy = new Request(url, { method, headers, signal });
+  noteRequest(copy, notesOf(request));
+  const go = continuationOf(request);
+  if (go) setContinuation(copy, go);
+  return copy;
+}
+
+/** RFC 9110 §12.5.1, without weights. */
+function takesJson(accept: string): boolean {
+  const ranges = accept.split(",").map((range) => range.split(";", 1)[0]!.trim().toLowerCase());
+  return ["application/json", "application/*", "*/*"].some((range) => ranges.includes(range));
+}

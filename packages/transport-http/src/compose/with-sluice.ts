@@ -1,0 +1,177 @@
+import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
+import { isEventStream, isRequest, type LooseRequest } from "@sluice/core";
+import { LISTEN_METHOD, STREAM_METHOD } from "@sluice/core/wire";
+import type { Sluice } from "@sluice/server";
+import { closeReplySlot, notesOf, openReplySlot } from "@sluice/server/transport";
+import { createDownloadRoutes } from "../download/download-route.ts";
+import { boundEvents, hasEvents } from "../events/bound-events.ts";
+import { holdHead } from "../events/held-answer.ts";
+import { mergeEvents } from "../events/merge-events.ts";
+import { admitSessionRequest } from "../sessions/session-caller.ts";
+import { createSessionCapabilities } from "../sessions/session-memory.ts";
+import { ensureHandler, ensureSluice } from "../endpoint/ensure-arguments.ts";
+import { faultResponse, sessionOf } from "../endpoint/error-response.ts";
+import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
+import { createRoutedHandler } from "../endpoint/routed-handler.ts";
+import { createRouter, withRoutes, type EndpointOptions } from "../endpoint/router.ts";
+import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
+import { createStreamCall } from "./stream-call.ts";
+import { headerReader } from "../endpoint/web-request.ts";
+import type { LayerAnswer } from "../endpoint/web-response.ts";
+
+/** Options of {@link withSluice}. */
+export interface WithSluiceOptions extends EndpointOptions {
+  /**
+   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
+   * tools with large arguments.
+   */
+  readonly maxRequestBodySize?: number;
+  /**
+   * Bytes of events that may wait for a client that does not read; more break its stream off. One event may be larger.
+   * Default 16 MiB.
+   */
+  readonly maxBufferedBytes?: number;
+}
+
+/**
+ * Adds Sluice to an MCP handler: `resources/stream` may answer with bytes or a redirect, and
+ * `<endpoint>/streams/<token>` serves downloads. In a `subscriptions/listen` stream it tells what changed. Every other
+ * request to exactly the endpoint goes to `handler` untouched; other paths are 404, unless `handler` itself has routes there.
+ * Of every request the target is read once, and `Host` and `Origin` are checked, before anything else: 400, 421, 403.
+ * Throws a `TypeError` for a `path` or an origin that no request can name, and for anything but a handler and a Sluice.
+ */
+export function withSluice(
+  handler: McpFetchHandler,
+  sluice: Sluice,
+  options: WithSluiceOptions = {},
+): SluiceHandler {
+  ensureHandler("withSluice", handler);
+  ensureSluice("withSluice", sluice);
+  const { maxBufferedBytes = 2 ** 24 } = options;
+  const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
+  const own = createRouter(sluice, options);
+  const routed = withRoutes(own, createDownloadRoutes(sluice, own.base));
+  const router = handler.router ? withRoutes(routed, handler.router.routes) : routed;
+  const sessions = createSessionCapabilities(({ resourceStreaming }) =>
+    // the SDK drops the literal field of SEP-2532
+    resourceStreaming === undefined ? undefined : { resourceStreaming },
+  );
+  const stream = createStreamCall(handler, sessions);
+
+  /** The SDK acknowledges and keeps the stream; changes of our resources are put into it. */
+  async function listen(
+    request: Request,
+    call: LooseRequest,
+    mcpOptions: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
+    const listening = await sluice.listen({
+      id: call.id,
+      params: call.params,
+      caller: {
+        address: notesOf(request).address,
+        authInfo: mcpOptions?.authInfo,
+        header: headerReader(request),
+      },
+      signal: request.signal,
+    });
+    if ("fault" in listening) return faultResponse(listening.fault, call);
+    try {
+      const { params } = listening;
+      const response = await handler.fetch(request, {
+        ...mcpOptions,
+        parsedBody: params ? { ...call, params } : call,
+      });
+      const bounded = bound(request, response);
+      if (bounded.ok && bounded.body && isEventStream(bounded.headers)) {
+        const { status, headers } = bounded;
+        return new Response(mergeEvents(bounded.body, listening), { status, headers });
+      }
+      listening.close();
+      return bounded;
+    } catch (error) {
+      listening.close();
+      throw error;
+    }
+  }
+
+  /** A call whose answer is replaced when its caller has to sign in. */
+  async function ask(
+    request: Request,
+    call: LooseRequest,
+    mcpOptions: McpHandlerRequestOptions | undefined,
+  ): Promise<Response> {
+    let onIdentified: (() => void) | undefined;
+    const decided = new Promise<void>((resolve) => void (onIdentified = resolve));
+    const slot = openReplySlot(request, { onIdentified: () => onIdentified?.() });
+    try {
+      const response = await holdHead(await handler.fetch(request, mcpOptions), decided);
+      if (!slot.fault) return bound(request, response);
+      await response.body?.cancel().catch(() => {});
+      return faultResponse(slot.fault, call, sessionOf(response));
+    } finally {
+      closeReplySlot(slot);
+    }
+  }
+
+  /** An answer of the handler, with no more of its events in memory than may be. */
+  function bound(request: Request, response: Response): Response {
+    if (!hasEvents(response)) return response;
+    const { status, headers, body } = response;
+    const { unsent } = notesOf(request);
+    return new Response(boundEvents(body, { maxBytes: maxBufferedBytes, unsent }), {
+      status,
+      headers,
+    });
+  }
+
+  async function serve(
+    request: Request,
+    given: McpHandlerRequestOptions | undefined,
+  ): Promise<LayerAnswer> {
+    const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
+    if (refusal) return refusal;
+    const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
+    if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
+    if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
+    if (call && isResourceMethod(call.method)) return ask(request, call, mcpOptions);
+    // an `initialize` or the end of a session
+    const admission =
+      call || request.method === "DELETE"
+        ? await admitSessionRequest(sluice, request, mcpOptions?.authInfo)
+        : undefined;
+    if (admission?.refused) return admission.refused;
+    const response = bound(request, await handler.fetch(request, mcpOptions));
+    if (call) sessions.remember(call, response.headers.get("mcp-session-id"), admission?.owner);
+    const sessionId = request.headers.get("mcp-session-id");
+    if (request.method === "DELETE" && sessionId !== null && response.ok) {
+      sessions.forget(sessionId);
+      await sluice.endSession(sessionId);
+    }
+    return response;
+  }
+
+  return { ...createRoutedHandler(router, serve), maxRequestBodySize };
+}
+
+/** The requests that this layer must see. */
+const methods: readonly string[] = [
+  STREAM_METHOD,
+  LISTEN_METHOD,
+  "initialize",
+  "completion/complete",
+  "resources/list",
+  "resources/read",
+  "resources/subscribe",
+  "resources/templates/list",
+  "resources/unsubscribe",
+];
+
+/** The call in a parsed body when it is one of ours. Everything odd is `undefined`: the SDK answers that. */
+function callIn(body: unknown): LooseRequest | undefined {
+  return isRequest(body) && methods.includes(body.method) ? body : undefined;
+}
+
+/** True for a method that is refused with 401 to a caller that has to sign in. */
+function isResourceMethod(method: string): boolean {
+  return method.startsWith("resources/") || method === "completion/complete";
+}

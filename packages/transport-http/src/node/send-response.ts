@@ -1,0 +1,109 @@
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { isEventStream } from "@sluice/core";
+import { LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/wire";
+import { problemOf, type ByteLease } from "@sluice/server/transport";
+import { endOnDrain } from "./open-answers.ts";
+import { createOutflow, type Outflow, type OutflowOptions } from "../download/outflow.ts";
+import { sendReply, whileTaken } from "../download/send-reply.ts";
+
+/**
+ * Sends a web response that is no reply of ours: JSON and event streams of MCP. A body that breaks,
+ * or has another length than its header says, destroys the connection, and so does a reader that
+ * takes too little of what there is. An event stream may be silent for as long as it likes. `unsent` counts the bytes
+ * that wait: without room for them an answer is refused, and an event stream ends with its connection.
+ */
+export async function sendResponse(
+  res: ServerResponse,
+  response: Response,
+  options: OutflowOptions & { readonly unsent: ByteLease },
+): Promise<void> {
+  const { body, headers } = response;
+  if (res.destroyed) return body?.cancel();
+  if (!body) {
+    writeHead(res, response);
+    res.end();
+    return whileTaken(res, options);
+  }
+  const reader = body.getReader();
+  res.once("close", () => void reader.cancel().catch(() => {}));
+  if (isEventStream(headers)) {
+    writeHead(res, response);
+    res.flushHeaders();
+    if (isEndless(res.req)) endOnDrain(res, () => res.end());
+    return pump(res, { reader, headers, options });
+  }
+  let first: Chunk;
+  try {
+    first = await reader.read();
+    if (first.value) options.unsent.add(first.value.byteLength);
+  } catch (error) {
+    reader.cancel(error).catch(() => {});
+    return sendReply(res, problemOf(error));
+  }
+  if (res.destroyed) return;
+  writeHead(res, response);
+  return pump(res, { reader, first, headers, options });
+}
+
+type Chunk = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]>>;
+
+interface Pumping {
+  readonly reader: ReadableStreamDefaultReader<Uint8Array>;
+  /** Read, and counted, already. */
+  readonly first?: Chunk;
+  readonly headers: Headers;
+  readonly options: OutflowOptions & { readonly unsent: ByteLease };
+}
+
+async function pump(
+  res: ServerResponse,
+  { reader, first, headers, options }: Pumping,
+): Promise<void> {
+  const { unsent } = options;
+  const promised = headers.get("content-length");
+  const outflow = createOutflow(res, options, { mayRest: true });
+  let sent = 0;
+  try {
+    for (let next = first; ; next = undefined) {
+      const { done, value } = next ?? (await reader.read());
+      if (outflow.isBroken || res.writableEnded) return;
+      if (done) break;
+      if (!next) unsent.add(value.byteLength);
+      sent += value.byteLength;
+      if (promised !== null && sent > Number(promised)) return void res.destroy();
+      await writePieces(value, outflow, unsent);
+    }
+    if (promised !== null && sent < Number(promised)) res.destroy();
+    else await outflow.end();
+  } catch {
+    // the stream's maker knows why it broke; the receiver must see that it did
+    res.destroy();
+  } finally {
+    outflow.dispose();
+  }
+}
+
+/** In pieces, so that the account of unsent bytes shrinks while a large chunk leaves. */
+async function writePieces(chunk: Uint8Array, outflow: Outflow, unsent: ByteLease): Promise<void> {
+  for (let at = 0; at < chunk.byteLength && !outflow.isBroken; at += pieceBytes) {
+    const piece = chunk.subarray(at, at + pieceBytes);
+    outflow.write(piece, () => unsent.sub(piece.byteLength));
+    await outflow.fewerThan(2);
+  }
+}
+
+const pieceBytes = 2 ** 16;
+
+function writeHead(res: ServerResponse, { status, headers }: Response): void {
+  const fields: OutgoingHttpHeaders = Object.fromEntries(headers);
+  const cookies = headers.getSetCookie();
+  if (cookies.length > 0) fields["set-cookie"] = cookies;
+  // the SDK says keep-alive in events; what becomes of a connection is known here, where a last answer has to say so
+  if (fields["connection"] !== "close") delete fields["connection"];
+  res.writeHead(status, fields);
+}
+
+/** Streams of events that tell what happens for as long as a client listens, which opens them again when they end. */
+function isEndless({ method, headers: asked }: IncomingMessage): boolean {
+  return method === "GET" || asked[METHOD_HEADER] === LISTEN_METHOD;
+}
