@@ -1,17 +1,23 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { checkCoverage, citationsIn, citationsUnder } from "./requirement-gate.ts";
-import { requirements, type Requirement } from "./requirements.ts";
+import {
+  checkCoverage,
+  citationsIn,
+  citationsUnder,
+  parseRequirements,
+  readRequirements,
+  type Requirement,
+} from "./requirement-gate.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 test("every requirement has a test or a stated exemption, and no test cites an unknown one", () => {
-  expect(checkCoverage(requirements, citationsUnder(root))).toEqual([]);
+  expect(checkCoverage(readRequirements(), citationsUnder(root))).toEqual([]);
 });
 
 test("there is one entry for each of the 56 key words of SEP-2532", () => {
   const counts: Record<string, number> = {};
-  for (const { level } of requirements.filter(({ id }) => id.startsWith("SEP-2532/")))
+  for (const { level } of readRequirements().filter(({ id }) => id.startsWith("SEP-2532/")))
     counts[level] = (counts[level] ?? 0) + 1;
   const { STATED: _, ...keyWords } = counts;
   expect(keyWords).toEqual({ MUST: 24, "MUST NOT": 3, SHOULD: 17, "SHOULD NOT": 1, MAY: 11 });
@@ -19,12 +25,26 @@ test("there is one entry for each of the 56 key words of SEP-2532", () => {
 
 const rule: Requirement = {
   id: "SEP-1/1.a/must-b",
-  section: "1.a",
   level: "MUST",
   text: "do b",
   side: "server",
 };
 const cite = (source: string) => citationsIn("x.test.ts", source);
+
+test("a line is a requirement, and an indented line below it an exemption", () => {
+  const line = "SEP-1/1.a/must-b  MUST  server  do b";
+  expect(parseRequirements(`# 1. a\n\n${line}\n`)).toEqual([rule]);
+  expect(parseRequirements(`${line}\n    absent: c\n`)).toEqual([
+    { ...rule, exemption: { kind: "absent", reason: "c" } },
+  ]);
+});
+
+test("a line that is neither is refused, with its text", () => {
+  const line = "SEP-1/1.a/must-b  MUST  server  do b";
+  for (const wrong of [line.replace("MUST", "MUSTN'T"), line.replace("  do b", ""), "    why: c"])
+    expect(() => parseRequirements(`${line}\n${wrong}`)).toThrow(wrong);
+  expect(() => parseRequirements("    absent: c")).toThrow("absent: c");
+});
 
 test("a requirement without a test is found", () => {
   expect(checkCoverage([rule], [])).toEqual(["SEP-1/1.a/must-b has no test: MUST do b"]);

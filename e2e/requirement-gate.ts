@@ -2,13 +2,63 @@
  * Holds requirements and tests together: every requirement has a test or a stated exemption, and
  * every id that a test cites exists.
  *
- * A test cites by its title: `test("HEAD claims nothing [SEP-2532/3.errors/statuses]", …)`. Text elsewhere, such as
- * tests that are written in a literal, cites nothing.
+ * A requirement is a line of a file in `requirements/`: its id, key word, side and text, with two spaces between
+ * them. An indented line below it is an exemption. A test cites by its title:
+ * `test("HEAD claims nothing [SEP-2532/3.errors/statuses]", …)`. Text elsewhere, such as tests that are written in a
+ * literal, cites nothing.
  * @module
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { Requirement } from "./requirements.ts";
+
+/** One requirement. */
+export interface Requirement {
+  readonly id: string;
+  /** A key word of BCP 14, or `STATED` for tables and sentences that bind without one. */
+  readonly level: string;
+  readonly side: string;
+  /** What it asks, in our words. */
+  readonly text: string;
+  readonly exemption?: Exemption;
+}
+
+/** Why a requirement is not met to the letter. `docs/protocol/departures.md` has one row for each of SEP-2532. */
+interface Exemption {
+  /**
+   * - `deviation`: we do something else on purpose, and tests show what
+   * - `absent`: the case it speaks of cannot arise here
+   * - `later`: its subject is not built yet
+   */
+  readonly kind: string;
+  readonly reason: string;
+}
+
+const entryLine = /^(\S+)  ((?:MUST|SHOULD)(?: NOT)?|MAY|STATED)  (server|client|both)  (\S.*)$/;
+const exemptionLine = /^    (deviation|absent|later): (\S.*)$/;
+
+/** The requirements in a text, in its order. Throws an `Error` that names a line which is neither of the two. */
+export function parseRequirements(text: string): Requirement[] {
+  const requirements: Requirement[] = [];
+  for (const line of text.split("\n")) {
+    if (line === "" || line.startsWith("#")) continue;
+    const [, id, level, side, words] = entryLine.exec(line) ?? [];
+    const [, kind, reason] = exemptionLine.exec(line) ?? [];
+    const last = requirements.at(-1);
+    if (id && level && side && words) requirements.push({ id, level, side, text: words });
+    else if (kind && reason && last && !last.exemption)
+      requirements.splice(-1, 1, { ...last, exemption: { kind, reason } });
+    else throw new Error(`not a requirement: ${line}`);
+  }
+  return requirements;
+}
+
+/** Every requirement, of all files of `requirements/`. */
+export function readRequirements(): Requirement[] {
+  const folder = new URL("requirements/", import.meta.url);
+  return readdirSync(folder).flatMap((file) =>
+    parseRequirements(readFileSync(new URL(file, folder), "utf8")),
+  );
+}
 
 /** One id in the title of one test. */
 export interface Citation {

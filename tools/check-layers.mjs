@@ -9,8 +9,6 @@ import { builtinModules } from "node:module";
 const mayImport = {
   core: [],
   state: ["core"],
-  // private: the tests of storage-graph speak to it, and so it may know nothing of us
-  "graph-emulator": [],
   storage: ["core"],
   "storage-fs": ["core", "storage"],
   "storage-s3": ["core", "storage"],

@@ -79,7 +79,7 @@ function sources(root) {
   const folders = ["packages", "apps", "templates"].flatMap((folder) =>
     readdirSync(join(root, folder)).map((name) => join(folder, name, "src")),
   );
-  return [...folders, "tools"].flatMap((folder) =>
+  return [...folders, "e2e/graph-emulator/src", "tools"].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true })
       .filter((file) => /\.m?ts$|\.mjs$/.test(file) && !file.startsWith("test/"))
       .map((file) => join(folder, file)),

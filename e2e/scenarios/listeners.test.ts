@@ -114,7 +114,7 @@ const covered: Readonly<Record<string, keyof typeof starts | { readonly because:
   "packages/cli/src/bridge/bridge-http.ts": "sluice bridge --http",
   "packages/bridge/src/upstream/oauth/callback-server.ts": "the sign-in of a bridge",
   "packages/transport-ws/src/server/listen-websocket.ts": "a WebSocket server",
-  "packages/graph-emulator/src/hosts/hosts.ts": "the emulator of Graph",
+  "e2e/graph-emulator/src/hosts/hosts.ts": "the emulator of Graph",
   "apps/demo-server/src/lib/socket-server.ts": "the WebSocket server of the demo",
   "apps/demo-server/src/server-process.ts": { because: "an Express app around our handler" },
   "apps/cluster/src/lib/serve.ts": { because: "an Express app around our handler" },
@@ -128,6 +128,7 @@ test("every listener of the packages and programs is started here", () => {
       .filter((name) => name !== "bench")
       .map((name) => `${parent}/${name}/src/`),
   );
+  sources.push("e2e/graph-emulator/src/");
   const listening = sources.flatMap((source) =>
     readdirSync(new URL(source, root), { recursive: true, encoding: "utf8" })
       .filter((file) => file.endsWith(".ts"))

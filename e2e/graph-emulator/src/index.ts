@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { createGraphApi } from "../api/graph-api.ts";
-import { createSubscriptions } from "../api/subscriptions.ts";
-import { createDrive, type DriveState, type EmulatedDrive } from "../drive/drive.ts";
-import { createDownloadHost, sendContent } from "./download-host.ts";
+import { createGraphApi } from "./api/graph-api.ts";
+import { createSubscriptions } from "./api/subscriptions.ts";
+import { createDrive, type DriveState, type EmulatedDrive } from "./drive/drive.ts";
+import { createDownloadHost, sendContent } from "./hosts/download-host.ts";
 import {
   createHosts,
   errorBody,
@@ -10,8 +10,11 @@ import {
   readAll,
   type SeenRequest,
   sendJson,
-} from "./hosts.ts";
-import { createUploadHost } from "./upload-host.ts";
+} from "./hosts/hosts.ts";
+import { createUploadHost } from "./hosts/upload-host.ts";
+
+export type { EmulatedContent, EmulatedDrive, EmulatedMeta } from "./drive/drive.ts";
+export type { EmulatedFault, SeenRequest } from "./hosts/hosts.ts";
 
 /** Settings of {@link startGraphEmulator}. */
 export interface GraphEmulatorOptions {

@@ -1,7 +1,7 @@
 import { startGraphEmulator } from "@sluice/graph-emulator";
 import { expect, test } from "vitest";
 import { at, call } from "./graph-call.ts";
-import { quickXorHash } from "../src/drive/quick-xor.ts";
+import { quickXorHash } from "../src/drive/drive.ts";
 
 test("it takes its own tokens and no others", async () => {
   await using emulator = await startGraphEmulator();
