@@ -144,7 +144,6 @@ describe.runIf(hasRedis)("uploads that two processes share", () => {
     async () => {
       const random = createRandom(3);
       for (let round = 0; round < kills; round++) {
-        // more than one part, so that something is kept
         const bytes = randomBytes(20_000_000);
         const { location, sending } = await beginAt(
           0,
@@ -156,7 +155,7 @@ describe.runIf(hasRedis)("uploads that two processes share", () => {
         served[0]!.process.kill("SIGKILL");
         const began = Date.now();
         const offset = await finishAt(1, location, bytes);
-        expect([0, 8 * 2 ** 20]).toContain(offset);
+        expect(offset).toBeLessThanOrEqual(10_000_000);
         expect(Date.now() - began).toBeLessThan(15_000);
         sending.destroy();
         served[0] = await start();
