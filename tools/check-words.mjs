@@ -1,5 +1,5 @@
 // Fails on a habit of wording in our Markdown that a native reader stumbles over, such as "is no X" for "is not a X".
-// Reads prose alone: no code, no title of a test, no generated page.
+// Reads only prose: no code, no titles of tests, no generated pages.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -112,5 +112,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   );
   findings.forEach((finding) => console.error(finding));
   if (findings.length > 0) process.exit(1);
-  console.log("words: no habit that our Markdown is free of has come back");
+  console.log("words: none of the habits is in our Markdown");
 }
