@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { checkWords, habits, habitsIn, proseOf } from "../check-words.mjs";
+
+/** By habit: the kind of text, words that have it, and words that say the same without it. */
+const pairs = {
+  NO_NOUN: ["prose", "a blob that is no base64", "There is no base64: a blob is no longer needed."],
+  IS_NONE: ["prose", "a range that is none", "an invalid range; there is none"],
+  WHERE_IF: ["string", "undefined, where storage has no size", "undefined if there is no size"],
+  OTHER_END: ["prose", "the other end reads on", "both ends read on"],
+  SO_MANY: ["comment", "after so many days", "so many that none fits"],
+  MOST: ["comment", "/** Most bytes of all results. */", "/** Most of the bytes. */"],
+  PARTICIPLE: ["code", "  let told = 0;", "  let toldAt = 0;"],
+};
+
+test("each habit is found, and its correct form is not", () => {
+  expect(Object.keys(pairs)).toEqual(habits.map(({ name }) => name));
+  for (const [name, [kind, wrong, right]] of Object.entries(pairs)) {
+    expect(habitsIn(kind, wrong)).toMatchObject([{ name }]);
+    expect(habitsIn(kind, right)).toEqual([]);
+  }
+});
+
+test("a habit across two lines is found at the line where its paragraph begins", () => {
+  const page = "# Title\n\n- one item\n  is fine\n- a blob that\n  is no\n  base64\n";
+  expect(checkWords("a.md", page)).toEqual([
+    expect.stringMatching(/^a\.md:5: "is no base" \(NO_NOUN\): /),
+  ]);
+  expect(checkWords("a.md", page, [["a.md", "is no base"]])).toEqual([]);
+  expect(checkWords("a.md", page, [["b.md", "is no base"]])).toHaveLength(1);
+});
+
+test("code and titles of tests are not read", () => {
+  const title = "- [a blob that is no base64](../../x.test.ts)";
+  const page = `\`is no base64\`\n\n${title}\n\n\`\`\`sh\n# is no shell\n\`\`\`\n\n| a | is no row |\n`;
+  expect(checkWords("a.md", page)).toEqual([expect.stringContaining("a.md:9: ")]);
+});
+
+test("headings and rows stand alone", () => {
+  const texts = proseOf("# One\nTwo\n| three |\n| four |\n\nfive\nsix\n").map(({ text }) => text);
+  expect(texts).toEqual(["# One", "Two", "| three |", "| four |", "five six"]);
+});
