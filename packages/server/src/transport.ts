@@ -6,6 +6,7 @@ export type { BindSession } from "./access/bound-sessions.ts";
 export {
   createOriginGate,
   publicCorsHeaders,
+  refuseFields,
   type OriginGate,
   type OriginGateOptions,
 } from "./http/origin-gate.ts";
@@ -13,18 +14,17 @@ export { tagOf, type Identity } from "./access/principal.ts";
 export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
-export { problemOf } from "./http/problem.ts";
-export { refuseFields } from "./http/origin-gate.ts";
-export { problem, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
+export { problem, problemOf, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
 export { closeReplySlot, openReplySlot, type ReplySlot } from "./calls/reply-slot.ts";
 export { discardReply, type Reply, type ReplyTransfer, type TransferResult } from "./http/reply.ts";
 export {
   noteRequest,
   notesOf,
+  shareRequest,
+  SHARED_REQUEST_HEADER,
   type AnswerKeeper,
   type RequestNotes,
 } from "./calls/request-notes.ts";
-export { shareRequest, SHARED_REQUEST_HEADER } from "./calls/request-notes.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { LinkTerms } from "./urls/links.ts";

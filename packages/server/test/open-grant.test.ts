@@ -1,6 +1,6 @@
 import { createKeyRing, createSealer, formatKey, generateKey } from "@sluice/core";
 import { expect, test } from "vitest";
-import { createGrantOpener } from "../src/urls/open-grant.ts";
+import { createGrantOpener } from "../src/urls/grants.ts";
 
 const start = Date.parse("2026-01-01T00:00:00Z");
 

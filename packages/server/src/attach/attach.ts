@@ -30,8 +30,7 @@ import {
   templatesHandler,
   type ListParts,
 } from "../resources/list-resources.ts";
-import type { BinaryReads } from "../resources/read-binary.ts";
-import type { ResourceReader } from "../resources/resource-reader.ts";
+import type { BinaryReads, ResourceReader } from "../resources/resource-reader.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import type { ToolOptions, ToolParts } from "../tools/tool-parts.ts";
 import { attachTools } from "../tools/tools.ts";

@@ -9,15 +9,9 @@ import {
   type ServerContext,
   type StandardSchemaV1,
 } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
 import { z } from "zod/v4";
-import {
-  type ExtraV1,
-  contextOf,
-  extraOf,
-  isExtraV1,
-  toProtocolErrorV1,
-} from "./sdk-v1-context.ts";
-import { registryOf, type LowServer, type Registry } from "./sdk-v1-registry.ts";
+import { sharedRequest } from "./request-notes.ts";
 
 /** A low-level `Server` of SDK v1 (`@modelcontextprotocol/sdk`), from 1.26 on. */
 export interface ServerV1 {
@@ -199,4 +193,170 @@ function ensureValid(method: string, schema: StandardSchemaV1, given: object): o
 
 function invalidParams(method: string, why = "malformed"): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `Invalid params for ${method}: ${why}`);
+}
+
+/** What a handler of SDK v1 is called with (`RequestHandlerExtra`), as far as it is used. */
+export interface ExtraV1 {
+  readonly signal: AbortSignal;
+  readonly requestId: string | number;
+  readonly sendRequest: (...args: never[]) => Promise<unknown>;
+  readonly sendNotification: (...args: never[]) => Promise<void>;
+}
+
+interface KnownExtra extends ExtraV1 {
+  readonly sessionId?: string;
+  readonly _meta?: ServerContext["mcpReq"]["_meta"];
+  readonly authInfo?: NonNullable<ServerContext["http"]>["authInfo"];
+  readonly requestInfo?: {
+    readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+    readonly url?: URL;
+  };
+}
+
+/** Where a context keeps what it was made of; a copy of the context has it, too. */
+const extraKey: unique symbol = Symbol("sluice.extra");
+
+const contexts = new WeakMap<object, ServerContext>();
+
+/** The context of SDK v2 for what a handler of SDK v1 was called with; the same one for the same object. */
+function contextOf(given: ExtraV1): ServerContext {
+  const known = contexts.get(given);
+  if (known) return known;
+  const extra = given as KnownExtra;
+  const { requestInfo, authInfo } = extra;
+  const context = {
+    [extraKey]: given,
+    sessionId: extra.sessionId,
+    mcpReq: {
+      id: extra.requestId,
+      _meta: extra._meta,
+      signal: extra.signal,
+      send: extra.sendRequest,
+      notify: extra.sendNotification,
+      requestState: () => undefined,
+    },
+    http: requestInfo && { req: requestOf(requestInfo), authInfo },
+  } as unknown as ServerContext;
+  contexts.set(given, context);
+  return context;
+}
+
+/** The way back, for handlers of SDK v1 that are asked with a context: of the context itself or a copy. */
+function extraOf(context: ServerContext): ExtraV1 {
+  const { [extraKey]: extra } = context as ServerContext & { readonly [extraKey]: ExtraV1 };
+  const copy = { ...extra, signal: context.mcpReq.signal };
+  contexts.set(copy, context);
+  return copy;
+}
+
+/** True for what a handler of SDK v1 is called with. */
+function isExtraV1(context: object): context is ExtraV1 {
+  return "sendRequest" in context && "requestId" in context;
+}
+
+/** Errors of SDK v1 and of its author's handlers, as those of SDK v2: they go out as they are. */
+function toProtocolErrorV1(error: unknown): unknown {
+  if (!(error instanceof Error) || SluiceError.is(error) || error instanceof ProtocolError)
+    return error;
+  const { code, data, message } = error as Error & { code?: unknown; data?: unknown };
+  return Number.isSafeInteger(code) ? new ProtocolError(code as number, message, data) : error;
+}
+
+/** The request itself where its transport shares it, else one with the same headers. */
+function requestOf({ headers, url }: NonNullable<KnownExtra["requestInfo"]>): Request {
+  const copy = new Headers();
+  for (const [name, value] of Object.entries(headers))
+    for (const each of Array.isArray(value) ? value : [value])
+      if (each !== undefined) copy.append(name, each);
+  return sharedRequest(copy) ?? new Request(url ?? "http://localhost/", { headers: copy });
+}
+
+interface RequestV1 {
+  readonly params?: Readonly<Record<string, unknown>>;
+}
+
+type HandlerV1 = (request: RequestV1, extra: ExtraV1) => Promise<object>;
+
+/** The low-level server of SDK v1, with what it keeps to itself. */
+interface LowServer {
+  readonly transport?: object;
+  readonly _requestHandlers: ReadonlyMap<
+    string,
+    (request: object, extra: ExtraV1) => Promise<object>
+  >;
+  setRequestHandler(schema: z.ZodType, handler: HandlerV1): void;
+  assertCanSetRequestHandler(method: string): void;
+  registerCapabilities(capabilities: object): void;
+  getCapabilities(): object;
+  getClientCapabilities(): object | undefined;
+  notification(message: object): Promise<void>;
+}
+
+type ReadTemplate = (uri: URL, variables: object, extra: ExtraV1) => Promise<object>;
+type CallTool = (args: object, extra: ExtraV1) => Promise<object>;
+
+/** Where templates and tools are added. */
+interface Registry {
+  addTemplate(name: string, template: ResourceTemplate, config: object, read: ReadTemplate): void;
+  addTool(name: string, config: object, call: CallTool): void;
+}
+
+interface HighServer {
+  registerResource(
+    name: string,
+    template: ResourceTemplate,
+    config: object,
+    read: ReadTemplate,
+  ): void;
+  registerTool(name: string, config: object, call: CallTool): void;
+}
+
+/** The registry of a `McpServer`, or what stands in for it on a low-level `Server`, which has none. */
+function registryOf(low: LowServer, high: object | undefined): Registry {
+  if (!high) return createRegistry(low);
+  const mcp = high as HighServer;
+  return {
+    addTemplate: (...given) => mcp.registerResource(...given),
+    addTool: (...given) => mcp.registerTool(...given),
+  };
+}
+
+function createRegistry(low: LowServer): Registry {
+  const earlier = (method: string): HandlerV1 | undefined => low._requestHandlers.get(method);
+  const set = (method: string, handler: HandlerV1): void =>
+    low.setRequestHandler(
+      z.looseObject({ method: z.literal(method), params: z.looseObject({}).optional() }),
+      handler,
+    );
+
+  return {
+    addTemplate(name, template, config, read) {
+      const readOthers = earlier("resources/read");
+      const listOthers = earlier("resources/templates/list");
+      low.registerCapabilities({ resources: { listChanged: true }, completions: {} });
+      set("resources/read", async (request, extra) => {
+        const uri = request.params?.["uri"];
+        if (typeof uri !== "string" || !URL.canParse(uri))
+          throw new ProtocolError(ProtocolErrorCode.InvalidParams, "uri must be a URI");
+        const variables = template.uriTemplate.match(new URL(uri).href);
+        if (variables) return read(new URL(uri), variables, extra);
+        if (readOthers) return readOthers(request, extra);
+        throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Resource ${uri} not found`);
+      });
+      set("resources/templates/list", async (request, extra) => {
+        const others = (await listOthers?.(request, extra)) ?? {};
+        const { resourceTemplates = [] } = others as { resourceTemplates?: object[] };
+        const ours = { name, uriTemplate: template.uriTemplate.toString(), ...config };
+        return { ...others, resourceTemplates: [...resourceTemplates, ours] };
+      });
+      if (!earlier("resources/list")) set("resources/list", async () => ({ resources: [] }));
+      if (!earlier("completion/complete"))
+        set("completion/complete", async () => ({ completion: { values: [], hasMore: false } }));
+    },
+    addTool(name) {
+      throw new TypeError(
+        `sluice: attach: a low-level Server has no registry for the tool ${name}: pass a McpServer, or leave tools out and answer tools/call yourself`,
+      );
+    },
+  };
 }

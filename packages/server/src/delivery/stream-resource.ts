@@ -2,13 +2,19 @@ import { ProtocolError } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
-import { outcomeOf } from "../audit/outcome.ts";
 import { leaveReply, replySlotOf } from "../calls/reply-slot.ts";
 import { revisionOf } from "../calls/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../calls/resource-calls.ts";
 import { readChallenge } from "../calls/sdk-handlers.ts";
 import { clientStreaming } from "../calls/streaming-declarations.ts";
-import { signInFault, FaultError, faultOf, rpcFault, type RpcFault } from "../faults/rpc-fault.ts";
+import {
+  outcomeOf,
+  signInFault,
+  FaultError,
+  faultOf,
+  rpcFault,
+  type RpcFault,
+} from "../faults/rpc-fault.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import type { Transfers } from "../limits/transfers.ts";
 import type { ReadCall } from "../resources/resource-reader.ts";

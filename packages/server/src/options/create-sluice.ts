@@ -10,7 +10,6 @@ import { ResourceCalls } from "../calls/resource-calls.ts";
 import { listen } from "../changes/listen.ts";
 import { Subscribers } from "../changes/subscriber.ts";
 import { DeliveryModes } from "../delivery/modes.ts";
-import { readEndpoint } from "../http/endpoint.ts";
 import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
 import { createUsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
@@ -28,6 +27,7 @@ import { Links } from "../urls/links.ts";
 import { createRedeem } from "../urls/redeem.ts";
 import { revoke } from "../urls/revoke.ts";
 import {
+  readEndpoint,
   ensureCount,
   ensureRevocableLinks,
   mountsIn,

@@ -6,7 +6,6 @@ import type { AttachOptions } from "../attach/attach.ts";
 import type { BeginAudit } from "../audit/audit.ts";
 import type { AnyMcpServer } from "../calls/sdk-v1.ts";
 import type { Listen } from "../changes/listen.ts";
-import type { Endpoint } from "../http/endpoint.ts";
 import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { LinkTo } from "../resources/resource-link.ts";
@@ -18,6 +17,7 @@ import type { LinkUrl } from "../urls/link-url.ts";
 import type { LinkTerms, TokenForm } from "../urls/links.ts";
 import type { Redeem } from "../urls/redeem.ts";
 import type { Revocation } from "../urls/revoke.ts";
+import type { Endpoint } from "./check-options.ts";
 
 /** Resources of a storage backend for any number of MCP servers and transports. */
 export interface Sluice {

@@ -13,8 +13,7 @@ import { createSealedRecords, isStoredToken, type StateStore } from "@sluice/sta
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { advised } from "../faults/advice.ts";
-import type { MintedGrant } from "./grants.ts";
-import { unversioned, type OpenGrant } from "./open-grant.ts";
+import { unversioned, type MintedGrant, type OpenGrant } from "./grants.ts";
 
 /** Settings of links: URLs that work without credentials, and act for the principal that they were made for. */
 export interface LinkRules {

@@ -3,7 +3,7 @@ import { leaseCharge, type ClaimedBody } from "@sluice/state";
 import type { OpenedObject, ObjectInfo } from "@sluice/storage";
 import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
-import { outcomeOf, reasonOf } from "../audit/outcome.ts";
+import { outcomeOf, reasonOf } from "../faults/rpc-fault.ts";
 import { byteHeaders, unchangedHeaders, shieldHeaders } from "../http/byte-headers.ts";
 import { problemOf, problem } from "../http/problem.ts";
 import type { Reply } from "../http/reply.ts";
@@ -20,9 +20,8 @@ import {
   keptVersion,
   type ChosenVersion,
 } from "./choose-version.ts";
-import type { Grants } from "./grants.ts";
+import type { Grants, OpenGrant } from "./grants.ts";
 import type { Links, OpenLink } from "./links.ts";
-import type { OpenGrant } from "./open-grant.ts";
 import { providedTarget, redirectReply } from "./redirect-reply.ts";
 
 /** A request to the download route whose Host, Origin and method a transport has checked. */
