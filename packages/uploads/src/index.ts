@@ -3,6 +3,7 @@ export {
   withUploads,
   type CloseUploadsOptions,
   type Uploads,
+  type UploadsOptions,
 } from "./options/create-uploads.ts";
 export type { UploadPace } from "./receive/read-body.ts";
 export type {
@@ -14,7 +15,6 @@ export type {
   UploadedFile,
   UploadProgress,
 } from "./slots/slots.ts";
-export type { UploadsOptions } from "./options/uploads-options.ts";
 export type { UploadQuota } from "./limits/quota-tracker.ts";
 export type { Scan, ScanFacts, ScanVerdict } from "./store/scan.ts";
 export type {

@@ -7,7 +7,7 @@ import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { UploadRequest } from "../src/receive/request-facts.ts";
-import { Room } from "../src/limits/room.ts";
+import { StorageRoom } from "../src/limits/room.ts";
 import { faultFor } from "../src/files-sep-2631/file-fault.ts";
 import {
   alice,
@@ -291,7 +291,7 @@ describe("room is asked for before the first byte", () => {
   });
 
   test("what others are sending has its room, less what has come of it", async () => {
-    const room = new Room({ freeBytes: async () => 10_000_000 });
+    const room = new StorageRoom({ freeBytes: async () => 10_000_000 });
     const request = {
       slot: { terms: { maxBytes: 10_000_000, maxFiles: 1 } },
       signal: new AbortController().signal,

@@ -3,7 +3,7 @@ import { sleep, systemClock } from "@sluice/core/async";
 import { unlessMissing } from "@sluice/storage/plugin";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod/v4";
-import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
+import type { GivenAnswer, UnansweredPage, UploadPages } from "../page/upload-pages.ts";
 import { type ClaimedFile, newId, type Slots, type UploadedFile } from "../slots/slots.ts";
 import { awaitArrival } from "./arrival.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";
@@ -38,7 +38,7 @@ interface ResultParts {
   readonly pending: PendingUploads;
   readonly pages: UploadPages;
   readonly slots: Pick<Slots, "received" | "reopen">;
-  readonly takeAnswer: (page: OpenQuestion, given: GivenAnswer) => Promise<void>;
+  readonly takeAnswer: (page: UnansweredPage, given: GivenAnswer) => Promise<void>;
 }
 
 /** Asks by the tool's answer. */

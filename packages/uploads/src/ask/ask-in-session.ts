@@ -39,7 +39,7 @@ interface SentQuestion {
   readonly fromClient: Promise<unknown>;
 }
 
-interface SessionParts {
+interface SessionAskerParts {
   readonly confirmation: AnswerConfirmation;
   readonly inResult: Pick<ResultAsker, "begin" | "goOn">;
   readonly pages: UploadPages;
@@ -48,9 +48,9 @@ interface SessionParts {
 
 /** Asks clients within their sessions. A call with an `until` ends before its host gives up: then its model calls again. */
 export class SessionAsker {
-  readonly #parts: SessionParts;
+  readonly #parts: SessionAskerParts;
 
-  constructor(parts: SessionParts) {
+  constructor(parts: SessionAskerParts) {
     this.#parts = parts;
   }
 

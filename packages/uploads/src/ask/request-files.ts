@@ -8,7 +8,7 @@ import { backgroundClock, systemClock } from "@sluice/core/async";
 import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
 import { callInV2, type Host } from "@sluice/server/transport";
 import type { Fields } from "../elicitation/fields.ts";
-import type { GivenAnswer, OpenQuestion, UploadPages } from "../page/upload-pages.ts";
+import type { GivenAnswer, UnansweredPage, UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
 import { errorForTool } from "../slots/upload-error.ts";
 import { ResultAsker } from "./ask-in-result.ts";
@@ -55,7 +55,7 @@ interface AskingParts {
   readonly pages: UploadPages;
   readonly pending: PendingUploads;
   /** Takes an answer that came late, as the page's own. */
-  readonly takeAnswer: (page: OpenQuestion, given: GivenAnswer) => Promise<void>;
+  readonly takeAnswer: (page: UnansweredPage, given: GivenAnswer) => Promise<void>;
   /** Whether this process has routes for uploads. */
   readonly isServed: () => boolean;
 }
@@ -129,21 +129,21 @@ export function createRequestFiles({
 }
 
 /** How often a host hears that its call goes on: some give up after 30 s without a word. */
-const everyMs = 15_000;
+const progressEveryMs = 15_000;
 
 /** How long hosts wait for a call that says nothing: SDKs give up after 60 s. */
-export const patienceMs = 55_000;
+const patienceMs = 55_000;
 
 /** Whether the host of a call wants to hear of its progress: many then wait as long as there is some. */
-export function wantsProgress({ mcpReq }: ServerContext): boolean {
+function wantsProgress({ mcpReq }: ServerContext): boolean {
   return mcpReq._meta?.progressToken !== undefined;
 }
 
 /** Works, and tells a host that wants to hear of progress that its call goes on. */
-export async function keepAlive<T>({ mcpReq }: ServerContext, work: () => Promise<T>): Promise<T> {
+async function keepAlive<T>({ mcpReq }: ServerContext, work: () => Promise<T>): Promise<T> {
   const progressToken = mcpReq._meta?.progressToken;
   if (progressToken === undefined) return work();
-  let cancel = backgroundClock.schedule(tell, everyMs);
+  let cancel = backgroundClock.schedule(tell, progressEveryMs);
   function tell(): void {
     // progress must grow: time does, also over two questions of one call, and so small it stays below what a tool counts
     const progress = systemClock.now() / Number.MAX_SAFE_INTEGER;
@@ -152,7 +152,7 @@ export async function keepAlive<T>({ mcpReq }: ServerContext, work: () => Promis
       progress,
       message: "Waiting for the user’s file",
     };
-    cancel = backgroundClock.schedule(tell, everyMs);
+    cancel = backgroundClock.schedule(tell, progressEveryMs);
     // a host that does not hear it gives up as it would
     void (async () => mcpReq.notify({ method: "notifications/progress", params }))().catch(
       () => {},

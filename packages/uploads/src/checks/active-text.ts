@@ -1,49 +1,46 @@
-/** Looks through a text for what would run in a browser, or for a script as systems start them. */
-export interface ActiveTextFinder {
-  add(chunk: Uint8Array): void;
-  /** Whether anything was found, when all of it was added. */
-  isActive(): boolean;
-}
-
 /** As many characters are looked at together, and as many of them again with the next ones. */
 const windowChars = 16 * 1024;
 const carriedChars = 1_024;
 
 /**
- * Makes a finder for one text. It is for text that is called a picture: it takes every mention for the thing, such as
- * `javascript:` in a comment. Encodings that browsers read and that hide ASCII count as active.
+ * Looks through a text for what would run in a browser, or for a script as systems start them. It is for text that is
+ * called a picture: it takes every mention for the thing, such as `javascript:` in a comment. Encodings that browsers
+ * read and that hide ASCII count as active.
  */
-export function createActiveTextFinder(): ActiveTextFinder {
-  let active = false;
-  let isFirst = true;
-  let hasLists = false;
-  let waiting = "";
+export class ActiveTextFinder {
+  #active = false;
+  #isFirst = true;
+  #hasLists = false;
+  #waiting = "";
 
-  function look(): void {
-    hasLists ||= attributeLists.test(waiting);
-    active ||= (isFirst && beginsActive(waiting)) || holdsActive(waiting);
-    active ||= hasLists && defaults.test(waiting);
-    isFirst = false;
-    waiting = waiting.slice(-carriedChars);
+  add(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length && !this.#active; at += windowChars) {
+      let waiting = this.#waiting;
+      for (const byte of chunk.subarray(at, at + windowChars)) {
+        // UTF-16 becomes ASCII where it matters
+        if (byte === 0) continue;
+        const character = byte <= 32 ? " " : String.fromCharCode(byte);
+        if (character !== " " || !waiting.endsWith(" ")) waiting += character;
+      }
+      this.#waiting = waiting;
+      if (waiting.length >= windowChars) this.#look();
+    }
   }
 
-  return {
-    add(chunk) {
-      for (let at = 0; at < chunk.length && !active; at += windowChars) {
-        for (const byte of chunk.subarray(at, at + windowChars)) {
-          // UTF-16 becomes ASCII where it matters
-          if (byte === 0) continue;
-          const character = byte <= 32 ? " " : String.fromCharCode(byte);
-          if (character !== " " || !waiting.endsWith(" ")) waiting += character;
-        }
-        if (waiting.length >= windowChars) look();
-      }
-    },
-    isActive() {
-      if (!active) look();
-      return active;
-    },
-  };
+  /** Whether anything was found, when all of it was added. */
+  isActive(): boolean {
+    if (!this.#active) this.#look();
+    return this.#active;
+  }
+
+  #look(): void {
+    const waiting = this.#waiting;
+    this.#hasLists ||= attributeLists.test(waiting);
+    this.#active ||= (this.#isFirst && beginsActive(waiting)) || holdsActive(waiting);
+    this.#active ||= this.#hasLists && defaults.test(waiting);
+    this.#isFirst = false;
+    this.#waiting = waiting.slice(-carriedChars);
+  }
 }
 
 // each is of a fixed beginning and bounded: blanks come one at a time

@@ -1,5 +1,5 @@
 import { canonicalType } from "@sluice/core";
-import { createActiveTextFinder, type ActiveTextFinder } from "./active-text.ts";
+import { ActiveTextFinder } from "./active-text.ts";
 import { kindOf, wrongType, type FileKind } from "./file-kind.ts";
 import { readFirstBytes } from "./first-bytes.ts";
 
@@ -31,7 +31,7 @@ export function createKindDetector(told: ToldKind, accept: readonly string[]): K
 
   const detect = (): Promise<FileKind> =>
     (detected ??= detectKind(head.subarray(0, filled), told, accept).then((kind) => {
-      if (kind.mustBeStill) finder = createActiveTextFinder();
+      if (kind.mustBeStill) finder = new ActiveTextFinder();
       finder?.add(head.subarray(0, filled));
       return kind;
     }));

@@ -111,7 +111,7 @@ function createSharedHash(thread: HashThread): FileHash {
 }
 
 /** A thread that hashes, and memory that it and this one see. */
-export interface HashThread {
+interface HashThread {
   /** Begins a hash. */
   open(): HashJob;
   /**
@@ -172,7 +172,7 @@ interface DigestWaiter {
 let shared: HashThread | undefined;
 
 /** The thread of this process; `undefined` where there are no threads. */
-export function hashThread(): HashThread | undefined {
+function hashThread(): HashThread | undefined {
   return (shared ??= startThread());
 }
 

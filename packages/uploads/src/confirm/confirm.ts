@@ -1,7 +1,7 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
-import type { Ending } from "../slots/open-requests.ts";
+import type { Shutdown } from "../slots/open-requests.ts";
 import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { ownerOf } from "../slots/slot-token.ts";
 import { errorForTool, uploadError } from "../slots/upload-error.ts";
@@ -32,7 +32,7 @@ interface ConfirmationParts {
   readonly scan: Scan | undefined;
   readonly remover: Pick<UploadRemover, "discard">;
   /** Aborts when the endpoint is closed. */
-  readonly closing: Ending;
+  readonly closing: Shutdown;
   /** Hears of what cannot be tidied up. */
   readonly onError: (error: unknown) => void;
 }

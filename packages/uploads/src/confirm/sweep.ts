@@ -3,7 +3,7 @@ import type { UploadStore } from "@sluice/state";
 import type { UploadRemover } from "./remove-upload.ts";
 import type { CountedFile, QuotaTracker } from "../limits/quota-tracker.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
-import type { Ending } from "../slots/open-requests.ts";
+import type { Shutdown } from "../slots/open-requests.ts";
 import { newId } from "../slots/slots.ts";
 import {
   type ConfirmationRecord,
@@ -51,7 +51,7 @@ export function startSweeper({
   readonly everyMs: number;
   readonly progress: ProgressTracker;
   /** Ends the sweeps of the timer. */
-  readonly closing: Ending;
+  readonly closing: Shutdown;
 }): Sweeper {
   const { onError } = uploads;
   const place = newId();

@@ -1,5 +1,5 @@
 import { parseMediaType, SluiceError } from "@sluice/core";
-import { refusal } from "./file-fault.ts";
+import { ensureSize } from "./file-fault.ts";
 
 /** What a `data:` URI holds. */
 export interface InlineFile {
@@ -24,12 +24,7 @@ export function parseDataUri(uri: string, maxBytes: number): InlineFile {
   if (mimeType === undefined) throw malformed();
   const start = comma + 1;
   const size = isBase64 ? base64Size(uri, start) : percentSize(uri, start);
-  if (size > maxBytes)
-    throw refusal(`the file has ${size} bytes, and at most ${maxBytes} are accepted`, {
-      reason: "maxSizeExceeded",
-      maxSize: maxBytes,
-      actualSize: size,
-    });
+  ensureSize(size, maxBytes);
   const data = uri.slice(start);
   return {
     name: nameIn(type),

@@ -10,6 +10,16 @@ export function refusal(
   return new ProtocolError(ProtocolErrorCode.InvalidParams, `files: ${message}`, details);
 }
 
+/** Refuses a file that is larger than may come. */
+export function ensureSize(size: number, maxBytes: number): void {
+  if (size > maxBytes)
+    throw refusal(`the file has ${size} bytes, and at most ${maxBytes} are accepted`, {
+      reason: "maxSizeExceeded",
+      maxSize: maxBytes,
+      actualSize: size,
+    });
+}
+
 /** What a peer learns of an error (SEP-2631 §10): -32602 for what it can change, else -32603. */
 export function faultFor(error: unknown, onError: (error: unknown) => void): ProtocolError {
   if (ProtocolError.isInstance(error)) return error;

@@ -11,8 +11,9 @@ import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { authorizeDownload, valueOf, type DownloadCaller } from "./file-download.ts";
 import { faultFor } from "./file-fault.ts";
 import type { FileArgument, FileInputTerms } from "./file-input.ts";
-import { authorizeUpload, openInput, uploadParams } from "./file-upload.ts";
+import { authorizeUpload, uploadParams } from "./file-upload.ts";
 import { createFileUris } from "./file-uri.ts";
+import { openInput } from "./open-input.ts";
 
 /** The server and the context that a tool was called with. */
 export type ToolCall = AnyCall;

@@ -18,7 +18,7 @@ const fewBytes = 1024 * 1024;
  * Room in a storage for the bodies that this process takes. A storage that does not know how much is free has room for
  * everything.
  */
-export class Room {
+export class StorageRoom {
   readonly #freeBytes: StorageBackend["freeBytes"];
   /** In the order in which they came: no earlier one gives way to a later one. */
   readonly #booked = new Set<{ bytes: number }>();

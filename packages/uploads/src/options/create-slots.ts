@@ -6,7 +6,7 @@ import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
 import { receiveFile, type Receiving } from "../receive/raw-upload.ts";
-import type { Ending } from "../slots/open-requests.ts";
+import type { Shutdown } from "../slots/open-requests.ts";
 import { ownerOf, tagOfOwner, type SlotTokens } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
@@ -29,7 +29,7 @@ export function createSlots({
   readonly remover: UploadRemover;
   readonly pages: Pick<UploadPageStore, "concludeSlot">;
   readonly progress: ProgressTracker;
-  readonly closing: Ending;
+  readonly closing: Shutdown;
 }): Slots {
   return {
     async reserve(principal, terms, options = {}) {

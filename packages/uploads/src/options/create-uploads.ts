@@ -1,33 +1,53 @@
 import type { Sluice } from "@sluice/server";
-import { createMemoryUploadStore } from "@sluice/state";
+import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { StorageBackend } from "@sluice/storage";
 import type { Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/handlers";
 import { PendingUploads } from "../ask/pending-uploads.ts";
 import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
 import { Confirmation } from "../confirm/confirm.ts";
 import { UploadRemover } from "../confirm/remove-upload.ts";
-import { createPageRoutes } from "../routes/page-route.ts";
+import { startSweeper } from "../confirm/sweep.ts";
+import { createFileUris } from "../files-sep-2631/file-uri.ts";
+import { QuotaTracker, type UploadQuota } from "../limits/quota-tracker.ts";
+import { StorageRoom } from "../limits/room.ts";
+import { WriteLock } from "../limits/write-lock.ts";
 import { takeAnswer } from "../page/take-answer.ts";
 import { UploadPageStore } from "../page/upload-pages.ts";
-import { QuotaTracker } from "../limits/quota-tracker.ts";
-import { createFileUris } from "../files-sep-2631/file-uri.ts";
-import { ProgressTracker } from "../slots/progress-tracker.ts";
-import { createBodyReader } from "../receive/read-body.ts";
-import { createUploadRoutes } from "../routes/upload-route.ts";
+import { createBodyReader, type UploadPace } from "../receive/read-body.ts";
 import { ChecksMemory } from "../resumable/checks-memory.ts";
 import { PartialFiles } from "../resumable/partial-files.ts";
 import { ResumableUploads } from "../resumable/resumable-upload.ts";
-import { WriteLock } from "../limits/write-lock.ts";
-import { Room } from "../limits/room.ts";
-import { SlotFiles } from "../store/slot-files.ts";
-import { startSweeper } from "../confirm/sweep.ts";
-import { toUploadStorage } from "../store/upload-storage.ts";
-import { createAskedUploads, type AskedUploads } from "../tools/asked-uploads.ts";
-import { createSlots } from "./create-slots.ts";
+import { createPageRoutes } from "../routes/page-route.ts";
+import { createUploadRoutes } from "../routes/upload-route.ts";
 import { OpenRequests } from "../slots/open-requests.ts";
+import { ProgressTracker } from "../slots/progress-tracker.ts";
 import { createSlotTokens } from "../slots/slot-token.ts";
 import type { Slots } from "../slots/slots.ts";
-import type { UploadsOptions } from "./uploads-options.ts";
+import type { Scan } from "../store/scan.ts";
+import { SlotFiles } from "../store/slot-files.ts";
+import { toUploadStorage } from "../store/upload-storage.ts";
+import { type AskedUploads, createAskedUploads } from "../tools/asked-uploads.ts";
+import { createSlots } from "./create-slots.ts";
+
+/** Options of `createUploads`. */
+export interface UploadsOptions {
+  /** Where files go: any backend with `write` and `remove` that nothing lists resources from. */
+  readonly storage: StorageBackend;
+  /** Shared by all processes over the same storage; it stays the caller's. Default: one in memory, for one process. */
+  readonly store?: UploadStore;
+  /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
+  readonly maxBytes?: number;
+  /** Looks into each file. Without it `unscanned` must be `"allow"`. */
+  readonly onScan?: Scan;
+  /** `"allow"`: files may be used without a scan. */
+  readonly unscanned?: "allow";
+  readonly quota?: UploadQuota;
+  /** Bounds on how slowly a body may come. */
+  readonly pace?: UploadPace;
+  /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
+  readonly sweepEveryMs?: number;
+}
 
 /** Options of `close`. */
 export interface CloseUploadsOptions {
@@ -88,7 +108,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   // from a request to a file whose bytes are there
   const readBody = createBodyReader(options.pace ?? {});
   const receiving = { files, quota, progress, readBody, onError };
-  const room = new Room(storage);
+  const room = new StorageRoom(storage);
   const memory = new ChecksMemory();
   const partials = new PartialFiles({ storage, files, quota, progress, memory, onError });
   const isAnswered = (uploadId: string): Promise<boolean> => pages.isAnswered(uploadId);

@@ -4,14 +4,14 @@ import { script, style } from "./browser-files.ts";
 import { fieldHtml } from "./field-html.ts";
 import { html, type Html } from "./html.ts";
 import { endings } from "./page-endings.ts";
-import type { OpenPage, OpenQuestion, SettledPage } from "./upload-pages.ts";
+import type { OpenPage, UnansweredPage, SettledPage } from "./upload-pages.ts";
 
 /** The page of a question, or what became of it. `host` is where the files go. */
 export function pageOf(page: OpenPage, host: string): string {
   return page.phase === "open" ? questionPage(page, host) : settledPage(page);
 }
 
-function questionPage({ question, expiresAt }: OpenQuestion, host: string): string {
+function questionPage({ question, expiresAt }: UnansweredPage, host: string): string {
   const { message, requestedSchema } = question;
   const required = new Set(requestedSchema.required);
   const fields = Object.entries(requestedSchema.properties).map(([name, schema], n) =>

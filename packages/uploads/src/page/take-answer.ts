@@ -9,7 +9,7 @@ import type { PresentedSlot, SlotTokens } from "../slots/slot-token.ts";
 import { folderOf, readRecords } from "../store/layout.ts";
 import { readState } from "../store/upload-state.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
-import type { GivenAnswer, OpenQuestion, UploadPageStore } from "./upload-pages.ts";
+import type { GivenAnswer, UnansweredPage, UploadPageStore } from "./upload-pages.ts";
 
 /** What it takes to take an answer. */
 export interface AnswerTaking {
@@ -28,7 +28,7 @@ export interface AnswerTaking {
  */
 export async function takeAnswer(
   { storage, tokens, lock, pages, remover, onError }: AnswerTaking,
-  page: OpenQuestion,
+  page: UnansweredPage,
   given: GivenAnswer,
   signal: AbortSignal,
 ): Promise<void> {

@@ -24,10 +24,10 @@ export interface PageQuestion {
 type PageStatus = "unknown" | "open" | "shown" | SettledPage["phase"];
 
 /** What a page shows. */
-export type OpenPage = OpenQuestion | SettledPage;
+export type OpenPage = UnansweredPage | SettledPage;
 
 /** A question that waits for its answer. */
-export interface OpenQuestion {
+export interface UnansweredPage {
   readonly phase: "open";
   readonly pageId: string;
   readonly question: BinaryQuestion;
@@ -126,7 +126,7 @@ export class UploadPageStore {
   }
 
   /** Notes that a browser shows an open page: from then on its files count when the user says so. */
-  async markShown({ pageId, expiresAt, owner }: OpenQuestion): Promise<void> {
+  async markShown({ pageId, expiresAt, owner }: UnansweredPage): Promise<void> {
     const times = { now: Date.now(), expiresAt: expiresAt + handoverMs, owner };
     await isPut(this.#state, keyOf("shown", pageId), encode({}), times);
   }
@@ -141,7 +141,7 @@ export class UploadPageStore {
   }
 
   /** Keeps an answer: the first one, which may come twice. `already_exists` for another. */
-  async answer(page: OpenQuestion, answer: GivenAnswer): Promise<void> {
+  async answer(page: UnansweredPage, answer: GivenAnswer): Promise<void> {
     const { pageId, expiresAt, question, owner } = page;
     const state = this.#state;
     const now = Date.now();

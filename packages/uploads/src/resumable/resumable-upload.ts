@@ -7,7 +7,7 @@ import { newId } from "../slots/slots.ts";
 import type { OpenSlot, PresentedSlot } from "../slots/slot-token.ts";
 import { codeOf, RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";
-import { exceedsStorage, type Room } from "../limits/room.ts";
+import { exceedsStorage, type StorageRoom } from "../limits/room.ts";
 import type { PartialFile } from "./partial-file.ts";
 import type { PartialFiles, UploadListing } from "./partial-files.ts";
 import type { LockLease, WriteLock } from "../limits/write-lock.ts";
@@ -32,7 +32,7 @@ const spareFiles = 4;
 interface ResumableParts extends Receiving {
   readonly partials: PartialFiles;
   readonly lock: WriteLock;
-  readonly room: Room;
+  readonly room: StorageRoom;
   /** Whether an answer names what came for an upload: a tool is about to take it. */
   readonly isAnswered: (uploadId: string) => Promise<boolean>;
   /** A step ends early when the endpoint is left. */

@@ -12,7 +12,7 @@ import {
   type UploadPageStore,
 } from "../page/upload-pages.ts";
 import { createBodyReader } from "../receive/read-body.ts";
-import type { Ending } from "../slots/open-requests.ts";
+import type { Shutdown } from "../slots/open-requests.ts";
 import { type OpenSlot, tagOfOwner } from "../slots/slot-token.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import { readState } from "../store/upload-state.ts";
@@ -34,7 +34,7 @@ export function createPageRoutes(
     readonly pages: UploadPageStore;
     readonly answering: AnswerTaking;
     /** Aborts when the endpoint is closed. */
-    readonly closing: Ending;
+    readonly closing: Shutdown;
   },
   base: string,
 ): Routes {

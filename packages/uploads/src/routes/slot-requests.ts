@@ -7,7 +7,7 @@ import type { ResumableUploads } from "../resumable/resumable-upload.ts";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
-import type { Room } from "../limits/room.ts";
+import type { StorageRoom } from "../limits/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import { receiveForm } from "../receive/form-upload.ts";
 import { receiveFile, type Receiving } from "../receive/raw-upload.ts";
@@ -34,7 +34,7 @@ export interface SlotServices extends Receiving {
   readonly storage: UploadStorage;
   readonly partials: Pick<PartialFiles, "ensure">;
   readonly resumable: ResumableUploads;
-  readonly room: Room;
+  readonly room: StorageRoom;
 }
 
 /** Chooses by method, path and headers what takes a request. */

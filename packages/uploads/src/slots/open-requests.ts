@@ -1,8 +1,8 @@
 import { isInTime, onAbort } from "@sluice/core/async";
 import { uploadError } from "./upload-error.ts";
 
-/** An end that work is told of. */
-export class Ending {
+/** The end of an endpoint, as work is told of it. */
+export class Shutdown {
   readonly #working = new Set<AbortController>();
   #over: Error | undefined;
 
@@ -39,9 +39,9 @@ export class Ending {
 /** The requests that an endpoint is answering, until it is closed. */
 export class OpenRequests {
   /** The endpoint is about to be closed: what can go on at another process ends. */
-  readonly leaving: Ending = new Ending();
+  readonly leaving: Shutdown = new Shutdown();
   /** The endpoint is closed. */
-  readonly closing: Ending = new Ending();
+  readonly closing: Shutdown = new Shutdown();
   readonly #open = new Set<Promise<unknown>>();
 
   /** Counts a request until it is answered. */
