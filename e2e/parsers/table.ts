@@ -41,7 +41,7 @@ import {
   parseBooleanField,
   parseIntegerField,
   parseLimit,
-} from "../../packages/client/src/upload/send/structured-field.ts";
+} from "../../packages/client/src/upload/send/send-resumable.ts";
 import { boundaryOf as formBoundary } from "../../packages/uploads/src/receive/form-headers.ts";
 import { createFormReader } from "../../packages/uploads/src/receive/form-reader.ts";
 import { readFacts } from "../../packages/uploads/src/receive/request-facts.ts";
