@@ -41,7 +41,7 @@ import {
   parseBooleanField,
   parseIntegerField,
   parseLimit,
-} from "../../packages/client/src/upload/send/structured-field.ts";
+} from "../../packages/client/src/upload/send/send-resumable.ts";
 import {
   boundaryOf as formBoundary,
   createFormReader,

@@ -1,4 +1,4 @@
-import { blobOf } from "./net/body-blob.ts";
+import { blobOf } from "./net/outgoing-body.ts";
 import { createFetchExchange } from "./net/fetch-exchange.ts";
 import {
   assembleFileSender,
@@ -17,9 +17,9 @@ export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
 export { isAccepted } from "@sluice/core";
 export type { NamedBlob } from "./upload/source/file-source.ts";
 export { typeOfName } from "./upload/source/type-of-name.ts";
-export type { RequestingClient } from "./calls/requesting-client.ts";
+export type { RequestingClient } from "./calls/stream-calls.ts";
 export type { BegunFile, UploadedReference, UploadOptions } from "./upload/upload-file.ts";
-export type { SendTimeouts } from "./upload/send/send-timeouts.ts";
+export type { SendTimeouts } from "./upload/send/sender.ts";
 export type { PeerTimeouts } from "./net/timeouts.ts";
 
 /**

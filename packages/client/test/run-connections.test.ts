@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { runConnections, type Connections } from "../src/save/run-connections.ts";
+import { runConnections, type Connections } from "../src/save/fetch-into.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

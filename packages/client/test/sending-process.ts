@@ -5,10 +5,8 @@ import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { blobSource } from "../src/upload/source/file-source.ts";
 import { pathSource } from "../src/upload/source/path-source.ts";
 import { sendFiles } from "../src/upload/send/send-files.ts";
-import { sendTimeouts } from "../src/upload/send/send-timeouts.ts";
-import { createSender } from "../src/upload/send/sender.ts";
-import { createSession } from "../src/upload/session.ts";
-import { acceptTarget } from "../src/upload/upload-target.ts";
+import { sendTimeouts, createSender } from "../src/upload/send/sender.ts";
+import { createSession, acceptTarget } from "../src/upload/upload-target.ts";
 
 const [origin = "", path = "", wire = "resumable", how = ""] = process.argv.slice(2);
 const sender = createSender(createHttpExchange());

@@ -1,13 +1,17 @@
-import { blobOf } from "../src/net/body-blob.ts";
+import { blobOf } from "../src/net/outgoing-body.ts";
 import { createFetchExchange } from "../src/net/fetch-exchange.ts";
 import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { blobSource, type FileSource } from "../src/upload/source/file-source.ts";
 import { sendFiles, type Shipment } from "../src/upload/send/send-files.ts";
-import { sendTimeouts, type SendTimeouts } from "../src/upload/send/send-timeouts.ts";
-import { createBlindSender, createSender, type Sender } from "../src/upload/send/sender.ts";
-import { createSession } from "../src/upload/session.ts";
+import {
+  sendTimeouts,
+  type SendTimeouts,
+  createBlindSender,
+  createSender,
+  type Sender,
+} from "../src/upload/send/sender.ts";
+import { createSession, acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
 import type { SentFile } from "../src/upload/send/outgoing-file.ts";
-import { acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
 
 /** Both ways that requests go out. */
 export const senders: Record<string, Sender> = {

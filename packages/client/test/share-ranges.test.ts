@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { shareRanges } from "../src/save/share-ranges.ts";
-import { createWatermark } from "../src/save/write/watermark.ts";
+import { shareRanges } from "../src/save/fetch-into.ts";
+import { createWatermark } from "../src/save/part-file.ts";
 
 test("with fast and slow connections, every byte is fetched exactly once", () => {
   const speeds = fc.array(

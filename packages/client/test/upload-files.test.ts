@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { blobSource } from "../src/upload/source/file-source.ts";
 import { pathSource } from "../src/upload/source/path-source.ts";
-import { startDigest } from "../src/upload/source/running-digest.ts";
+import { startDigest } from "../src/upload/send/outgoing-file.ts";
 import { send, senders } from "./sending.ts";
 import { startScriptedServer } from "./scripted-server.ts";
 

@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket, type AddressInfo } from "node:net";
 import { once } from "node:events";
-import type { AddressInfo } from "node:net";
 import { describe, expect, test } from "vitest";
 import { bearer, bytesSource, send, senders } from "./sending.ts";
 import { startScriptedServer } from "./scripted-server.ts";
@@ -52,7 +51,7 @@ describe("addresses and credentials", () => {
     "an upload to %j is refused before anything is sent [SEP-1306/privacy/must-use-tls]",
     async (url) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
-      const { createSession } = await import("../src/upload/session.ts");
+      const { createSession } = await import("../src/upload/upload-target.ts");
       const session = createSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       expect(() => acceptTarget({ ...claim, url }, { session, trustedOrigins: [] })).toThrow(
@@ -72,7 +71,7 @@ describe("addresses and credentials", () => {
     "from the server at %s an upload to %s, which is trusted, is taken: %s [SEP-1306/privacy/must-use-tls]",
     async (endpoint, url, isTaken) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
-      const { createSession } = await import("../src/upload/session.ts");
+      const { createSession } = await import("../src/upload/upload-target.ts");
       const session = createSession(new URL(endpoint), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       const trustedOrigins = [new URL(url).origin];
@@ -143,7 +142,7 @@ describe("addresses and credentials", () => {
     await using inside = await startScriptedServer();
     const trustedOrigins = ["https://127.0.0.1:9"];
     const { acceptTarget } = await import("../src/upload/upload-target.ts");
-    const { createSession } = await import("../src/upload/session.ts");
+    const { createSession } = await import("../src/upload/upload-target.ts");
     const { scopeOf } = await import("../src/trust/classify-address.ts");
     const session = createSession(new URL("https://mcp.example/mcp"));
     const target = acceptTarget(
@@ -157,7 +156,7 @@ describe("addresses and credentials", () => {
       { session, trustedOrigins },
     );
     expect(scopeOf(target.scope)).toBe("public");
-    const { sendTimeouts } = await import("../src/upload/send/send-timeouts.ts");
+    const { sendTimeouts } = await import("../src/upload/send/sender.ts");
     // on the socket's own address, whatever was checked before
     const url = new URL(inside.origin);
     for (const host of ["127.0.0.1", "localhost"]) {

@@ -2,11 +2,13 @@ import { buffer } from "node:stream/consumers";
 import type { IncomingMessage } from "node:http";
 import { describe, expect, test } from "vitest";
 import { sendFiles } from "../../client/src/upload/send/send-files.ts";
-import { sendTimeouts } from "../../client/src/upload/send/send-timeouts.ts";
-import type { Sender } from "../../client/src/upload/send/sender.ts";
-import { createSession } from "../../client/src/upload/session.ts";
+import { sendTimeouts, type Sender } from "../../client/src/upload/send/sender.ts";
+import {
+  createSession,
+  acceptTarget,
+  type UploadTarget,
+} from "../../client/src/upload/upload-target.ts";
 import type { SentFile } from "../../client/src/upload/send/outgoing-file.ts";
-import { acceptTarget, type UploadTarget } from "../../client/src/upload/upload-target.ts";
 import type { Slot } from "../src/index.ts";
 import { bytesSource, senders } from "../../client/test/sending.ts";
 import { alice, noise, startUploadServer, type UploadServer } from "./upload-server.ts";

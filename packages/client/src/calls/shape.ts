@@ -1,5 +1,5 @@
 /** Tells whether a value that a peer sent is of a type. */
-export type Shape<T> = (value: unknown) => value is T;
+type Shape<T> = (value: unknown) => value is T;
 
 /** The type that a shape tells. */
 export type ShapeOf<S> = S extends Shape<infer T> ? T : never;
@@ -10,7 +10,7 @@ type OptionalNames<M extends MemberShapes> = {
 }[keyof M];
 
 /** An object with these members, and any others; one that may be undefined may be missing. */
-export type ObjectOf<M extends MemberShapes> = {
+type ObjectOf<M extends MemberShapes> = {
   readonly [K in Exclude<keyof M, OptionalNames<M>>]: ShapeOf<M[K]>;
 } & { readonly [K in OptionalNames<M>]?: ShapeOf<M[K]> };
 
@@ -67,7 +67,7 @@ export function isShaped<M extends MemberShapes>(members: M): Shape<ObjectOf<M>>
 }
 
 /** What both versions of the SDK take as the schema of a result. */
-export interface ResultSchema<T> {
+interface ResultSchema<T> {
   /** For version 2 (Standard Schema 1). */
   readonly "~standard": {
     readonly version: 1;

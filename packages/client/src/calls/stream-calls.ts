@@ -1,8 +1,14 @@
-import type { SluiceError } from "@sluice/core";
-import { STREAM_METHOD, type ClientStreaming } from "@sluice/core/wire";
+import { type SluiceError, definedMembers } from "@sluice/core";
+import { STREAM_METHOD, type ClientStreaming, EXTENSION_ID } from "@sluice/core/wire";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
-import { streamingCapabilities } from "./streaming-capabilities.ts";
+
+/** What both versions of the SDK's `Client` have. */
+export interface RequestingClient {
+  // the two SDKs agree on the call and differ in its types
+  // oxlint-disable-next-line typescript/no-explicit-any
+  request(request: any, resultSchema: any, options?: any): Promise<any>;
+}
 
 /** One `resources/stream` call on its way through an SDK client and its transport. */
 export interface StreamCall {
@@ -49,7 +55,7 @@ export function beginCall(call: StreamCall): { readonly id: string; readonly end
 }
 
 /** A stream call that an SDK is about to send, and the request as it goes over the wire. */
-export interface OutgoingCall {
+interface OutgoingCall {
   readonly call: StreamCall;
   readonly id: unknown;
   readonly message: object;
@@ -79,4 +85,36 @@ function declare(declared: unknown, call: StreamCall): object {
   const before = (declared ?? {}) as { extensions?: object };
   const ours = streamingCapabilities(call.streaming);
   return { ...before, ...ours, extensions: { ...before.extensions, ...ours.extensions } };
+}
+
+/** Client capabilities that declare resource streaming. */
+export interface StreamingCapabilities {
+  /** The field of SEP-2532 §1. */
+  readonly resourceStreaming: { readonly maxStreamSize?: number };
+  /** The same under a vendor extension (SEP-2133), which every SDK passes on. */
+  readonly extensions: { readonly [EXTENSION_ID]: StreamingExtension };
+}
+
+/** Our settings as an extension's data. */
+// oxlint-disable-next-line typescript/consistent-type-definitions -- an SDK wants an index signature, which only a type alias has
+export type StreamingExtension = { maxStreamSize?: number; prefer?: string[] };
+
+/**
+ * The capabilities that tell a server it may answer `resources/stream` with bytes. Spread them
+ * into the `capabilities` of an SDK client whose transport has the {@link withStreaming} fetch.
+ * `maxStreamSize` is in bytes; absent means that the server need not mind the size.
+ */
+export function streamingCapabilities(streaming: ClientStreaming = {}): StreamingCapabilities {
+  const { maxStreamSize, prefer } = streaming;
+  if (maxStreamSize !== undefined && !(Number.isSafeInteger(maxStreamSize) && maxStreamSize > 0))
+    throw new RangeError(
+      `client: maxStreamSize ${maxStreamSize} is no byte count; pass a safe integer from 1`,
+    );
+  const size = definedMembers({ maxStreamSize });
+  return {
+    resourceStreaming: size,
+    extensions: {
+      [EXTENSION_ID]: definedMembers({ maxStreamSize, prefer: prefer && [...prefer] }),
+    },
+  };
 }

@@ -52,7 +52,7 @@ export interface RangeDemand {
 }
 
 /** What an answer is held against. */
-export interface Expectation {
+interface Expectation {
   readonly uri: string;
   readonly grant: DownloadGrant;
   /** Where it came from; absent for bytes on the call's own answer. */

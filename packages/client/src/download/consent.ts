@@ -1,22 +1,6 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
-import type { StreamFacts } from "./stream-facts.ts";
-
-/** The scale of a transfer, known before any of its bytes is read. */
-export interface TransferScale {
-  readonly files: number;
-  /** Of all files whose size is known. */
-  readonly bytes: number;
-  /** Files that may be of any size: the server does not say. */
-  readonly unknownSizes: number;
-  /** Hosts that the bytes come from. */
-  readonly from: readonly string[];
-  /** File or folder that they go to, as the caller named it; absent when they go to the caller. */
-  readonly to?: string;
-}
-
-/** Says whether a transfer may begin. Asked once for each, before its first byte is read. */
-export type Consent = (scale: TransferScale) => boolean | Promise<boolean>;
+import type { StreamFacts, Consent, TransferScale } from "./stream-options.ts";
 
 /** The scale of one or more resources that were asked for. */
 export function scaleOf(resources: readonly StreamFacts[], to?: string): TransferScale {

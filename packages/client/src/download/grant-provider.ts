@@ -1,10 +1,9 @@
 import { SluiceError } from "@sluice/core";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
-import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { RequestingClient } from "../calls/stream-calls.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 import { requestGrant } from "./request-grant.ts";
-import type { StreamSettings } from "./stream-options.ts";
-import { pausesMsOf } from "./transfer-timeouts.ts";
+import { type StreamSettings, pausesMsOf } from "./stream-options.ts";
 
 /** The permission to fetch one resource, renewed when it is spent, for any number of connections. */
 export interface GrantProvider {

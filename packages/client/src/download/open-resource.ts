@@ -6,17 +6,15 @@ import {
   type Sha256,
   type ByteFlow,
 } from "@sluice/core";
-import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { RequestingClient } from "../calls/stream-calls.ts";
 import type { Exchange } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
-import { createLoader } from "../net/load-code.ts";
-import { loadSha256 } from "../net/load-sha256.ts";
+import { createLoader, loadSha256 } from "../net/load-code.ts";
 import type { CheckedAnswer } from "./check-answer.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 import { createGrantProvider, type GrantProvider } from "./grant-provider.ts";
 import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
-import type { StreamFacts } from "./stream-facts.ts";
-import type { StreamSettings, TransferCount } from "./stream-options.ts";
+import type { StreamFacts, StreamSettings, TransferCount } from "./stream-options.ts";
 
 /** A resource that was asked for, with the first answer waiting. */
 export interface OpenedResource {

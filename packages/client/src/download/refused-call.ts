@@ -1,6 +1,5 @@
-import { httpError, SluiceError } from "@sluice/core";
-import { STREAM_METHOD } from "@sluice/core/wire";
-import { rpcError } from "../calls/rpc-error.ts";
+import { httpError, SluiceError, definedMembers } from "@sluice/core";
+import { STREAM_METHOD, errorTable, type ErrorRow, type Reason } from "@sluice/core/wire";
 import type { StreamCall } from "../calls/stream-calls.ts";
 
 /** What the SDK's client rejected a call with, as an error of ours. */
@@ -17,4 +16,66 @@ export function refusalOf({ uri, answer }: StreamCall, error: unknown): SluiceEr
       { cause: error },
     );
   return rpcError(what, error);
+}
+
+/**
+ * What an SDK client rejected with, as an error of ours: by `data.reason` first, then by the
+ * number in the spelling of either revision. The server's words are only in `cause`.
+ */
+function rpcError(what: string, error: unknown): SluiceError {
+  if (SluiceError.is(error)) return error;
+  const { code, data, name } = (error ?? {}) as { code?: unknown; data?: unknown; name?: unknown };
+  const { reason: said, retryAfterMs, uri } = (data ?? {}) as Record<string, unknown>;
+  const isWait = typeof retryAfterMs === "number" && retryAfterMs >= 0;
+  const options = definedMembers({
+    cause: error,
+    retryAfterMs: isWait ? retryAfterMs : undefined,
+  });
+  if (isTimeout(code))
+    return new SluiceError(
+      "timeout",
+      `client: ${what}: the server did not answer in time`,
+      options,
+    );
+  if (name === "UnauthorizedError" || code === 401)
+    return new SluiceError("unauthenticated", `client: ${what}: sign in again`, options);
+  if (code === -32601)
+    return new SluiceError(
+      "unsupported",
+      `client: ${what}: the server has no resources/stream; use resources/read`,
+      options,
+    );
+  const reason = isReason(said) ? said : reasonOf(code, uri !== undefined);
+  if (!reason) return new SluiceError("unavailable", `client: ${what}: the call failed`, options);
+  const row = errorTable[reason];
+  return new SluiceError(row.code, `client: ${what}: ${row.message}${hints[reason]}`, options);
+}
+
+/** Modern spells "not found" as invalid params with the URI beside it; −32603 stands for several rows. */
+function reasonOf(code: unknown, namesUri: boolean): Reason | undefined {
+  if (code === -32602) return namesUri ? "not_found" : "invalid";
+  if (code === -32603) return "internal";
+  const rows = Object.entries(errorTable) as [Reason, ErrorRow][];
+  return rows.find(([, row]) => row.legacy === code || row.modern === code)?.[0];
+}
+
+function isReason(reason: unknown): reason is Reason {
+  return typeof reason === "string" && Object.hasOwn(errorTable, reason);
+}
+
+const hints: Readonly<Record<Reason, string>> = {
+  not_found: "; see resources/list for what there is",
+  stream_unsupported: "; use resources/read for this resource",
+  too_large: "; raise maxStreamSize to accept it",
+  forbidden: "; ask for access",
+  busy: "",
+  client_capability: "; pass streamingCapabilities() to the client",
+  invalid: "; check the resource URI",
+  internal: " at the server",
+  interrupted: "",
+};
+
+// SDK version 1 has a number for its own timeout, version 2 a word
+function isTimeout(code: unknown): boolean {
+  return code === -32001 || code === "REQUEST_TIMEOUT";
 }

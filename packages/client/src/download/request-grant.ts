@@ -4,7 +4,13 @@ import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { unanswered } from "../net/timeouts.ts";
 import type { Exchange } from "../net/exchange.ts";
-import type { RequestingClient } from "../calls/requesting-client.ts";
+import {
+  type RequestingClient,
+  beginCall,
+  CALL_META,
+  type CallAnswer,
+  type StreamCall,
+} from "../calls/stream-calls.ts";
 import { createLoader } from "../net/load-code.ts";
 import {
   isCount,
@@ -18,7 +24,6 @@ import {
   schemaOf,
   type ShapeOf,
 } from "../calls/shape.ts";
-import { beginCall, CALL_META, type CallAnswer, type StreamCall } from "../calls/stream-calls.ts";
 import type { DownloadGrant, GrantFacts } from "./download-grant.ts";
 import type { StreamSettings } from "./stream-options.ts";
 

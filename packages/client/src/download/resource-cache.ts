@@ -1,6 +1,5 @@
 import { ByteQueue, createRecentEntries, definedMembers, SluiceError } from "@sluice/core";
-import type { ResourceStream, StreamFacts } from "./stream-facts.ts";
-import type { StreamOptions } from "./stream-options.ts";
+import type { ResourceStream, StreamFacts, StreamOptions } from "./stream-options.ts";
 
 /** Options of a cache. */
 export interface ResourceCacheOptions {

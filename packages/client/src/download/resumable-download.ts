@@ -11,7 +11,7 @@ import {
   type Lending,
 } from "@sluice/core";
 import { sleep, systemClock, watchThroughput, type Lateness } from "@sluice/core/async";
-import type { ChunkSink } from "../net/chunk-sink.ts";
+import type { ChunkSink } from "../net/exchange.ts";
 import { lateError, throughputRules } from "../net/timeouts.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";
 import {
@@ -29,8 +29,7 @@ import {
 import type { DownloadGrant } from "./download-grant.ts";
 import { fetchBytes, type RefusedDownload } from "./fetch-bytes.ts";
 import type { GrantProvider } from "./grant-provider.ts";
-import { ensurePromised, ensureSize, type StreamSettings } from "./stream-options.ts";
-import { totalMsOf } from "./transfer-timeouts.ts";
+import { ensurePromised, ensureSize, type StreamSettings, totalMsOf } from "./stream-options.ts";
 
 /** Where the bytes of a download go. */
 interface DownloadSink extends ChunkSink {

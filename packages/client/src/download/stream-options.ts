@@ -1,8 +1,48 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
-import type { Consent } from "./consent.ts";
-import { transferTimeouts, type TransferTimeouts } from "./transfer-timeouts.ts";
+import { fairMsOf, peerTimeouts, type PeerTimeouts } from "../net/timeouts.ts";
+
+/** What is known about a resource before its first byte is read. */
+export interface StreamFacts {
+  readonly uri: string;
+  /** How the server delivers the bytes. */
+  readonly mode: DeliveryMode;
+  /** As the server says; `application/octet-stream` when it says nothing. */
+  readonly mimeType: string;
+  /** Bytes; absent when the server does not know before it has sent them. */
+  readonly size?: number;
+  /** A name for a file: one safe path component, made of what the server suggests. Untrusted as a label. */
+  readonly name: string;
+  /**
+   * Content coding, such as `gzip`, that the storage keeps the bytes in. They are given and saved as
+   * they are stored; size, digest and ranges are those of the coded bytes.
+   */
+  readonly contentEncoding?: string;
+  /** Strong validator with quotes. Without one, a broken transfer cannot go on where it stopped. */
+  readonly etag?: string;
+  /** SHA-256 in hex that the bytes will be checked against. */
+  readonly digest?: string;
+  /** Milliseconds for which the server takes these facts and the content for fresh, when it says so. */
+  readonly ttlMs?: number;
+  /** Origin that the bytes come from; absent where the MCP server's own is unknown. */
+  readonly origin?: string;
+  /**
+   * False when nothing ties the bytes to this resource: they come from another origin, and the MCP
+   * server gave neither their length nor a digest.
+   */
+  readonly vouched: boolean;
+}
+
+/** A resource on its way. Read `body` to its end or cancel it. */
+export interface ResourceStream extends StreamFacts {
+  /**
+   * The bytes, once. Nothing is read before the first pull. A broken connection mends itself; a
+   * clean end means that length and digest are right, where they were promised. Errors with a
+   * `SluiceError`, or with `signal.reason`.
+   */
+  readonly body: ReadableStream<Uint8Array>;
+}
 
 /** Options of {@link streamResource}. */
 export interface StreamOptions {
@@ -89,3 +129,44 @@ export function ensurePromised(
       `client: ${JSON.stringify(uri)} comes without a SHA-256; drop requireDigest to take it anyway`,
     );
 }
+
+/** How long to wait for what, in milliseconds. The time in which the reader does not read does not count. */
+export interface TransferTimeouts extends PeerTimeouts {
+  /** For the headers of an answer, and for all of one that is a JSON-RPC message. Default: 30 s. */
+  readonly headersMs: number;
+  /**
+   * For the whole transfer. Default: 60 s and 1 s for every 64 KiB, at most 6 h. The pauses between
+   * tries have as much again, by default 5 min at least; a server that still says no after them
+   * ends the transfer as `throttled`, `unavailable` or `interrupted`.
+   */
+  readonly totalMs?: number;
+}
+
+/** The defaults. */
+export const transferTimeouts: TransferTimeouts = { ...peerTimeouts, headersMs: 30_000 };
+
+/** How long a transfer of `size` bytes may take. */
+export function totalMsOf({ totalMs }: TransferTimeouts, size: number = Infinity): number {
+  return totalMs ?? fairMsOf(size);
+}
+
+/** How long all pauses between tries may take together. */
+export function pausesMsOf(timeouts: TransferTimeouts, size: number | undefined): number {
+  return timeouts.totalMs ?? Math.max(300_000, totalMsOf(timeouts, size));
+}
+
+/** The scale of a transfer, known before any of its bytes is read. */
+export interface TransferScale {
+  readonly files: number;
+  /** Of all files whose size is known. */
+  readonly bytes: number;
+  /** Files that may be of any size: the server does not say. */
+  readonly unknownSizes: number;
+  /** Hosts that the bytes come from. */
+  readonly from: readonly string[];
+  /** File or folder that they go to, as the caller named it; absent when they go to the caller. */
+  readonly to?: string;
+}
+
+/** Says whether a transfer may begin. Asked once for each, before its first byte is read. */
+export type Consent = (scale: TransferScale) => boolean | Promise<boolean>;

@@ -1,9 +1,8 @@
 import { fetchExchange } from "../net/fetch-exchange.ts";
-import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { RequestingClient } from "../calls/stream-calls.ts";
 import { createCache, type ResourceCache, type ResourceCacheOptions } from "./resource-cache.ts";
 import { bodyOf, openResource } from "./open-resource.ts";
-import type { ResourceStream } from "./stream-facts.ts";
-import { settingsOf, type StreamOptions } from "./stream-options.ts";
+import { type ResourceStream, settingsOf, type StreamOptions } from "./stream-options.ts";
 
 /**
  * Asks an MCP server for the bytes of a resource (SEP-2532 §3) through an SDK client, version 1 or

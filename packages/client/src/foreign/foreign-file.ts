@@ -8,7 +8,7 @@ import {
   SluiceError,
 } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { transferTimeouts } from "../download/transfer-timeouts.ts";
+import { transferTimeouts } from "../download/stream-options.ts";
 import type { Exchange, HopAnswer } from "../net/exchange.ts";
 import { hopHeaders } from "../net/hop-headers.ts";
 import { isRedirect, retryAfterOf } from "../net/http-status.ts";

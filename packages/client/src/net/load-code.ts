@@ -14,3 +14,9 @@ export function createLoader<Code>(load: () => Promise<Code>, what: string): () 
       });
     }));
 }
+
+/** SHA-256 of bytes as they come, which browsers do not have. */
+export const loadSha256: () => Promise<typeof import("@sluice/core/sha256")> = createLoader(
+  () => import("@sluice/core/sha256"),
+  "SHA-256",
+);

@@ -1,7 +1,7 @@
 import { SluiceError, type ByteFlow } from "@sluice/core";
 
 /** The text of a body, and what cut it off. */
-export interface BodyText {
+interface BodyText {
   readonly text: string;
   /** `limit`: the body has more bytes · an error: the connection broke. Absent for a whole body. */
   readonly cut?: "limit" | SluiceError;

@@ -1,12 +1,11 @@
 import { SluiceError, type Lending, type SluiceErrorCode } from "@sluice/core";
 import { leastRoomBytes } from "@sluice/core/node";
+import { systemClock } from "@sluice/core/async";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
 import type { ResumeKeeper } from "./resume-keeper.ts";
 import type { KeptVersion } from "./resume-record.ts";
-import { runConnections, type Connections } from "./run-connections.ts";
-import { shareRanges, type SharedRanges } from "./share-ranges.ts";
 import type { TransferCount } from "../download/stream-options.ts";
 import { countOf, type OpenedResource } from "../download/open-resource.ts";
 
@@ -186,3 +185,154 @@ async function fetchConnection(
 
 // of a URL that serves one request: another connection was first
 const usedUpCodes: ReadonlySet<SluiceErrorCode> = new Set(["not_found", "expired"]);
+
+/** The connections that fetch one file, as each of them sees them. */
+export interface Connections {
+  /** How many fetch now. */
+  count(): number;
+  /** True while the file gets its bytes faster than it can write them: one connection fewer costs no time then. */
+  areTooMany(): boolean;
+  /** The server refuses this one: as many as there are beside it are the most. */
+  refuse(): void;
+  /** This one fetches nothing more. Called in the same turn as what decided so: the last one must not leave work behind. */
+  leave(): void;
+}
+
+const lookEveryMs = 10;
+
+/**
+ * Runs `fetch` over one connection, and over up to `most` while the file waits for bytes: after each look over twice as
+ * many. When one rejects, `cancel` hears why and is to end the others; that is the reason then.
+ */
+export async function runConnections(
+  {
+    most,
+    isBusy,
+    cancel,
+  }: {
+    readonly most: number;
+    /** True while bytes wait for the file. */
+    readonly isBusy: () => boolean;
+    readonly cancel: (reason: unknown) => void;
+  },
+  fetch: (connections: Connections, isFirst: boolean) => Promise<void>,
+): Promise<void> {
+  const running = new Set<Promise<void>>();
+  let count = 0;
+  let allowed = most;
+  /** From 0 to 1: how often the file was busy of late. */
+  let load = 0;
+  const connections: Connections = {
+    count: () => count,
+    areTooMany: () => load > 0.85 && count > 1,
+    refuse: () => void (allowed = count - 1),
+    leave: () => void (count -= 1),
+  };
+  let stopLooking: (() => void) | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      function open(isFirst: boolean): void {
+        count += 1;
+        const fetching = fetch(connections, isFirst).finally(() => running.delete(fetching));
+        running.add(fetching);
+        fetching.then(() => void (running.size === 0 && resolve()), reject);
+      }
+      function look(): void {
+        stopLooking = systemClock.schedule(look, lookEveryMs);
+        const busy = isBusy();
+        load += (Number(busy) - load) / 4;
+        if (busy || load > 0.5) return;
+        for (let more = Math.min(count, allowed - count); more > 0; more -= 1) open(false);
+      }
+      open(true);
+      if (most > 1) stopLooking = systemClock.schedule(look, lookEveryMs);
+    });
+  } catch (error) {
+    stopLooking?.();
+    cancel(error);
+    await Promise.allSettled(running);
+    throw error;
+  }
+  stopLooking?.();
+}
+
+/** A part of an object that one connection fetches. Its end moves when another one takes over the rest. */
+interface Share {
+  readonly start: number;
+  /** One past the last byte that is this share's own. */
+  readonly end: () => number;
+  /** Takes over the share behind it where that one waits, so that one answer brings both. Gives the new end. */
+  readonly extend: () => number;
+  /** Tells how far it is. */
+  readonly note: (at: number) => void;
+  /** Leaves what is not fetched yet to the next one that asks. Nothing more is fetched under it. */
+  readonly giveBack: () => void;
+}
+
+/** Divides an object among connections; one that is done early takes half of what the slowest has left. */
+interface SharedRanges {
+  /** The next share, or `undefined` when nothing worth a request is left. */
+  next(): Share | undefined;
+}
+
+/**
+ * Shares of an object of `size` bytes: equal ones first, from the front on and `rounds` for each
+ * connection, then halves of what is left. More rounds keep the finished part of the file
+ * together; fewer need fewer requests.
+ */
+export function shareRanges(
+  size: number,
+  connections: number,
+  rounds: number,
+  leastBytes: number,
+): SharedRanges {
+  const open: { at: number; end: number }[] = [];
+  const count = Math.max(1, Math.min(connections * rounds, Math.floor(size / leastBytes)));
+  const edge = (index: number): number => Math.floor((size / count) * index);
+  const waiting = Array.from({ length: count }, (_, index) => ({
+    at: edge(index),
+    end: index === count - 1 ? size : edge(index + 1),
+  }));
+
+  function take(): { at: number; end: number } | undefined {
+    const fresh = waiting.shift();
+    if (fresh) return fresh;
+    const [slowest] = open.toSorted((a, b) => b.end - b.at - (a.end - a.at));
+    if (!slowest || slowest.end - slowest.at < 2 * leastBytes) return undefined;
+    const middle = slowest.at + Math.ceil((slowest.end - slowest.at) / 2);
+    const taken = { at: middle, end: slowest.end };
+    slowest.end = middle;
+    return taken;
+  }
+
+  function close(range: { at: number; end: number }): void {
+    if (open.includes(range)) open.splice(open.indexOf(range), 1);
+  }
+
+  return {
+    next() {
+      const range = take();
+      if (!range) return undefined;
+      open.push(range);
+      return {
+        start: range.at,
+        end: () => range.end,
+        extend() {
+          if (waiting[0]?.at === range.end) range.end = waiting.shift()!.end;
+          return range.end;
+        },
+        note(at) {
+          range.at = at;
+          if (at >= range.end) close(range);
+        },
+        giveBack() {
+          close(range);
+          if (range.at >= range.end) return;
+          const behind = waiting.findIndex(({ at }) => at > range.at);
+          // from the front on, so that the finished part of the file stays together
+          waiting.splice(behind < 0 ? waiting.length : behind, 0, { at: range.at, end: range.end });
+        },
+      };
+    },
+  };
+}

@@ -2,13 +2,17 @@ import { constants } from "node:fs";
 import { lstat, open, unlink, type FileHandle } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
-import type { ChunkSink } from "../net/chunk-sink.ts";
-import { createOwnRun, createSharedRun, isSharedChunk, type ChunkRun } from "./write/chunk-run.ts";
+import type { ChunkSink } from "../net/exchange.ts";
+import {
+  createOwnRun,
+  createSharedRun,
+  isSharedChunk,
+  type ChunkRun,
+  createFileWrites,
+} from "./write/file-writes.ts";
 import { diskError } from "./disk-error.ts";
 import { createFileThread, type FileThread } from "./write/file-thread.ts";
-import { createFileWrites } from "./write/file-writes.ts";
 import { randomPartName } from "./part-name.ts";
-import { createWatermark, type Watermark } from "./write/watermark.ts";
 
 /** A file that is being written beside its final place, under a name of its own. */
 export interface PartFile {
@@ -241,4 +245,28 @@ function ensureWhole(path: string, size: number, found: number | undefined): voi
       ? `${JSON.stringify(path)} was replaced or deleted while it was written`
       : `${size} bytes were written, but the file has ${found}`;
   throw new SluiceError("corrupt", `client: save: ${what}; start again`);
+}
+
+/** How far a file is written without a gap, when its blocks land in any order. */
+interface Watermark {
+  /** One past the last byte of the gapless part. */
+  value(): number;
+  /** Records a written block; blocks never overlap. */
+  add(start: number, end: number): void;
+}
+
+/** A watermark over a file whose first `from` bytes are there. */
+export function createWatermark(from = 0): Watermark {
+  const ahead = new Map<number, number>();
+  let mark = from;
+  return {
+    value: () => mark,
+    add(start, end) {
+      ahead.set(start, end);
+      for (let next = ahead.get(mark); next !== undefined; next = ahead.get(mark)) {
+        ahead.delete(mark);
+        mark = next;
+      }
+    },
+  };
 }

@@ -1,4 +1,5 @@
-import type { RequestingClient } from "../calls/requesting-client.ts";
+import { EXTENSION_ID } from "@sluice/core/wire";
+import { type RequestingClient, outgoingCall } from "../calls/stream-calls.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import {
   createCache,
@@ -7,8 +8,7 @@ import {
 } from "../download/resource-cache.ts";
 import { saveResource, type SavedFile, type SaveOptions } from "./save-resource.ts";
 import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";
-import type { ResourceStream } from "../download/stream-facts.ts";
-import { settingsOf, type StreamOptions } from "../download/stream-options.ts";
+import { type ResourceStream, settingsOf, type StreamOptions } from "../download/stream-options.ts";
 
 /** A resource on its way, to be read or saved: one of the two, once. */
 export interface SavableStream extends ResourceStream {
@@ -63,3 +63,31 @@ export function createResourceCache(
 ): ResourceCache {
   return createCache((uri, streamOptions) => streamResource(client, uri, streamOptions), options);
 }
+
+/** Options of {@link streamLink}. */
+export interface LinkOptions extends StreamOptions {
+  /** URL of the MCP endpoint that named the link: its origin needs no trust, and gets no credentials. */
+  readonly endpoint?: URL;
+}
+
+/**
+ * Opens a link as {@link streamResource} opens a resource: resumable, bounded, of the endpoint's origin or a trusted one.
+ * Rejects with `untrusted` for any other, and as `streamResource` does.
+ */
+export function streamLink(
+  link: string,
+  { endpoint = nowhere, ...options }: LinkOptions = {},
+): Promise<SavableStream> {
+  const client: RequestingClient = {
+    async request({ method, params }) {
+      const outgoing = outgoingCall({ id: 0, method, params });
+      if (outgoing)
+        outgoing.call.answer = { exchange: httpExchange, credentials: { endpoint }, isLink: true };
+      return { uri: link, downloadUrl: link, _meta: { [EXTENSION_ID]: { auth: "self" } } };
+    },
+  };
+  return streamResource(client, link, options);
+}
+
+/** A reserved name (RFC 2606 §2): no link is of its origin. */
+const nowhere = new URL("https://endpoint.invalid/");

@@ -2,7 +2,7 @@ import type { Client } from "@modelcontextprotocol/client";
 import { formatContentType, SluiceError, type FetchLike } from "@sluice/core";
 import type { BinaryElicitation } from "@sluice/core/wire";
 import { createLoader } from "../net/load-code.ts";
-import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { RequestingClient } from "../calls/stream-calls.ts";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import {
   answerRequest,
@@ -17,9 +17,8 @@ import {
   type FallbackClient,
 } from "./answer/elicitation-client.ts";
 import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
-import { sendTimeouts, type SendTimeouts } from "./send/send-timeouts.ts";
-import type { Sender } from "./send/sender.ts";
-import { createSession } from "./session.ts";
+import { sendTimeouts, type SendTimeouts, type Sender } from "./send/sender.ts";
+import { createSession } from "./upload-target.ts";
 import { uploadFile, type UploadedReference, type UploadOptions } from "./upload-file.ts";
 
 /** Options of {@link createFileSender}. */

@@ -5,7 +5,7 @@ import {
   UPLOADS_EXTENSION_ID,
   type UploadEndpointMeta,
 } from "@sluice/core/wire";
-import type { RequestingClient } from "../calls/requesting-client.ts";
+import type { RequestingClient } from "../calls/stream-calls.ts";
 import {
   isOneOf,
   isOptional,

@@ -1,8 +1,8 @@
-import { SluiceError } from "@sluice/core";
+import { SluiceError, type FetchLike } from "@sluice/core";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import type { HopScope } from "../trust/classify-address.ts";
 import type { FormShape } from "./send/multipart.ts";
-import type { ClientSession } from "./session.ts";
+import type { SessionCredentials } from "../net/hop-headers.ts";
 
 /** Where bytes go, after every check that needs no network. */
 export interface UploadTarget {
@@ -52,4 +52,41 @@ export function acceptLocation(location: string, { url }: UploadTarget, trust: T
 
 function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
   return { endpoint: session.endpoint, trustedOrigins, redirects: "trusted" };
+}
+
+/** The server that a client is connected to, with the credentials that its transport uses. */
+export interface ClientSession {
+  /** The MCP endpoint. */
+  readonly endpoint: URL;
+  /** The credentials as they are now. */
+  credentials(): Promise<SessionCredentials>;
+  /** Gives every request to `fetch` as it is, and remembers the credentials of those to the endpoint. */
+  watch(fetch: FetchLike): FetchLike;
+}
+
+/** Watches one connection. `authorization` is asked before what the requests carried. */
+export function createSession(
+  endpoint: URL,
+  authorization?: () => string | undefined | Promise<string | undefined>,
+): ClientSession {
+  let seen: SessionCredentials = { endpoint };
+  return {
+    endpoint,
+    async credentials() {
+      const now = await authorization?.();
+      return now === undefined ? seen : { ...seen, authorization: now };
+    },
+    watch: (fetch) => (input, init) => {
+      // discovery and sign-in go through the same fetch, to other addresses
+      if (new URL(input).href === endpoint.href) {
+        const headers = new Headers(init?.headers);
+        seen = {
+          endpoint,
+          authorization: headers.get("authorization") ?? undefined,
+          sessionId: headers.get("mcp-session-id") ?? undefined,
+        };
+      }
+      return fetch(input, init);
+    },
+  };
 }

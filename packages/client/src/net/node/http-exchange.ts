@@ -1,9 +1,9 @@
-import { lookup as systemLookup } from "node:dns";
+import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
 import { SluiceError, tlsFault } from "@sluice/core";
-import { systemClock } from "@sluice/core/async";
+import { systemClock, onAbort } from "@sluice/core/async";
 import {
   createInletAgents,
   createTunnelAgents,
@@ -12,10 +12,9 @@ import {
   staleConnection,
   type InletAgents,
 } from "@sluice/core/node";
-import { scopeOf } from "../../trust/classify-address.ts";
+import { scopeOf, classifyAddress } from "../../trust/classify-address.ts";
 import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
-import { createBodySending, isAnnounced, type BodySending } from "./http-body.ts";
-import { createPublicLookup, ensurePublic } from "./public-lookup.ts";
+import type { OutgoingBody } from "../outgoing-body.ts";
 
 // idle connections are kept for the next hop, not for ever
 const idleMs = 2_000;
@@ -239,4 +238,127 @@ function ownFault(url: URL, cause: NodeJS.ErrnoException | undefined): SluiceErr
   if (!cause?.code?.startsWith("HPE_")) return undefined;
   const why = `client: ${url.origin} sent malformed HTTP; is it an https: address?`;
   return new SluiceError("protocol", why, { cause });
+}
+
+/**
+ * A resolver for the `lookup` option of sockets that gives addresses of the public internet or
+ * fails with `untrusted`. A host that is an address already is never looked up: see {@link ensurePublic}.
+ */
+export function createPublicLookup(lookup: typeof systemLookup = systemLookup): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error) return callback(error, "");
+      const found: LookupAddress[] = addresses;
+      const [first] = found;
+      if (!first || found.some(({ address }) => classifyAddress(address) !== "public"))
+        return callback(notPublic(hostname), "");
+      if (options.all) return callback(null, found);
+      return callback(null, first.address, first.family);
+    });
+  };
+}
+
+/** Throws `untrusted` for a host that is an address, and none of the public internet. */
+export function ensurePublic(host: string): void {
+  const kind = classifyAddress(host);
+  if (kind !== undefined && kind !== "public") throw notPublic(host);
+}
+
+function notPublic(host: string): SluiceError {
+  return new SluiceError(
+    "untrusted",
+    `client: ${host} is no address of the public internet, where the MCP server is`,
+  );
+}
+
+/** Sends the body of one request. */
+interface BodySending {
+  /** Begins, once there is a connection. Resolves when it ended or was stopped; rejects with what reading threw. */
+  begin(): Promise<void>;
+  /** Sends nothing more. True when all of it went out. */
+  stop(): boolean;
+}
+
+/** A body from which on the server is asked first whether it wants it (RFC 9110 §10.1.1). */
+const expectBytes = 2 ** 20;
+/** Not every server knows how to say that it does. */
+const continueMs = 1_000;
+
+/** True for a body that is sent when the server has said that it wants it, or says nothing. */
+function isAnnounced(body: OutgoingBody): boolean {
+  return body.length >= expectBytes;
+}
+
+/** Sends a body as fast as the server takes it. `handed` hears of the bytes that went out. */
+function createBodySending(
+  outgoing: ClientRequest,
+  body: OutgoingBody,
+  handed: (bytes: number) => void,
+): BodySending {
+  const stop = new AbortController();
+  let handedBytes = 0;
+
+  /** A request that is destroyed before it has a connection never says what became of its bytes. */
+  function write(chunk: Uint8Array): Promise<void> {
+    return new Promise((resolve) => {
+      const done = (): void => {
+        stop.signal.removeEventListener("abort", done);
+        resolve();
+      };
+      stop.signal.addEventListener("abort", done, { once: true });
+      // the request itself reports what went wrong with the connection
+      outgoing.write(chunk, done);
+      handedBytes += chunk.length;
+      handed(chunk.length);
+    });
+  }
+
+  /** Waits until the server wants the body, or does not say. */
+  function mayBegin(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, continueMs);
+      const goOn = (): void => {
+        clearTimeout(timer);
+        resolve();
+      };
+      outgoing.once("continue", goOn);
+      onAbort(stop.signal, goOn);
+    });
+  }
+
+  /** Each piece when the one before it went out, so that memory may be used again. */
+  async function writePieces(): Promise<void> {
+    for (const piece of body.pieces) {
+      if (stop.signal.aborted) return;
+      if (piece instanceof Uint8Array) {
+        await write(piece);
+        continue;
+      }
+      let at = piece.start;
+      for await (const chunk of piece.file.chunks(piece.start, piece.end)) {
+        if (stop.signal.aborted) return;
+        piece.seen?.(chunk, at);
+        at += chunk.length;
+        await write(chunk);
+      }
+    }
+  }
+
+  return {
+    async begin() {
+      try {
+        if (isAnnounced(body)) await mayBegin();
+        await writePieces();
+        if (!stop.signal.aborted) outgoing.end();
+      } catch (error) {
+        if (!stop.signal.aborted) throw error;
+      }
+    },
+    stop() {
+      stop.abort();
+      const sentAll = handedBytes === body.length;
+      if (sentAll && !outgoing.writableEnded) outgoing.end();
+      return sentAll;
+    },
+  };
 }

@@ -3,7 +3,13 @@ import { read } from "node:fs";
 import { promisify } from "node:util";
 import { Worker } from "node:worker_threads";
 import { threadSource } from "./file-thread-source.ts";
-import { mostWriteBytes } from "./write-chunks.ts";
+
+/**
+ * Most bytes of one write. For more, Linux keeps larger pieces of its page cache together, and
+ * looks for memory to make them of: where that is scarce, or has to come back from the host of a
+ * virtual machine, a write took up to ten times as long. Below this it hardly matters.
+ */
+export const mostWriteBytes: number = 192 * 1_024;
 
 /**
  * A SHA-256 over an open file that is being written. A small file is hashed here as its chunks are

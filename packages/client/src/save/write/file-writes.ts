@@ -1,11 +1,10 @@
 import type { FileHandle } from "node:fs/promises";
-import type { ChunkRun } from "./chunk-run.ts";
+import { ByteQueue } from "@sluice/core";
 import { diskError } from "../disk-error.ts";
-import type { FileThread } from "./file-thread.ts";
-import { writeChunks } from "./write-chunks.ts";
+import { mostWriteBytes, type FileThread } from "./file-thread.ts";
 
 /** Writes to one file that are on their way, in bounded memory. */
-export interface FileWrites {
+interface FileWrites {
   /** Writes a run in its turn, and gives its memory back. A promise means: too much is on its way. */
   push(run: ChunkRun): Promise<void> | void;
   /** Waits until no more than so many bytes are on their way. Throws what stopped a write. */
@@ -21,6 +20,7 @@ export interface FileWrites {
 }
 
 const mostQueuedBytes = 4 * 2 ** 20;
+
 const busyBytes = 2 ** 20 - 2 ** 17;
 
 /**
@@ -125,4 +125,114 @@ export function createFileWrites(
       fault ??= error;
     },
   };
+}
+
+/** Writes chunks one after the other from an offset on, and tells after each write where the next one begins. */
+async function writeChunks(
+  handle: FileHandle,
+  chunks: readonly Uint8Array[],
+  at: number,
+  onWritten: (position: number) => void,
+): Promise<void> {
+  let rest = chunks;
+  let position = at;
+  while (rest.length > 0) {
+    const { bytesWritten } = await handle.writev(upTo(mostWriteBytes, rest), position);
+    position += bytesWritten;
+    onWritten(position);
+    rest = from(bytesWritten, rest);
+  }
+}
+
+/** The first `bytes` bytes of the chunks. */
+function upTo(bytes: number, chunks: readonly Uint8Array[]): Uint8Array[] {
+  const some: Uint8Array[] = [];
+  for (const chunk of chunks) {
+    if (bytes === 0) break;
+    const part = chunk.length > bytes ? chunk.subarray(0, bytes) : chunk;
+    some.push(part);
+    bytes -= part.length;
+  }
+  return some;
+}
+
+/** What comes after the first `bytes` bytes of the chunks. */
+function from(bytes: number, chunks: readonly Uint8Array[]): Uint8Array[] {
+  const rest: Uint8Array[] = [];
+  for (const chunk of chunks) {
+    if (chunk.length > bytes) rest.push(bytes > 0 ? chunk.subarray(bytes) : chunk);
+    bytes = Math.max(0, bytes - chunk.length);
+  }
+  return rest;
+}
+
+/** Chunks that lie one after the other in a file, collected for one write. */
+export interface ChunkRun {
+  /** Where they begin in the file. */
+  readonly start: number;
+  /** All of them lie in memory that other threads can read. */
+  readonly isShared: boolean;
+  bytes(): number;
+  /** Adds the chunk that follows. */
+  push(chunk: Uint8Array, release: (() => void) | undefined): void;
+  chunks(): readonly Uint8Array[];
+  /** Gives back the memory that the chunks were lent in. */
+  release(): void;
+}
+
+/** True for a chunk of a lent block that other threads can read. */
+export function isSharedChunk(chunk: Uint8Array, release: (() => void) | undefined): boolean {
+  return release !== undefined && chunk.buffer instanceof SharedArrayBuffer;
+}
+
+/** A run of chunks of this process's own memory. It copies small ones together. */
+export function createOwnRun(start: number): ChunkRun {
+  const queue = new ByteQueue();
+  const releases: (() => void)[] = [];
+  return {
+    start,
+    isShared: false,
+    bytes: () => queue.bytes,
+    push(chunk, release) {
+      const isCopied = queue.push(chunk);
+      if (isCopied) release?.();
+      else if (release) releases.push(release);
+    },
+    chunks: () => queue.take(),
+    release() {
+      for (const release of releases.splice(0)) release();
+    },
+  };
+}
+
+/** A run of shared chunks. Those that follow each other in a block become one, however small they are. */
+export function createSharedRun(start: number): ChunkRun {
+  const chunks: Uint8Array[] = [];
+  const releases: (() => void)[] = [];
+  let bytes = 0;
+  return {
+    start,
+    isShared: true,
+    bytes: () => bytes,
+    push(chunk, release) {
+      bytes += chunk.length;
+      const joined = join(chunks.at(-1), chunk);
+      if (joined) chunks[chunks.length - 1] = joined;
+      else chunks.push(chunk);
+      if (!release) return;
+      // one hold on a block is enough, however many chunks of it there are
+      if (releases.at(-1) === release) release();
+      else releases.push(release);
+    },
+    chunks: () => chunks,
+    release() {
+      for (const release of releases.splice(0)) release();
+    },
+  };
+}
+
+function join(before: Uint8Array | undefined, chunk: Uint8Array): Uint8Array | undefined {
+  if (before?.buffer !== chunk.buffer) return undefined;
+  if (before.byteOffset + before.length !== chunk.byteOffset) return undefined;
+  return new Uint8Array(chunk.buffer, before.byteOffset, before.length + chunk.length);
 }

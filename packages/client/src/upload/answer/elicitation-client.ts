@@ -1,8 +1,7 @@
 import type { Client, ClientContext, JSONRPCRequest, Result } from "@modelcontextprotocol/client";
 import { ELICIT_METHOD, type BinaryElicitation } from "@sluice/core/wire";
 import { isObject, schemaOf } from "../../calls/shape.ts";
-import type { ElicitAnswer } from "./answer-request.ts";
-import type { Notify } from "./progress-report.ts";
+import type { ElicitAnswer, Notify } from "./answer-request.ts";
 
 /** Answers the params of an `elicitation/create` of mode `binary`. */
 export type AnswerElicitation = (

@@ -1,7 +1,7 @@
 import type { BodyPiece, FilePiece, OutgoingBody } from "../../net/outgoing-body.ts";
 
 /** A file as a part of a form. */
-export interface FormFile {
+interface FormFile {
   readonly name: string;
   readonly mimeType: string;
   readonly piece: FilePiece;

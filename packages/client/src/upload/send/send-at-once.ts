@@ -1,12 +1,10 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
 import { createForm, uploadForm } from "./multipart.ts";
 import { uploadError } from "../../net/http-status.ts";
-import { ensureReceived, ensureTaken } from "./received.ts";
+import { ensureReceived, ensureTaken, sendRequest, countTries } from "./send-request.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import type { SenderAnswer } from "./sender.ts";
-import { sendRequest } from "./send-request.ts";
 import type { OutgoingFile } from "./outgoing-file.ts";
-import { countTries } from "./tries.ts";
 
 /**
  * A file of at most this size is sent at once, also where it could go in steps, and is read before, for

@@ -1,10 +1,15 @@
 import { SluiceError } from "@sluice/core";
 import { fairMsOf, withDeadline } from "../../net/timeouts.ts";
 import type { FileSource, OpenFile } from "../source/file-source.ts";
-import { startDigest, type RunningDigest } from "../source/running-digest.ts";
+import {
+  startDigest,
+  type RunningDigest,
+  type OutgoingFile,
+  type SendSettings,
+  type SentFile,
+} from "./outgoing-file.ts";
 import { sendForm, sendRaw, shortBytes } from "./send-at-once.ts";
 import { sendResumable, type StartedUpload } from "./send-resumable.ts";
-import type { OutgoingFile, SendSettings, SentFile } from "./outgoing-file.ts";
 import type { UploadTarget } from "../upload-target.ts";
 
 /** One or more files for one target. */

@@ -1,8 +1,11 @@
+import { progressBytes, retryDelayMs, SluiceError } from "@sluice/core";
+import { sleep } from "@sluice/core/async";
 import { hopHeaders } from "../../net/hop-headers.ts";
-import type { ClientSession } from "../session.ts";
-import type { UploadTarget } from "../upload-target.ts";
+import type { ClientSession, UploadTarget } from "../upload-target.ts";
 import type { SendSettings } from "./outgoing-file.ts";
 import type { SenderAnswer, SenderRequest } from "./sender.ts";
+import { isNumber, isOptional, isShaped, isText } from "../../calls/shape.ts";
+import { isSuccess, uploadError } from "../../net/http-status.ts";
 
 /** A request to a target, without what the target and the session add to it. */
 export type TargetRequest = Pick<
@@ -50,3 +53,66 @@ async function headersFor(
 /** What a server may not choose: credentials, framing, routing, and what these files set themselves. */
 const ownHeaders =
   /^(?:authorization|proxy-.*|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-(?:length|type|encoding|disposition)|upload-.*|repr-digest|mcp-.*|origin|referer|forwarded|x-forwarded-.*)$/i;
+
+/** Tries that are left before an upload is given up; they begin anew with every 64 KiB of progress. */
+interface Tries {
+  /** The server has this many bytes for good. */
+  progressed(bytes: number): void;
+  /** Waits before another try, or throws the error when there was one too many or it cannot be mended. */
+  again(error: unknown): Promise<void>;
+}
+
+/** Counts tries, with the pauses of a download. */
+export function countTries(signal: AbortSignal, pauseScale: number): Tries {
+  let tries = 0;
+  let mark = 0;
+  return {
+    progressed(bytes) {
+      if (bytes - mark < progressBytes) return;
+      mark = bytes;
+      tries = 0;
+    },
+    async again(error) {
+      signal.throwIfAborted();
+      if (!SluiceError.is(error) || !error.retryable) throw error;
+      const delayMs = retryDelayMs(tries, error.retryAfterMs, Math.random());
+      if (delayMs === undefined) throw error;
+      tries += 1;
+      await sleep(delayMs * pauseScale, signal);
+    },
+  };
+}
+
+/** What our endpoint says about a file it has. Others may say anything, or nothing. */
+const isAnswer = isShaped({
+  size: isOptional(isNumber),
+  sha256: isOptional((value): value is string => isText(value) && /^[0-9a-f]{64}$/i.test(value)),
+});
+
+/** Throws unless all was sent and taken: the fault for the status, `protocol` for a success before the last byte. */
+export function ensureTaken(answer: SenderAnswer): void {
+  if (!isSuccess(answer.status)) throw uploadError(answer);
+  if (!answer.sentAll)
+    throw new SluiceError(
+      "protocol",
+      "client: the server claims to have the whole file before it was sent",
+    );
+}
+
+/** The same for one file. Throws `corrupt`, too, where the answer names another size or digest. */
+export function ensureReceived(
+  answer: SenderAnswer,
+  file: { readonly size: number; readonly sha256?: string },
+): void {
+  ensureTaken(answer);
+  if (!isAnswer(answer.json)) return;
+  const { size, sha256 } = answer.json;
+  const isOther =
+    (size !== undefined && size !== file.size) ||
+    (sha256 !== undefined && file.sha256 !== undefined && sha256.toLowerCase() !== file.sha256);
+  if (isOther)
+    throw new SluiceError(
+      "corrupt",
+      "client: the file did not arrive as it was sent; send it again",
+    );
+}

@@ -7,12 +7,9 @@ import {
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
 import { isSuccess, uploadError } from "../../net/http-status.ts";
-import { ensureReceived } from "./received.ts";
-import { parseBooleanField, parseIntegerField, parseLimit } from "./structured-field.ts";
+import { ensureReceived, countTries, sendRequest, type TargetRequest } from "./send-request.ts";
 import type { SenderAnswer } from "./sender.ts";
 import type { OutgoingFile } from "./outgoing-file.ts";
-import { countTries } from "./tries.ts";
-import { sendRequest, type TargetRequest } from "./send-request.ts";
 import { acceptLocation } from "../upload-target.ts";
 
 /** An upload that an earlier run began. */
@@ -217,4 +214,25 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
       }
     },
   };
+}
+
+/** A non-negative integer of a structured field (RFC 9651 §3.3.1); `undefined` for anything else. */
+export function parseIntegerField(text: string | null): number | undefined {
+  const digits = /^ *(\d{1,15}) *(?:;.*)?$/.exec(text ?? "")?.[1];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** A boolean of a structured field (RFC 9651 §3.3.6); `undefined` for anything else. */
+export function parseBooleanField(text: string | null): boolean | undefined {
+  const bit = /^ *\?([01]) *(?:;.*)?$/.exec(text ?? "")?.[1];
+  return bit === undefined ? undefined : bit === "1";
+}
+
+/** One integer of a dictionary such as `Upload-Limit` (RFC 9651 §3.2). */
+export function parseLimit(text: string | null, key: string): number | undefined {
+  for (const member of (text ?? "").split(",")) {
+    const [name, value] = member.split("=", 2);
+    if (name?.trim() === key) return parseIntegerField(value ?? null);
+  }
+  return undefined;
 }

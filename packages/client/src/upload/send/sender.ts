@@ -5,11 +5,17 @@ import {
   type Lateness,
   type ThroughputWatch,
 } from "@sluice/core/async";
-import { stretchBytes } from "../../net/body-blob.ts";
+import { stretchBytes } from "../../net/outgoing-body.ts";
 import type { Exchange, HopAnswer, HopRequest } from "../../net/exchange.ts";
 import { readText } from "../../net/read-text.ts";
-import { lateError, throughputRules, unanswered, withDeadline } from "../../net/timeouts.ts";
-import { answerMsOf, type SendTimeouts } from "./send-timeouts.ts";
+import {
+  lateError,
+  throughputRules,
+  unanswered,
+  withDeadline,
+  peerTimeouts,
+  type PeerTimeouts,
+} from "../../net/timeouts.ts";
 
 /** How requests of an upload go out. */
 export interface Sender {
@@ -137,4 +143,18 @@ function showRedirect(error: unknown): HopAnswer {
 function wholeMsOf(timeouts: SendTimeouts, bytes: number): number {
   const sendingMs = Math.min((bytes / timeouts.minBytesPerSecond) * 1_000, 21_600_000);
   return answerMsOf(timeouts, bytes) + sendingMs;
+}
+
+/** How long to wait for what, in milliseconds. */
+export interface SendTimeouts extends PeerTimeouts {
+  /** For the answer, once everything is sent, and 1 s more for every 16 MiB of it. Default: 60 s. */
+  readonly answerMs: number;
+}
+
+/** The defaults. */
+export const sendTimeouts: SendTimeouts = { ...peerTimeouts, answerMs: 60_000 };
+
+/** How long to wait for an answer to a body that was sent. */
+export function answerMsOf(timeouts: SendTimeouts, bytes: number): number {
+  return timeouts.answerMs + (bytes / 2 ** 24) * 1_000;
 }
