@@ -147,6 +147,10 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
       expect(await behind.uploads.hold("ann", "f", { ...lease(behind), ...file })).toBe(true);
       expect(await ahead.uploads.hold("ann", "g", { ...lease(ahead), ...file })).toBe(false);
     },
+    async "the time of uploads is that of Redis"({ ahead, behind, exact }) {
+      for (const { uploads } of [ahead, behind, exact])
+        expect(Math.abs((await uploads.now!()) - Date.now())).toBeLessThan(2 * clockSkewMs);
+    },
     async "a stream of events has one writer, and lasts for its time"({ ahead, behind }) {
       const now = behind.now();
       const times = { now, heldUntil: now + 30_000, expiresAt: now + 60_000 };

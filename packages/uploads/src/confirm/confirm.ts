@@ -1,4 +1,5 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../quota/quota-tracker.ts";
 import type { Ending } from "../slots/open-requests.ts";
@@ -16,6 +17,7 @@ import {
   type FileRecord,
 } from "../store/layout.ts";
 import type { ScanFile } from "../store/scan.ts";
+import { sharedNow } from "../store/leases.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
 import { matchClaims, nameOf } from "./match-claims.ts";
@@ -53,6 +55,7 @@ export interface Confirmation {
 /** Makes the confirmation of one storage. What it cannot tidy up goes to `onError`. */
 export function createConfirmation({
   storage,
+  store,
   quota,
   scanFile,
   remover,
@@ -60,6 +63,7 @@ export function createConfirmation({
   onError,
 }: {
   readonly storage: UploadStorage;
+  readonly store: UploadStore;
   readonly quota: QuotaTracker;
   readonly scanFile: ScanFile;
   readonly remover: Pick<UploadRemover, "discard">;
@@ -78,6 +82,13 @@ export function createConfirmation({
     const { owner, folder } = state;
     if (folder === undefined || owner !== ownerOf(principal)) throw noSuchUpload();
     return { ...state, uploadId, owner, folder };
+  }
+
+  /** By the clock that the sweeper goes by; while the store is down, by that of this process. */
+  async function ensureInTime(state: UploadState): Promise<void> {
+    const now = await sharedNow(store).catch(() => Date.now());
+    if (now >= endOf(state) + confirmMs)
+      throw uploadError("expired", "the time of this upload is over");
   }
 
   async function removeRecord(
@@ -156,7 +167,7 @@ export function createConfirmation({
     async confirm(principal, uploadId, { claims, unnamed = "refuse" }, signal) {
       const upload = await find(principal, uploadId, signal);
       if (upload.phase === "confirmed") throw confirmedBefore();
-      ensureInTime(upload);
+      await ensureInTime(upload);
       const records = await readRecords(storage, upload, signal);
       const matches = matchClaims(records, claims);
       if (!matches || (matches.left.length > 0 && unnamed === "refuse")) {
@@ -175,7 +186,7 @@ export function createConfirmation({
         files.push({ fileId, place, name, size, mimeType, sha256, scan });
       }
       // looking into files takes time
-      ensureInTime(upload);
+      await ensureInTime(upload);
       // before the marker, so that a crash in between leaves nothing beside what it names
       for (const record of matches.left) await removeRecord(upload, record, signal);
       const confirmation = { files } satisfies ConfirmationRecord;
@@ -211,12 +222,6 @@ export function createConfirmation({
     },
   };
 }
-
-function ensureInTime(state: UploadState): void {
-  if (Date.now() >= endOf(state) + confirmMs)
-    throw uploadError("expired", "the time of this upload is over");
-}
-
 function noSuchUpload() {
   return uploadError("not_found", "there is no such upload");
 }

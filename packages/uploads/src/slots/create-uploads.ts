@@ -92,6 +92,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const remover = createUploadRemover({ storage, quota, progress, host });
   const confirmation = createConfirmation({
     storage,
+    store,
     quota,
     scanFile,
     remover,
@@ -166,7 +167,8 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       const pageAt = createPageRoutes({ host, pages, takeAnswer, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
     },
-    sweep: ({ signal } = {}) => closing.during(signal, (ending) => sweeper.sweep(ending)),
+    sweep: ({ signal } = {}) =>
+      requests.track(closing.during(signal, (ending) => sweeper.sweep(ending))),
     async close({ deadlineMs = 0, signal } = {}) {
       await requests.close(deadlineMs, signal);
       memory.clear();
