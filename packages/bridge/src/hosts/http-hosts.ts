@@ -6,7 +6,7 @@ import {
   type JSONRPCRequest,
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
-import { isRequest, isTooComplex, readJson } from "@sluice/core";
+import { isRequest, readJson } from "@sluice/core";
 import { createSessionTable } from "@sluice/core/async";
 import type { BridgeLimits } from "../relay/limits.ts";
 import { refusalOf } from "./checked-request.ts";
@@ -112,8 +112,7 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
           -32_000,
           `A request has at most ${maxRequestBodySize} bytes here`,
         );
-      if (isTooComplex(read.text, maxContainers)) return refuseRequest(400, -32_700, tooComplex);
-      const { value, fault } = readJson(read.text);
+      const { value, fault } = readJson(read.text, maxContainers);
       if (fault) return refuseRequest(400, fault.code, fault.message);
       return serve(request, value, authInfo);
     },
@@ -127,7 +126,6 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
 
 /** Of one request: all hosts wait while it is parsed. */
 const maxContainers = 100_000;
-const tooComplex = `Parse error: more than ${maxContainers} arrays and objects, or nested too deep`;
 const methods: ReadonlySet<string> = new Set(["GET", "POST", "DELETE"]);
 
 /** A token that nothing verified keeps callers apart, too: it opens no session that it did not open before. */

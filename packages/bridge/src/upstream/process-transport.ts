@@ -4,6 +4,7 @@ import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
+import { mostContainers } from "../spool/scan/string-scanner.ts";
 import { readLine, refusedAnswers, writeLine } from "./line-transport.ts";
 import { linesOf } from "./lines.ts";
 import type { Flow } from "./upstream.ts";
@@ -70,7 +71,7 @@ export class ProcessTransport implements Transport {
       });
     }
     child.on("error", (error) => this.onerror?.(error));
-    void this.#read(child).finally(() => this.#ended());
+    void this.#read(child).then(() => this.#ended());
   }
 
   async #read(child: ChildProcess): Promise<void> {
@@ -81,7 +82,7 @@ export class ProcessTransport implements Transport {
     try {
       for await (const line of lines) {
         await this.#flow.ready();
-        const { message, fault } = readLine(line, maxMessageBytes);
+        const { message, fault } = readLine(line, maxMessageBytes, mostContainers);
         if (message) this.onmessage?.(message);
         else {
           for (const answer of refusedAnswers(line, fault)) this.onmessage?.(answer);
