@@ -82,7 +82,8 @@ export function createResultAsker({
   ): Promise<FilesOutcome<F>> {
     const { ctx, fields, principal } = call;
     const { signal } = ctx.mcpReq;
-    const until = systemClock.now() + arrivalWaitMs;
+    // that call may confirm for as long
+    const until = systemClock.now() + confirmMs;
     let outcome = await pending.outcomeOf(uploadId, call);
     for (; !outcome && systemClock.now() < until; outcome = await pending.outcomeOf(uploadId, call))
       await sleep(repeatEveryMs, signal);
