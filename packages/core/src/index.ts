@@ -80,7 +80,7 @@ export {
 } from "./headers/loopback-host.ts";
 export { readTarget } from "./headers/request-target.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
-export { isTooComplex, parseJson } from "./json-rpc/parse-json.ts";
+export { parseJson } from "./json-rpc/parse-json.ts";
 export {
   createEventReader,
   eventsIn,

@@ -5,6 +5,7 @@ import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
+import { mostContainers } from "../spool/scan/string-scanner.ts";
 import { readLine, refusedAnswers, writeLine, linesOf } from "./line-transport.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
@@ -70,15 +71,7 @@ class ProcessTransport implements Transport {
       });
     }
     child.on("error", (error) => this.onerror?.(error));
-    void this.#run(child);
-  }
-
-  async #run(child: ChildProcess): Promise<void> {
-    try {
-      await this.#read(child);
-    } finally {
-      await this.#ended();
-    }
+    void this.#read(child).then(() => this.#ended());
   }
 
   async #read(child: ChildProcess): Promise<void> {
@@ -89,7 +82,7 @@ class ProcessTransport implements Transport {
     try {
       for await (const line of lines) {
         await this.#flow.ready();
-        const { message, fault } = readLine(line, maxMessageBytes);
+        const { message, fault } = readLine(line, maxMessageBytes, mostContainers);
         if (message) this.onmessage?.(message);
         else {
           for (const answer of refusedAnswers(line, fault)) this.onmessage?.(answer);

@@ -62,11 +62,12 @@ export type ReadRpc =
   | { readonly fault: MessageFault; readonly message?: never };
 
 /**
- * Reads JSON of another party. The text is checked for its depth before it is parsed; its length is for the
- * transport to bound. A fault never quotes the text.
+ * Reads JSON of another party. The text is checked for its depth, and for more than `maxContainers` arrays and objects,
+ * before it is parsed; its length is for the transport to bound. A fault never quotes the text.
  */
-export function readJson(text: string): ReadJson {
-  if (isTooComplex(text)) return { fault: tooDeep };
+export function readJson(text: string, maxContainers?: number): ReadJson {
+  if (isTooComplex(text, maxContainers))
+    return { fault: maxContainers === undefined ? tooDeep : tooComplex(maxContainers) };
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -78,8 +79,8 @@ export function readJson(text: string): ReadJson {
  * Reads a text as one JSON-RPC message. Batches are a fault: revision 2025-06-18 took them out of MCP. Where an
  * SDK still answers them, as over HTTP, read with {@link readJson}.
  */
-export function readRpc(text: string): ReadRpc {
-  const { value, fault } = readJson(text);
+export function readRpc(text: string, maxContainers?: number): ReadRpc {
+  const { value, fault } = readJson(text, maxContainers);
   if (fault) return { fault };
   return isRpcMessage(value) ? { message: value } : { fault: notJsonRpc };
 }
@@ -151,6 +152,11 @@ const tooDeep: MessageFault = {
   code: -32_700,
   message: "Parse error: nested deeper than 128 levels",
 };
+function tooComplex(maxContainers: number): MessageFault {
+  const message = `Parse error: more than ${maxContainers} arrays and objects, or nested deeper than 128 levels`;
+  return { code: -32_700, message };
+}
+
 const notJsonRpc: MessageFault = {
   code: -32_600,
   message: "Invalid Request: one JSON-RPC 2.0 message, no batches",

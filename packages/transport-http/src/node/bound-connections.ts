@@ -34,22 +34,34 @@ export function boundRequests(server: Server, limit: number): void {
   });
 }
 
+/** The connections that a server waits for. */
+export interface Silence {
+  /** A request begins on a connection. */
+  end(socket: Socket): void;
+  /** The body of a request is waited for, until the returned function is called. */
+  begin(socket: Socket): () => void;
+}
+
 /**
- * Has a server close the connection that sent no request for longest, when such connections have more than half of all places:
- * clients that only connect keep no other out. The returned function takes the connections that sent one.
+ * Has a server close the connection that sent no whole request for longest, when such connections have more than half of all
+ * places: clients that only connect, or leave a body out, keep no other out.
  */
-export function boundSilence(server: Server, maxConnections: number): (socket: Socket) => void {
+export function boundSilence(server: Server, maxConnections: number): Silence {
   const maxSilent = Math.max(1, Math.floor(maxConnections / 2));
   const silent = new Map<string, Socket>();
-  server.prependListener("connection", (socket: Socket) => {
+  function begin(socket: Socket): () => void {
     const name = nameOf(socket);
     silent.set(name, socket);
-    socket.once("close", () => silent.delete(name));
-    if (silent.size <= maxSilent) return;
-    const [longest] = silent.values();
-    longest!.destroy();
+    if (silent.size > maxSilent) {
+      const [longest] = silent.values();
+      longest!.destroy();
+    }
+    return () => void silent.delete(name);
+  }
+  server.prependListener("connection", (socket: Socket) => {
+    socket.once("close", begin(socket));
   });
-  return (socket) => void silent.delete(nameOf(socket));
+  return { begin, end: (socket) => void silent.delete(nameOf(socket)) };
 }
 
 /**

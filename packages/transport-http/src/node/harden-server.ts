@@ -13,8 +13,8 @@ import { refuseOddFields } from "./refuse-odd-fields.ts";
 /** What {@link hardenServer} can be told. */
 export interface HardenServerOptions {
   /**
-   * Most connections at once. Default 2,000. Those that sent no request have at most half of them: the oldest is closed for a
-   * new one.
+   * Most connections at once. Default 2,000. Those that sent no request, or not all of its body, have at most half of
+   * them: the oldest is closed for a new one.
    */
   readonly maxConnections?: number;
   /**
@@ -32,7 +32,7 @@ export interface HardenServerOptions {
 /**
  * Gives a `node:http` or `node:https` server limits against slow and endless clients, where Node's
  * defaults have none or lenient ones, and gives it back: a TLS handshake within 15 s, headers within 15 s (looked at every 5 s;
- * call it before the server listens), a request body within 30 s, 5 s for an idle connection, 100 requests a connection, 64
+ * call it before the server listens), a request body within 30 s (else 408), 5 s for an idle connection, 100 requests a connection, 64
  * header fields. More fields are 431, where Node would drop the rest in silence, and two `Host` fields are 400, before any
  * listener hears of the request. How slowly an answer may
  * be taken is up to `toNodeHandler`, and how slowly an upload may come to its endpoint, which also
@@ -60,13 +60,19 @@ export function hardenServer<Http extends Server>(
   if (maxConnectionsPerAddress !== undefined) boundConnections(server, maxConnectionsPerAddress);
   // Node's own bound would end every upload that takes longer
   server.requestTimeout = 0;
-  server.prependListener("request", (req) => setBodyDeadline(req, bodyTimeoutMs));
+  const silence = boundSilence(server, maxConnections);
+  server.prependListener("request", (req, res) =>
+    setBodyDeadline(req, res, {
+      timeoutMs: bodyTimeoutMs,
+      onWait: () => silence.begin(req.socket),
+    }),
+  );
   server.on("checkContinue", (req: IncomingMessage, res: ServerResponse) => {
     holdContinue(req, res);
     server.emit("request", req, res);
   });
   server.keepAliveTimeout = keepAliveTimeoutMs;
-  refuseOddFields(server, maxFields, boundSilence(server, maxConnections));
+  refuseOddFields(server, maxFields, silence.end);
   server.maxRequestsPerSocket = maxRequests;
   boundRequests(server, maxRequests);
   server.maxConnections = maxConnections;
