@@ -4,7 +4,7 @@ import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
 
 /** A transfer as the application takes it. */
-export interface TakenTransfer {
+interface TakenTransfer {
   readonly ref: BinaryRef;
   /** The bytes, once; errors as the transfer ended. */
   read(signal?: AbortSignal): ReadableStream<Uint8Array>;
