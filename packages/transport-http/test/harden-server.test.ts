@@ -3,7 +3,7 @@ import { Agent, createServer, get, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { boundHandshakes } from "../src/node/bound-connections.ts";
+import { boundHandshakes } from "../src/node/harden-server.ts";
 import { listen } from "./serve.ts";
 
 const asking = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";

@@ -18,7 +18,7 @@ export interface TargetDirectory {
 }
 
 /** What is to be done in the directory; to write it is made when it is missing, for this user alone to write what is private. */
-export type TargetPurpose = "write" | "write private" | "remove";
+type TargetPurpose = "write" | "write private" | "remove";
 
 /**
  * Opens the directory of a key. Links on the way are refused, and on Linux each step starts at the
