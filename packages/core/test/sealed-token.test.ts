@@ -106,7 +106,7 @@ describe("vectors", () => {
       }
     });
     expect(new Set(messages)).toEqual(
-      new Set(["token: not valid here", "token: its time is over; ask for a new one"]),
+      new Set(["token: not valid here", "token: expired; ask for a new one"]),
     );
   });
 });

@@ -1,10 +1,10 @@
-/** Counts what is under way for each key. A key of which nothing is under way takes no memory. */
+/** Counts operations in progress for each key. An idle key takes no memory. */
 export class ConcurrencyLimiter {
   readonly #counts = new Map<string, number>();
 
   /**
-   * Counts one more under a key, and gives the function that ends it, which is idempotent. `undefined` when `limit`
-   * are under way.
+   * Counts one more under a key, and gives the function that ends it, which is idempotent.
+   * `undefined` when `limit` are in progress.
    */
   take(key: string, limit: number): (() => void) | undefined {
     const count = this.#counts.get(key) ?? 0;

@@ -1,6 +1,6 @@
 /**
- * Wakes a loop that looks whether there is something to do. News that comes while nothing waits is kept: the next
- * wait ends at once. So a loop looks first and waits then, and misses nothing.
+ * Wakes a loop that looks whether there is something to do. News that arrives while nothing waits
+ * is kept: the next wait ends at once. So a loop looks first and waits then, and misses nothing.
  */
 export class Notifier {
   #hasNews = false;

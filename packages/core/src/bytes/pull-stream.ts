@@ -1,6 +1,6 @@
 /**
  * Makes a stream that asks `next` for a chunk when its reader wants one; `undefined` ends it. `end` is called once,
- * however the stream ends: with the reason where it broke or was cancelled.
+ * however the stream ends: with the reason if it failed or was cancelled.
  */
 export function pullStream(
   next: () => Promise<Uint8Array | undefined>,

@@ -40,8 +40,8 @@ export interface FileRegion {
   /** Offset in bytes one past the last byte. */
   readonly end: number;
   /**
-   * Canonical path at which the file lay when it was opened; absent where that is unknown. Another file
-   * may lie there by now: compare device and inode before you send a reader there.
+   * Canonical path of the file when it was opened; absent if unknown. Another file may lie there by
+   * now: compare device and inode before you send a reader there.
    */
   readonly path?: string;
   /**

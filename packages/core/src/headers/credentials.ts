@@ -1,4 +1,4 @@
-/** What precedes the value of a parameter that is a credential. */
+/** Text before the value of a parameter that is a credential. */
 const secretName =
   /(?:\b|_)(?:(?:account|api|access)_?key|(?:client_?)?secret|credential|password|pwd|(?:secret|shared)_?access_?key|(?:sharedaccess)?signature|sig|token)=/i;
 

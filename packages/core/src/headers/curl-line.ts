@@ -1,8 +1,8 @@
 import { sanitizeFileName } from "./file-name.ts";
 
 /**
- * A command line that saves a URL under a file name. With `-OJ` it replaces no file, and knows ASCII names alone: any other
- * name is written out.
+ * A command line that saves a URL under a file name. With `-OJ` it replaces no file, and supports
+ * only ASCII names: any other name is written out.
  */
 export function curlLine(url: string, name: string): string {
   const written = sanitizeFileName(name);

@@ -1,4 +1,7 @@
-/** Control and direction characters, and line separators: what could hide text, reorder it or begin a new line. */
+/**
+ * Control and direction characters, and line separators: characters that could hide text, reorder
+ * it or begin a new line.
+ */
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**

@@ -20,7 +20,7 @@ export interface RpcResponse {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** One message as MCP sends it. What is in its params or result is for the SDK to check. */
+/** One message as MCP sends it. The SDK checks its params or result. */
 export type RpcMessage = RpcCall | RpcResponse;
 
 /** A message of which only the kind is known: its members are not checked. */
@@ -75,8 +75,8 @@ export function readJson(text: string): ReadJson {
 }
 
 /**
- * Reads a text as one JSON-RPC message. Batches are a fault: revision 2025-06-18 took them out of MCP. Where an
- * SDK still answers them, as over HTTP, read with {@link readJson}.
+ * Reads a text as one JSON-RPC message. Batches are a fault: revision 2025-06-18 removed them from
+ * MCP. If an SDK still answers them, as over HTTP, read with {@link readJson}.
  */
 export function readRpc(text: string): ReadRpc {
   const { value, fault } = readJson(text);

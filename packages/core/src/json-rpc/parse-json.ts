@@ -2,8 +2,9 @@
 const maxLevels = 128;
 
 /**
- * Parses JSON of another party. Throws a `SyntaxError` for what is no JSON, and, before any value is made, for arrays
- * and objects nested deeper than 128 levels. That message quotes nothing of the text.
+ * Parses JSON of another party. Throws a `SyntaxError` for invalid JSON, and, before any value is
+ * made, for arrays and objects nested deeper than 128 levels. That message quotes nothing of the
+ * text.
  */
 export function parseJson(text: string): unknown {
   if (isTooComplex(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
@@ -11,8 +12,8 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * True for nesting deeper than 128 levels, and for more than `maxContainers` arrays and objects: a parser takes long for each,
- * however small it is. Looks at each character once; text that is no JSON gives any answer.
+ * True for nesting deeper than 128 levels, and for more than `maxContainers` arrays and objects: a parser takes long
+ * for each, however small it is. Looks at each character once; for invalid JSON the result is arbitrary.
  */
 export function isTooComplex(text: string, maxContainers: number = Infinity): boolean {
   let level = 0;
@@ -34,7 +35,7 @@ function endOfString(text: string, from: number): number {
   let at = from;
   for (;;) {
     const code = text.charCodeAt(at);
-    // NaN: the text is over
+    // NaN: the text has ended
     if (code === quote || Number.isNaN(code)) return at;
     at += code === backslash ? 2 : 1;
   }

@@ -12,5 +12,5 @@ export const UPLOAD_LENGTH_HEADER = "upload-length";
 /** Dictionary (§4.1): limits of the server, such as `max-size=1048576`. */
 export const UPLOAD_LIMIT_HEADER = "upload-limit";
 
-/** Media type of a body that goes on with an upload (§6). */
+/** Media type of a body that continues an upload (§6). */
 export const PARTIAL_UPLOAD_TYPE = "application/partial-upload";
