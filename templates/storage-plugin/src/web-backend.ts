@@ -98,7 +98,7 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
   } satisfies StorageBackend;
 }
 
-/** Segments are encoded one by one: a key is text, in which %2F is no slash and ? no query. */
+/** Segments are encoded one by one: a key is text, in which %2F is not a slash and ? not a query. */
 function toPath(key: string): string {
   return key.split("/").map(encodeURIComponent).join("/");
 }

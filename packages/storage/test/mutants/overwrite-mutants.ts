@@ -581,7 +581,7 @@ export const overwriteMutants: PromiseMutants = {
         ),
     },
   ],
-  "Begins an object that is written in steps, by one process after the other, or goes on with one":
+  "Begins an object that is written in steps, by one process after the other, or resumes one":
     [
       {
         rule: "steps-overwrite",
