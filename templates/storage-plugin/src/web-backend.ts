@@ -18,10 +18,7 @@ import { toObjectInfo } from "./object-info.ts";
 
 /** Settings of {@link createWebBackend}. */
 export interface WebBackendOptions {
-  /**
-   * What the URL of every object starts with, up to and with the last slash. Its `index.json` is
-   * an array of the keys.
-   */
+  /** The prefix of every object's URL, up to and with the last slash. Its `index.json` is an array of the keys. */
   readonly baseUrl: string;
 }
 
@@ -94,7 +91,7 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
     },
 
     close: () => agent.destroy(),
-    // and no annotation: what the backend has is present in its type
+    // and no annotation: the operations that the backend has are present in its type
   } satisfies StorageBackend;
 }
 
@@ -110,7 +107,7 @@ function toAskedRange({ start, end }: ByteRange): ByteRange {
 
 type HeadersSent = Readonly<Record<string, string>>;
 
-/** What was asked of `open`. */
+/** The request to `open`. */
 interface OpenRequest {
   readonly range: ByteRange | undefined;
   readonly ifMatch: string | undefined;

@@ -18,7 +18,7 @@ import { createWarmPaths, type WarmPaths } from "./warm-paths.ts";
 export interface FsRoot {
   /** Canonical path of the folder, resolved once. */
   readonly path: string;
-  /** {@link path} with a separator at its end: what the path of everything inside starts with. */
+  /** {@link path} with a separator at its end: the prefix of every path inside. */
   readonly inside: string;
   /** Names that start with a dot can be seen and opened. */
   readonly dotfiles: boolean;

@@ -9,7 +9,7 @@ import { createWatchedTree } from "./watched-tree.ts";
 const gatherMs = 50;
 /** A change waits no longer than this, however slow reading is. */
 const mostGatherMs = 1000;
-/** Everything is read again this often: what systems tell about changes has gaps. */
+/** Everything is read again this often: change events of systems have gaps. */
 const rereadMs = 30_000;
 
 /** Creates the watches of a root. Each watch remembers a line about every file it reaches. */
@@ -27,7 +27,7 @@ export function createFsWatch(root: FsRoot): Watches {
     let lastedMs = 0;
     for (;;) {
       await pause.wait(nextReread - performance.now());
-      // what is slow to read and changes all the time is read a fifth of the time
+      // a folder that is slow to read and changes all the time is read a fifth of the time
       const gather = Math.min(Math.max(gatherMs, 4 * lastedMs), mostGatherMs);
       await sleep(gather, signal, backgroundClock);
       const startedAt = performance.now();

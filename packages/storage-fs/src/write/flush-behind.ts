@@ -1,13 +1,13 @@
 import type { FileHandle } from "node:fs/promises";
 
-/** So many bytes are written before the disk is told to begin with them. */
+/** This many bytes are written before a flush to disk begins. */
 const stepBytes = 32 * 1024 * 1024;
 
 /** Flushes a large file while it is still being written. */
 export interface FlushBehind {
   /** Bytes were written. Waits for nothing. */
   wrote(bytes: number): void;
-  /** Waits for what is under way; rejects when any of it failed, since the system says that once only. */
+  /** Waits for flushes in progress; rejects when any of them failed, since the system says that only once. */
   settle(): Promise<void>;
 }
 

@@ -38,8 +38,8 @@ export interface StorageBackend {
    * Begins an object that is written in steps, by one process after the other, or resumes one. It becomes visible
    * atomically at `commit`, or never, and replaces an object as a writer does (steps-invisible, steps-abort,
    * steps-overwrite). Two objects of one key never mix; the later one may fail once the other is made (steps-two).
-   * For objects that take hours to come, over connections that break: what a step has kept outlasts its process
-   * (steps-process).
+   * For objects that take hours to come, over connections that break: the bytes that a step kept outlast its
+   * process (steps-process).
    */
   writeInSteps?(key: string, options?: StepOptions): Promise<StepWriter>;
   /**

@@ -247,7 +247,7 @@ export const failureRules: readonly Rule[] = [
       const known = (["sha256", "sha1", "md5"] as const).filter(
         (name) => digests[name] !== undefined,
       );
-      if (known.length === 0) throw new Absent("the backend knows no SHA or MD5 digest");
+      if (known.length === 0) throw new Absent("the backend has no SHA or MD5 digest");
       for (const name of known)
         assert.equal(digests[name], createHash(name).update(content).digest("hex"), name);
       if (faults?.corrupt === undefined || digests.sha256 === undefined) return;

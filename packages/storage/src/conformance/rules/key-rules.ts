@@ -158,7 +158,7 @@ export const keyRules: readonly Rule[] = [
     id: "key-case",
     sentence: "keys that differ in case are two objects",
     async check({ backend, put, traits }) {
-      if (traits?.caseInsensitive) throw new Absent("the store knows no case");
+      if (traits?.caseInsensitive) throw new Absent("the store is case-insensitive");
       await put("Case.txt", text("upper"));
       await expectCode(() => backend.describe("case.txt"), "not_found");
     },
