@@ -10,7 +10,7 @@ export interface PeerWatchOptions {
 }
 
 /**
- * Watches a peer that is to take what was written, or to send the rest of what it began. Its one timer runs
+ * Watches a peer that is to take the written bytes, or to send the rest of its own. Its one timer runs
  * while it is the peer's turn, or was of late. Time in which this process did not run is not the peer's.
  */
 export class PeerWatch {
