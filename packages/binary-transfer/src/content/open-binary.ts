@@ -14,21 +14,21 @@ export interface OpenedBinary {
   /** How they came. */
   readonly transferMode: "base64" | "binary";
   /**
-   * The bytes, once. Nothing is kept in memory but a window; read it to its end or cancel it: what
-   * is not read for 30 seconds is given up (`timeout`). A clean end means that size and checksum
-   * were right; else `interrupted`, `corrupt`, `protocol`, `timeout` or `signal.reason`.
+   * The bytes, once. Nothing is kept in memory but a window; read it to its end or cancel it: a
+   * stream that is not read for 30 seconds is given up (`timeout`). A clean end means that size and
+   * checksum were right; else `interrupted`, `corrupt`, `protocol`, `timeout` or `signal.reason`.
    */
   readonly body: ReadableStream<Uint8Array>;
 }
 
 /**
- * Opens the bytes of content that came through an SDK: an item of `contents` of a read resource, of
- * `content` of a tool's result, an embedded resource. Works for base64, too, so that callers need not
- * care how bytes travelled. `undefined` for content without bytes, such as text.
+ * Opens the bytes of content that came through an SDK: an item of `contents` of a read resource, of `content` of a
+ * tool's result, an embedded resource. Works even for base64, so that callers need not care how bytes travelled.
+ * `undefined` for content without bytes, such as text.
  *
- * Throws `too_large`, `throttled` or `protocol` for bytes that were refused when their message came,
- * and `expired` for ones that were opened before or not read in time. Of transfers that ended before they were opened a
- * process remembers 1,024 with 32 MiB of bytes, for 30 seconds.
+ * Throws `too_large`, `throttled` or `protocol` for bytes that were refused when their message came, and `expired`
+ * for ones that were opened before or not read in time. Of transfers that ended before they were opened a process
+ * remembers 1,024 with 32 MiB of bytes, for 30 seconds.
  */
 export function openBinary(
   content: object,

@@ -1,7 +1,7 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import { bodyOf, openBinary, type OpenedBinary } from "./open-binary.ts";
 
-/** What of an SDK's client is needed, version 1 or 2. */
+/** The part of an SDK's client that is used, version 1 or 2. */
 export interface ReadingClient {
   // the SDKs agree on the call and differ in its types
   // oxlint-disable-next-line typescript/no-explicit-any
@@ -14,9 +14,9 @@ export interface BinaryResource extends OpenedBinary {
 }
 
 /**
- * Reads a resource through an SDK client and gives its bytes as a stream: beside the message where the
- * transport negotiated that, else decoded from base64 or text. Rejects with what the client rejects
- * with, and with what {@link openBinary} throws; an answer without contents is `protocol`.
+ * Reads a resource through an SDK client and gives its bytes as a stream: beside the message if the
+ * transport negotiated that, else decoded from base64 or text. Rejects with errors of the client
+ * and of {@link openBinary}; an answer without contents is `protocol`.
  */
 export async function readBinary(
   client: ReadingClient,

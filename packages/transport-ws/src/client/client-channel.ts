@@ -3,7 +3,7 @@ import { closings } from "../messages/closing.ts";
 import type { SocketPort } from "./socket-port.ts";
 import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
 
-/** What the client's end of a channel works with. */
+/** Parts of the client's end of a channel. */
 interface ClientChannelOptions extends BinaryLimits {
   /** Capabilities that the server declared on an earlier connection. */
   readonly declared: unknown;

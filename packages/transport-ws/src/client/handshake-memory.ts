@@ -5,7 +5,7 @@ export interface HandshakeMemory {
   /** Looks at what the client sends and at what it gets. */
   sent(message: JSONRPCMessage): void;
   received(message: JSONRPCMessage): void;
-  /** The handshake for a new connection. Absent where there was none, as with modern servers. */
+  /** The handshake for a new connection. Absent if there was none, as with modern servers. */
   repeat(): HandshakeRepeat | undefined;
 }
 

@@ -19,10 +19,10 @@ export const closings = {
   expired: { code: 1008, reason: "access token expired" },
   fault: { code: 1011, reason: "internal error" },
   restart: { code: 1012, reason: "server restarts" },
-  slow: { code: 1013, reason: "messages are not taken" },
+  slow: { code: 1013, reason: "messages are not read" },
 } as const;
 
-/** How a connection ends on which a text came that is no message. */
+/** How a connection ends on an invalid message. */
 export function closingOf({ code }: MessageFault): Closing {
   return code === -32_700 ? closings.notJson : closings.notJsonRpc;
 }

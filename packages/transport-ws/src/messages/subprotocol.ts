@@ -4,12 +4,12 @@ export const SUBPROTOCOL = "mcp";
 /** Browsers can set no header but this one: a ticket comes as a second subprotocol, which is never selected. */
 const ticketPrefix = "mcp.ticket.";
 
-/** What a client offers. */
+/** The offer of a client. */
 export function offeredProtocols(ticket: string | undefined): string[] {
   return ticket === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, `${ticketPrefix}${ticket}`];
 }
 
-/** What a client offered: whether it speaks MCP, and its ticket. */
+/** A parsed offer: whether the client speaks MCP, and its ticket. */
 export function readProtocols(header: string | undefined): {
   readonly isMcp: boolean;
   readonly ticket: string | undefined;

@@ -10,7 +10,7 @@ export interface MessageRate {
 export function ensureRate({ perSecond, burst }: MessageRate): void {
   if (!(perSecond > 0 && Number.isFinite(perSecond) && burst >= 1))
     throw new RangeError(
-      "messageRate: perSecond must be a finite number over 0, and burst at least 1; a burst of Infinity is no limit",
+      "messageRate: perSecond must be a finite number over 0, and burst at least 1; a burst of Infinity means no limit",
     );
 }
 

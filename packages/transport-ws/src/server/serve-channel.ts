@@ -10,7 +10,7 @@ import { closings } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 import { StreamErrors } from "./legacy-messages.ts";
 
-/** What handlers may know about the connection that they answer on. */
+/** The facts for handlers about the connection that they answer on. */
 export interface ChannelContext {
   /** Verified at the upgrade. */
   readonly authInfo?: AuthInfo | undefined;
