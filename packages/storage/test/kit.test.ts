@@ -255,7 +255,7 @@ test("a message shows a long key cut, with its length", async () => {
   );
 });
 
-test("as tests, a broken rule fails and an absent one is printed and skipped", async () => {
+test("a broken rule fails as a test, and an absent one is printed and skipped", async () => {
   const printed = vi.spyOn(console, "info").mockImplementation(() => {});
   const tests = new Map<string, (context: { skip?(reason?: string): unknown }) => Promise<void>>();
   defineBackendTests((name, run) => tests.set(name.split(":")[0] ?? "", run), createFixture);
