@@ -236,7 +236,7 @@ for (const format of formats) {
   });
 }
 
-test("zip: a file of unknown size that breaks is an error, too", async () => {
+test("zip: a file of unknown size that breaks is also an error", async () => {
   const set = createFileSet({ a: async () => openedOf("a", undefined, brokenPart()) });
   expect(await endOf(archiveOf(set.files, { format: "zip" }))).toBe("interrupted");
 });
@@ -256,7 +256,7 @@ test("bytes that lie in memory are copied: their reader owns what it gets", asyn
   expect(shared).toEqual(eight);
 });
 
-test("an unknown format and a prefix that is no folder are programming mistakes", () => {
+test("an unknown format or a prefix that is not a folder is a programming mistake", () => {
   const { files } = createFileSet({});
   expect(() => archiveOf(files, { format: "rar" as "zip" })).toThrow(TypeError);
   expect(() => archiveOf(files, { format: "zip", prefix: "a" })).toThrow(TypeError);

@@ -98,7 +98,7 @@ test("a folder keeps its path, whatever comes between its files", () => {
   ]);
 });
 
-test("what is too deep lies in the deepest folder that there is room for", () => {
+test("a path that is too deep moves to the deepest folder with room for it", () => {
   const [path] = pathsOf([`${"abcdefghi/".repeat(100)}file`]);
   expect(path).toBe(`${"abcdefghi/".repeat(64)}file`);
 });

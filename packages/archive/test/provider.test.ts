@@ -46,7 +46,7 @@ async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
   return Buffer.from(await bytesOf(stream)).toString("utf8");
 }
 
-test("a folder is an archive of what lies in it, with paths below it", async () => {
+test("a folder is an archive of its files, with paths below it", async () => {
   const log: string[] = [];
   const provider = archive(hostOf(storage, log), { of: "files://demo/", format: "tar" });
   const text = await textOf(
@@ -68,7 +68,7 @@ test("a provider is made as the guide shows", async () => {
   expect(await textOf(await everything.open({ ...request, variables: {} }))).toContain("beside");
 });
 
-test("a base that is none, and an unknown format, are refused when the provider is made", () => {
+test("an invalid base or an unknown format is refused when the provider is made", () => {
   const host = hostOf(storage);
   expect(() => archive(host, { of: "files://demo", format: "zip" })).toThrow(TypeError);
   expect(() => archive(host, { of: "files://demo/", format: "rar" as "zip" })).toThrow(TypeError);
@@ -95,7 +95,7 @@ test("a folder is one URI, whatever its name", async () => {
   expect(log[0]).toBe("walk files://demo/100%20%25/%3F%23/ for ada");
 });
 
-test("a folder without files, and one that is no key, are refused before the first byte", async () => {
+test("a folder without files, or with an invalid key, is refused before the first byte", async () => {
   const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
   const codeOf = (folder: string): Promise<unknown> =>
     provider

@@ -1,4 +1,4 @@
-// for transports; see `.` and `./client` for what applications call
+// for transports; see `.` and `./client` for the API of applications
 export { decodeStreamId, encodeStreamId, streamIdBytes } from "./peer/binary-refs.ts";
 export { inlineMessage } from "./content/inline-message.ts";
 export { opensExchange, type BinaryTerms, type Interleave } from "./peer/negotiation.ts";

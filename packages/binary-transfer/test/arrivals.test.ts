@@ -121,7 +121,7 @@ describe("a transfer", () => {
     expect(ended.mock.calls).toMatchObject([[unread.incoming.ref.streamId, late]]);
   });
 
-  test("of no bytes is complete", async () => {
+  test("is complete without bytes", async () => {
     const { begin, inbox } = receive();
     const { opened, incoming } = begin({ size: 0 });
     incoming.end();
@@ -143,7 +143,7 @@ describe("a transfer", () => {
     expect(ended).toHaveBeenCalledWith(incoming.ref.streamId, expect.objectContaining({ code }));
   });
 
-  test("whose checksum is wrong does not end cleanly, also when its bytes were read before [BINARY/security/may-verify]", async () => {
+  test("does not end cleanly with a wrong checksum, even when its bytes were read before [BINARY/security/may-verify]", async () => {
     const { begin } = receive();
     const { opened, incoming } = begin({ checksum: "0".repeat(64) });
     const reader = opened.body.getReader();
@@ -190,12 +190,12 @@ describe("a transfer", () => {
     expect(await outcome(openBinary(content)!.body)).toBe("timeout");
   });
 
-  test("that does not come is given up", async () => {
+  test("is given up if it does not come", async () => {
     const { announce } = receive({ idleMs: 10 });
     expect(await outcome(openBinary(announce().content)!.body)).toBe("timeout");
   });
 
-  test("whose reader cancels needs no more bytes", async () => {
+  test("needs no more bytes once its reader cancels", async () => {
     const { begin, ended, inbox } = receive();
     const { opened, incoming } = begin();
     await opened.body.cancel();
@@ -227,7 +227,7 @@ describe("a transfer", () => {
     expect(await outcome(whole.opened.body)).toBe("the bytes");
   });
 
-  test("of many tiny chunks keeps none of the buffers that they are views of", async () => {
+  test("keeps none of the buffers whose views its tiny chunks are", async () => {
     const { begin } = receive({ maxBinarySize: 2 ** 20 });
     const { opened, incoming } = begin({ size: 2 ** 13 });
     for (let i = 0; i < 2 ** 10; i += 1)
@@ -272,7 +272,7 @@ describe("an inbox", () => {
     expect(vi.getTimerCount()).toBe(2);
   });
 
-  test("knows no id that was not announced", () => {
+  test("has only ids that were announced", () => {
     const { inbox } = receive();
     expect(() => inbox.begin(crypto.randomUUID())).toThrow(
       expect.objectContaining({ code: "not_found" }),
@@ -286,7 +286,7 @@ describe("an inbox", () => {
     expect(await outcome(openBinary(content)!.body)).toBe("protocol");
   });
 
-  test("what is over the limit is refused when it is opened, and the rest goes on [BINARY/security/size-limits]", () => {
+  test("a transfer over the limit is refused when opened, and the rest continues [BINARY/security/size-limits]", () => {
     const { announce } = receive();
     const { content } = announce({ size: 1_001 });
     expect(() => openBinary(content)).toThrow(expect.objectContaining({ code: "too_large" }));
@@ -315,7 +315,7 @@ describe("an inbox", () => {
     expect(() => announce({ size: -1 })).toThrow(expect.objectContaining({ code: "protocol" }));
   });
 
-  test("what an end that declared nothing says of bytes is its own data, and need not make sense", () => {
+  test("references of an end that declared nothing are plain data, and may be malformed", () => {
     const { announce } = receive({ declared: undefined });
     const binaryRef = { streamId: "the third", size: "large" };
     expect(announce(binaryRef).content).toEqual({ type: "image", binaryRef });

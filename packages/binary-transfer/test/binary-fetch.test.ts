@@ -169,7 +169,7 @@ describe("answers", () => {
     expect(await outcome((await client.read())[0]!)).toBe(bytes);
   });
 
-  test("an id works once, also in a later message", async () => {
+  test("an id works once, even in a later message", async () => {
     const client = await talk();
     for (const outcomes of [bytes, "protocol"]) {
       client.next = multipart(answer(good), partOf(first, bytes));
@@ -271,7 +271,7 @@ describe("requests", () => {
     expect(client.binary.outlet).toBeUndefined();
   });
 
-  test("what is no call goes through as it is", async () => {
+  test("a request that is not a call passes through unchanged", async () => {
     const client = await talk();
     client.next = new Response(null, { status: 202 });
     for (const init of [

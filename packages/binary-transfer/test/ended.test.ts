@@ -65,7 +65,7 @@ describe("a transfer that ended with its connection before the application opene
   });
 });
 
-test("what a peer says in place of a checksum is not kept", async () => {
+test("text in place of a checksum is not kept", async () => {
   const grown = await memoryGrowth(async (count) => {
     for (let i = 0; i < count; i += 1)
       // neither shared by its copies nor outside of the heap, as longer texts are

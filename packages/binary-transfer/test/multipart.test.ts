@@ -28,7 +28,7 @@ const textOf = async (body: ReadableStream<Uint8Array>): Promise<string> =>
 const boundaryOf = (contentType: string): string => contentType.split("boundary=")[1]!;
 
 describe("writing", () => {
-  test("what is written is read again, whatever the pieces, and is as long as it says", async () => {
+  test("a written message reads back, whatever the pieces, and has its promised length", async () => {
     const message = writeMultipart('{"é":1}', [
       part("a", "one", "two"),
       part("b"),
@@ -95,7 +95,7 @@ describe("writing", () => {
     expect(seen).toEqual([]);
   });
 
-  test("a reader that stops cancels the part under way and those behind it", async () => {
+  test("a reader that stops cancels the current part and those after it", async () => {
     const cancelled: string[] = [];
     const endless = (streamId: string) => ({
       ...part(streamId),
@@ -189,7 +189,7 @@ describe("reading", () => {
   });
 
   test.each(["", "a".repeat(71), "space ", "tab\tb", "ü", 'quo"te', "a;b"])(
-    "%j is no boundary",
+    "%j is not a boundary",
     (boundary) => {
       expect(() => readMultipart(async () => undefined, boundary)).toThrow("boundary");
     },
@@ -244,7 +244,7 @@ describe("reading", () => {
     expect(padded!.headers.contentId).toBe("a");
   });
 
-  test("an id may lack its brackets, and a malformed one concerns its part alone", async () => {
+  test("an id may lack its brackets, and a malformed one concerns only its part", async () => {
     const idOf = async (id: string) => {
       const parts = await readAll(
         message("--b", `Content-ID: ${id}`, "", "x", "--b", "", "next", "--b--"),

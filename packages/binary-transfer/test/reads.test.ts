@@ -106,7 +106,7 @@ test.each([
   },
 );
 
-test("over both limits it is too large", async () => {
+test("it is too large over both limits", async () => {
   const { read } = serve({ maxReadBytes: 11 }, 11);
   expect((await read()).error).toMatchObject({ data: { reason: "too_large" } });
 });
@@ -117,7 +117,7 @@ test("access rules hold for bytes as they do for base64", async () => {
   expect(records).toMatchObject([{ outcome: "denied", bytes: 0 }]);
 });
 
-test("bytes count as open streams until they are through, also when their message never goes out", async () => {
+test("bytes count as open streams until they are through, even if their message is never sent", async () => {
   const { read, peer } = serve({ limits: { perProcess: 1 } });
   const { streams } = await read();
   expect((await read()).error).toMatchObject({ data: { reason: "busy" } });

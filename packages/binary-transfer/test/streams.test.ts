@@ -105,7 +105,7 @@ describe("content", () => {
     },
   );
 
-  test("over the limit of the other end it is base64, and over that of base64 it is refused", async () => {
+  test("it is base64 over the limit of the peer, and refused over that of base64", async () => {
     const { ctx } = meet({ maxBinarySize: 499 });
     expect(await binaryContent(ctx, picture)).toMatchObject({
       data: Buffer.from(bytes).toString("base64"),
@@ -116,7 +116,7 @@ describe("content", () => {
     });
   });
 
-  test("of type blob is an embedded resource to an SDK, also from a peer that knows the RFC alone", async () => {
+  test("is an embedded resource to an SDK if its type is blob, even from a peer with only the RFC", async () => {
     const ends = meet();
     const ours = deliver(
       ends,
@@ -152,7 +152,7 @@ describe("content", () => {
     expect(openBinary({ type: "text", text: "hello" })).toBeUndefined();
   });
 
-  test("whose handle was made up, or used before, opens nothing", async () => {
+  test("opens nothing if its handle was made up, or used before", async () => {
     const ends = meet();
     const { content } = deliver(ends, await binaryContent(ends.ctx, picture));
     openBinary(content[0]!);

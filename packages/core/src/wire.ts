@@ -1,5 +1,6 @@
 /**
- * The vocabulary both ends share: names and numbers of the protocol, each in exactly one place.
+ * The vocabulary that both ends share: names and numbers of the protocol, each in exactly one
+ * place.
  * @module
  */
 export {

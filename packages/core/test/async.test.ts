@@ -17,7 +17,7 @@ const expired = (): Error => new Error("too late");
 
 describe("a clock", () => {
   for (const clock of [systemClock, backgroundClock])
-    test("calls back after the whole delay, also after one that setTimeout does not take", () => {
+    test("calls back after the whole delay, even one too long for setTimeout", () => {
       const call = vi.fn<() => void>();
       clock.schedule(call, 5 * 2 ** 31);
       vi.advanceTimersByTime(5 * 2 ** 31 - 1);
@@ -27,7 +27,7 @@ describe("a clock", () => {
       expect(vi.getTimerCount()).toBe(0);
     });
 
-  test("calls nothing back that was cancelled, also in the middle of a long delay", () => {
+  test("a cancelled call never comes, even in the middle of a long delay", () => {
     const call = vi.fn<() => void>();
     const cancel = systemClock.schedule(call, 2 ** 32);
     vi.advanceTimersByTime(2 ** 31);
@@ -65,7 +65,7 @@ describe("a wait leaves neither a timer nor a listener", () => {
     expect([vi.getTimerCount(), listeners()]).toEqual([0, 0]);
   });
 
-  test("when its deadline is over, which rejects with the error of the deadline", async () => {
+  test("when its deadline passes, which rejects with the error of the deadline", async () => {
     const { signal, listeners } = watched();
     const wait = within(never, { timeoutMs: 50, expired, signal }).catch((error: Error) => error);
     await vi.advanceTimersByTimeAsync(50);

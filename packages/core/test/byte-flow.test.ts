@@ -35,7 +35,7 @@ test("a body pumps nothing before it is read, and a chunk only when one is read"
   expect(noted.written).toBe(2);
 });
 
-test("the reader of a body owns its chunks, also where the flow lends them", async () => {
+test("the reader of a body owns its chunks, even if the flow lends them", async () => {
   const { flow, noted } = lendingFlow("one", "two", "three");
   const chunks: Uint8Array[] = [];
   for await (const chunk of createFlowBody(flow)) chunks.push(chunk);
@@ -43,7 +43,7 @@ test("the reader of a body owns its chunks, also where the flow lends them", asy
   expect(noted.released).toBe(3);
 });
 
-test("the twin: a taker of the flow that keeps what it was lent has other bytes", async () => {
+test("the twin: a taker of the flow that keeps lent chunks has other bytes", async () => {
   const { flow } = lendingFlow("one", "two", "six");
   const chunks: Uint8Array[] = [];
   await flowOf(createFlowBody(flow)).pump((chunk, release) => {
@@ -102,7 +102,7 @@ test("a body of which something was read is read on, not pumped from its beginni
   expect(texts).toEqual(["two", "three"]);
 });
 
-test("a body whose flow was taken listens for an abort until that flow is over, and no longer", async () => {
+test("a body whose flow was taken listens for an abort until that flow ends, and no longer", async () => {
   const abort = new AbortController();
   const listeners = (): number => getEventListeners(abort.signal, "abort").length;
   const pumped = flowOf(createFlowBody(lendingFlow("one").flow, abort.signal));
@@ -133,7 +133,7 @@ test("a body made of another hides the flow behind it, so that what was changed 
   expect(texts.join("")).toBe("ONETWO");
 });
 
-test("a flow of a stream rejects with what its writer threw, and has cancelled the stream", async () => {
+test("a flow of a stream rejects with the error of its writer, and has cancelled the stream", async () => {
   let cancelled: unknown;
   const body = new ReadableStream<Uint8Array>({
     pull: (out) => out.enqueue(new Uint8Array(3)),

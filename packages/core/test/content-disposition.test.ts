@@ -29,7 +29,7 @@ describe("writing Content-Disposition", () => {
     ["", 'attachment; filename="download"'],
   ])("%j", (name, header) => expect(formatContentDisposition(name)).toBe(header));
 
-  test("what is written is visible ASCII and is read as the name as it is", () => {
+  test("a written header is visible ASCII and reads back as the unchanged name", () => {
     const property = fc.property(fc.integer().map(hostileText), (name) => {
       const header = formatContentDisposition(name);
       const [read] = parseContentDisposition(header)?.fileNames ?? [];

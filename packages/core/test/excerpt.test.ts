@@ -10,7 +10,7 @@ test.each([
   expect(excerpt(text)).toBe(shown);
 });
 
-test("of a long text only the beginning is shown", () => {
+test("a long text shows only its beginning", () => {
   expect(excerpt("x".repeat(200_000))).toBe(`${"x".repeat(300)}…`);
   expect(excerpt("x".repeat(300))).toBe("x".repeat(300));
 });

@@ -101,7 +101,7 @@ describe("a file name out of one that others chose", () => {
     expect(sanitizeFileName()).toBe("download");
   });
 
-  test("at most 255 bytes are kept, and the extension", () => {
+  test("keeps at most 255 bytes, and the extension", () => {
     expect(sanitizeFileName(`${"a".repeat(300)}.tar.gz`)).toBe(`${"a".repeat(252)}.gz`);
     expect(sanitizeFileName("a".repeat(300))).toBe("a".repeat(255));
     expect(sanitizeFileName(`a.${"b".repeat(300)}`)).toBe(`a.${"b".repeat(253)}`);
@@ -128,7 +128,7 @@ describe("a file name out of one that others chose", () => {
     expect(trueFileName(`e${"\u0301".repeat(200)}`)).toBe(`e${"\u0301".repeat(127)}`);
   });
 
-  test("whatever the name, the result is one safe component, and stays as it is", () => {
+  test("is one safe component whatever the name, and stays as it is", () => {
     const unsafe =
       // oxlint-disable-next-line no-control-regex
       /[/\\<>:"|?*\u0000-\u001f\u007f-\u009f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\p{Surrogate}]/u;
@@ -186,13 +186,13 @@ describe("a name to save under", () => {
     expect(localFileName()).toBe("download");
   });
 
-  test("on Windows it is one that Windows takes", () => {
+  test("is valid on Windows there", () => {
     on("win32");
     expect(localFileName('a "b"?.txt')).toBe("a _b__.txt");
     expect(localFileName("nul.txt")).toBe("_nul.txt");
   });
 
-  test("whatever the name, it is one component that is not hidden", () => {
+  test("is one component that is not hidden, whatever the name", () => {
     on("linux");
     const property = fc.property(fc.integer().map(hostileText), (text) => {
       const name = localFileName(text);

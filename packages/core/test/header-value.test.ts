@@ -98,7 +98,7 @@ describe("Retry-After (RFC 9110 §10.2.3)", () => {
   ])("malformed: %s", (header) => expect(parseRetryAfter(header, now)).toBeUndefined());
 });
 
-test("URIs name the same resource when they differ in percent-encoding alone, delimiters apart", () => {
+test("URIs name the same resource when they differ only in percent-encoding, delimiters apart", () => {
   const same = [
     ["files://demo/a.bin", "files://demo/%61.bin"],
     ["files://demo/(x)%21.txt", "files://demo/%28x%29!.txt"],

@@ -27,6 +27,6 @@ test.each([
   "Fri, 11 Dec 2020 24:00:00 GMT",
   "Fri, 11 Dec 2020 10:60:00 GMT",
   "Fri, 11 Dec 2020 10:00:61 GMT",
-])("what is no date is none: %s", (text) => {
+])("rejects an invalid date: %s", (text) => {
   expect(parseHttpDate(text, now)).toBeUndefined();
 });

@@ -70,7 +70,7 @@ describe("a key ring", () => {
   });
 });
 
-describe("what no ring takes", () => {
+describe("a key ring rejects", () => {
   test.each<[string, () => unknown]>([
     ["no keys", () => []],
     ["no text", () => ""],
@@ -122,7 +122,7 @@ describe("what no ring takes", () => {
       expect(message).not.toContain(Buffer.from(key).toString(encoding).slice(0, 20));
   });
 
-  test("of random keys none is refused", { tags: "slow" }, () => {
+  test("no random key is refused", { tags: "slow" }, () => {
     for (let n = 0; n < 20_000; n++)
       createKeyRing([{ kid: "k1", key: crypto.getRandomValues(new Uint8Array(32)) }]);
     expect(createKeyRing([generateKey()]).current).toBe("k1");

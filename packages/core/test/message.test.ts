@@ -24,7 +24,7 @@ test.each([
   ["an array", [{ id: 1, method: "ping" }], [false, false]],
   ["no message", null, [false, false]],
   ["text", "ping", [false, false]],
-])("%s is told from the others", (_, message, kinds) => {
+])("%s is distinguished from the others", (_, message, kinds) => {
   expect([isRequest(message), isResponse(message)]).toEqual(kinds);
 });
 
@@ -67,7 +67,7 @@ test.each<[string, unknown]>([
   ["a result without an id", { jsonrpc: "2.0", result: {} }],
   ["a result beside an error", { jsonrpc: "2.0", id: 1, result: {}, error: { code: 1 } }],
   ["an error without a message", { jsonrpc: "2.0", id: 1, error: { code: 1 } }],
-])("%s is no message", (_what, value) => {
+])("%s is not a message", (_what, value) => {
   expect(readRpc(JSON.stringify(value)).fault).toMatchObject({ code: -32_600 });
 });
 
@@ -90,7 +90,7 @@ test("a text nested deeper than 128 levels is refused before it is parsed", () =
   }
 });
 
-test("what names a method is a call to filters, however odd it is", () => {
+test("anything that names a method is a call to filters, however odd it is", () => {
   expect(namesMethod({ method: "resources/read", id: 1.5, params: [] })).toBe(true);
   expect([{ method: 1 }, [ping], null, "ping"].map(namesMethod)).toEqual([
     false,

@@ -31,13 +31,13 @@ test.each([
   }
 });
 
-test("brackets in strings, and any number of them side by side, are no nesting", () => {
+test("brackets in strings, or any number of them side by side, do not nest", () => {
   const text = JSON.stringify(["[".repeat(1_000), '"[{\\', '\\"'.repeat(500), "{".repeat(1_000)]);
   expect(parseJson(text)).toEqual(JSON.parse(text));
   expect(parseJson(`[${"[],".repeat(1_000)}{}]`)).toHaveLength(1_001);
 });
 
-test("what is no JSON is a SyntaxError", () => {
+test("invalid JSON is a SyntaxError", () => {
   for (const text of ["", '"', '"\\', "]]]", "{", "undefined"])
     expect(() => parseJson(text)).toThrow(SyntaxError);
 });

@@ -26,7 +26,7 @@ test("a peer that does nothing in its turn is late after 30 s, and once", () => 
   expect(onLate).toHaveBeenCalledTimes(1);
 });
 
-test("what is known to come has a second more for every 4 KiB", () => {
+test("announced bytes have a second more for every 4 KiB", () => {
   const watch = new PeerWatch({ onLate });
   watch.begin(32 * kib);
   watch.begin(8 * kib);
@@ -58,7 +58,7 @@ test("one that was fast for long has no more time than others when it stops", ()
   expect(lateAfterMs(30_000)).toEqual([false, true]);
 });
 
-test("time in which it is not its turn does not count, and makes up for what it was late", () => {
+test("time in which it is not its turn does not count, and makes up for its delay", () => {
   const watch = new PeerWatch({ onLate });
   for (let n = 0; n < 100; n += 1) {
     watch.begin(1);

@@ -30,7 +30,7 @@ test("no other file imports one of the entry for Node.js", () => {
   expect(tied).toEqual([]);
 });
 
-test("the package depends on its two cryptographic libraries alone", () => {
+test("the package depends only on its two cryptographic libraries", () => {
   const manifest = JSON.parse(readFileSync(new URL("../package.json", source), "utf8")) as {
     dependencies: Record<string, string>;
   };

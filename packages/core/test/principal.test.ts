@@ -36,7 +36,7 @@ test("every field counts, and fields are never run together", () => {
   expect(fc.check(property, { numRuns, seed: 1 }).counterexample).toBeNull();
 });
 
-test("a client id alone is no principal, nor is anything that is no text", () => {
+test("neither a client id by itself nor anything but text is a principal", () => {
   for (const wrong of [
     { ...user, subject: "" },
     { ...user, subject: "", sessionId: "" },
@@ -58,7 +58,7 @@ const inRequests: readonly Principal[] = [
   { ...user, claims: { big: "x".repeat(100_000) } },
 ];
 
-test("scopes and claims are no part of who a principal is: neither of its tag nor of its tokens", () => {
+test("scopes and claims do not identify a principal: neither its tag nor its tokens have them", () => {
   const sealer = createSealer({
     keys: createKeyRing([generateKey()]),
     audience: "https://m.example",

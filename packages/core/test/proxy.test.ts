@@ -45,7 +45,7 @@ test.each<[string, NodeJS.ProcessEnv, string | undefined]>([
 });
 
 test.each(["socks5://u:secret@proxy.example", "http://", "ftp://secret", "http://[", "a b"])(
-  "%s is no proxy, and the error does not repeat it",
+  "%s is not a proxy, and the error does not repeat it",
   (text) => {
     const read = (): unknown => proxyFor(new URL("https://mcp.example/"), { HTTPS_PROXY: text });
     expect(read).toThrow(/write it like/);
@@ -119,7 +119,7 @@ test.each<[string, (socket: Socket) => void, string]>([
   await expect.poll(() => [...sockets].every(({ readyState }) => readyState !== "open")).toBe(true);
 });
 
-test("a tunnel carries bytes both ways, with the name and password of the proxy in its request alone", async () => {
+test("a tunnel carries bytes both ways, with the name and password of the proxy only in its request", async () => {
   const heads: string[] = [];
   const { proxy: address } = await startProxy((socket) => {
     socket.once("data", (head) => {

@@ -51,7 +51,7 @@ test("a lent flow ends where its length says, whatever follows on the connection
   expect(answer.destroyed).toBe(true);
 });
 
-test("what the parser has in store comes before the rest is read past it", async () => {
+test("bytes in the parser come before the rest is read past it", async () => {
   const content = randomBytes(size);
   let goOn = (): void => {};
   let finish = (): void => {};
@@ -82,7 +82,7 @@ test("what the parser has in store comes before the rest is read past it", async
 });
 
 test.each([true, false])(
-  "a lent flow is over when its last chunk is written (well: %s)",
+  "a lent flow ends when its last chunk is written (well: %s)",
   async (isWell) => {
     const { answer, flow } = await startFlow();
     const fault = new Error("no room");

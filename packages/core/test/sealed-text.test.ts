@@ -48,7 +48,7 @@ describe("a sealed text", () => {
       expect(() => cursors.unseal(sealed, foreign)).toThrow(refusal);
   });
 
-  test("outlives a rotation while its key is in the ring", () => {
+  test("survives a rotation while its key is in the ring", () => {
     const old = generateKey({ kid: "k1" });
     const ring = createKeyRing([old]);
     const sealer = createTextSealer({ keys: ring, purpose: "cursor" });

@@ -37,7 +37,7 @@ const principalOf = (n: number) => ({
 });
 
 describe("principal, purpose and time", () => {
-  test("of 100 principals and 100 tokens each token matches its own principal only", () => {
+  test("each of 100 tokens matches only its own of 100 principals", () => {
     const near = { issuer: "iss-0", subject: "sub-0", clientId: "cl-0" };
     const principals = [
       near,
@@ -126,7 +126,7 @@ describe("principal, purpose and time", () => {
   );
 });
 
-describe("what a token gives away", () => {
+describe("contents of a token", () => {
   test("tokens have three lengths and do not compress", { timeout }, () => {
     const random = randomNumbers(4);
     const lengths = new Set<number>();

@@ -106,7 +106,7 @@ describe("vectors", () => {
       }
     });
     expect(new Set(messages)).toEqual(
-      new Set(["token: not valid here", "token: its time is over; ask for a new one"]),
+      new Set(["token: not valid here", "token: expired; ask for a new one"]),
     );
   });
 });
@@ -133,7 +133,7 @@ describe("binding", () => {
     expect(opened.matchesPrincipal({ ...user, sessionId: "any" })).toBe(true);
   });
 
-  test("a session alone can hold a token, a client id alone cannot", () => {
+  test("a session by itself can hold a token, a client id cannot", () => {
     const unnamed = { issuer: "", subject: "", clientId: "client-1" };
     const inSession = { ...unnamed, sessionId: "s1" };
     const { token } = sealer.seal("download", { key: "a", principal: inSession, now });
@@ -145,7 +145,7 @@ describe("binding", () => {
     expect(() => sealer.seal("download", { key: "a", principal: unnamed, now })).toThrow(TypeError);
   });
 
-  test("a principal that is none matches nothing", () => {
+  test("an invalid principal matches nothing", () => {
     const { token } = sealer.seal("download", { key: "a", principal: user, now });
     const opened = sealer.unseal("download", token, { now });
     for (const subject of ["user-1\ud800", 7, undefined, "x".repeat(70_000)])
@@ -178,7 +178,7 @@ describe("binding", () => {
     expect(opened.matchesEtag("2")).toBe(false);
   });
 
-  test("users and versions are told apart however many tokens were made before", () => {
+  test("users and versions stay distinct however many tokens were made before", () => {
     const own = createSealer({ keys: createKeyRing([generateKey()]), audience });
     const claimsOf = (n: number) =>
       ({ key: "a", principal: { ...user, subject: `user-${n}` }, etag: `${n}`, now }) as const;
@@ -250,7 +250,7 @@ describe("sealing", () => {
     },
   );
 
-  test("a time that is none is refused, sealing and opening", () => {
+  test("an invalid time is refused, sealing and opening", () => {
     const { token } = sealer.seal("download", { key: "a", now });
     for (const wrong of [Number.NaN, Infinity, -1, 2 ** 32 * 1_000, String(now), BigInt(now), {}]) {
       const time = wrong as number;
@@ -291,7 +291,7 @@ describe("sealing", () => {
     expect(() => generateKey()).toThrow("no entropy");
   });
 
-  test("what has another length than a token is not even looked at", () => {
+  test("text of another length than a token is not even looked at", () => {
     const { token } = sealer.seal("download", { key: "a", now });
     const derive = vi.fn<() => undefined>();
     const watched = createSealer({ keys: { ...ring, derive }, audience });
@@ -302,7 +302,7 @@ describe("sealing", () => {
     expect(derive).toHaveBeenCalledTimes(1);
   });
 
-  test("what is no string is no token", () => {
+  test("only a string is a token", () => {
     for (const token of [undefined, 7, {}, ["v1"], new String("v1"), "x".repeat(10_000_000)])
       expect(codeOf(() => sealer.unseal("download", token as string, { now }))).toBe("not_found");
   });

@@ -33,7 +33,7 @@ test("events are found with every line end, wherever the chunks are cut", () => 
     expect(readIn(bytes, size), `chunks of ${size}`).toEqual(expected);
 });
 
-test("what HTML says of odd fields holds: no NUL in an id, digits in retry, unknown names mean nothing", () => {
+test("odd fields follow HTML: no NUL in an id, digits in retry, unknown names mean nothing", () => {
   const bytes = new TextEncoder().encode("id: a\0\nretry: 1e3\nevent:\nnext: 1\ndata:  x\n\n");
   const [event] = readIn(bytes, bytes.length);
   expect(event).toEqual({ raw: expect.any(String), data: " x" });
@@ -48,7 +48,7 @@ test("an event over the limit is refused, whole or in pieces, and without its en
   expect(readIn(bytes, 3, 16)).toHaveLength(1);
 });
 
-test("the events of a body come with their messages; what has no end is the last one", async () => {
+test("the events of a body come with their messages; an incomplete one is the last", async () => {
   const message = { jsonrpc: "2.0", id: 1, result: {} };
   const body = new Response(`: hi\n\ndata: no JSON\n\ndata: ${JSON.stringify(message)}`).body!;
   const events = [];

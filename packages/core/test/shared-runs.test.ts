@@ -1,7 +1,7 @@
 import { createSharedRuns } from "@sluice/core/async";
 import { expect, test } from "vitest";
 
-test("calls while a run goes on share the next, and none gets one that began before it", async () => {
+test("calls during a run share the next, and none gets one that began before it", async () => {
   const runs: { key: string; end(fault?: Error): void }[] = [];
   const shared = createSharedRuns<number>(
     (key) =>

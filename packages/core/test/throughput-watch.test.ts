@@ -103,7 +103,7 @@ test("an idle timer calls back once, so long after the last touch", () => {
   expect([onIdle.mock.calls.length, vi.getTimerCount()]).toEqual([1, 0]);
 });
 
-test("an idle timer that its callback touches goes on, and one that is stopped does not", () => {
+test("an idle timer that its callback touches continues, and a stopped one does not", () => {
   const onIdle = vi.fn<() => void>(() => timer.touch());
   const timer = new IdleTimer(1_000, onIdle);
   vi.advanceTimersByTime(3_000);

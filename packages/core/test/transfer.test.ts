@@ -130,7 +130,7 @@ describe("the way of a transfer", () => {
       expect(() => after(authorized, whole(1), received(bytes))).toThrow(RangeError);
   });
 
-  test("a transfer can be cancelled while anything is going on", () => {
+  test("a transfer can be cancelled in any active state", () => {
     for (const events of [
       [],
       [authorized],
@@ -154,7 +154,7 @@ describe("the way of a transfer", () => {
 describe("going on", () => {
   const broken = [authorized, whole(100, '"a"'), received(40), cut, resumed] as const;
 
-  test("the rest of the same version goes on behind what is kept", () => {
+  test("the rest of the same version continues the kept bytes", () => {
     expect(after(...broken, rest(40, 100, '"a"'))).toMatchObject({
       state: "receiving",
       receivedBytes: 40,
@@ -197,12 +197,12 @@ describe("going on", () => {
     });
   });
 
-  test("without a strong tag nothing is gone on with", () => {
+  test("nothing resumes without a strong tag", () => {
     const lost = after(authorized, whole(100), received(40), cut);
     expect(lost).toMatchObject({ receivedBytes: 0, recovery: { action: "restart" } });
   });
 
-  test("bytes of an earlier transfer are gone on with by the same rule", () => {
+  test("bytes of an earlier transfer resume by the same rule", () => {
     const begun = startTransfer({ receivedBytes: 40, etag: '"a"', size: 100 });
     const asked = advanceTransfer(begun, authorized);
     expect(advanceTransfer(asked, rest(40, 100, '"a"'))).toMatchObject({ receivedBytes: 40 });
@@ -233,7 +233,7 @@ describe("going on", () => {
   });
 });
 
-describe("what follows an interruption", () => {
+describe("after an interruption", () => {
   test.each([
     [401, "refresh", 2, "unauthenticated"],
     [404, "reauthorize", 3, "not_found"],

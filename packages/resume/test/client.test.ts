@@ -103,7 +103,7 @@ async function rest({ reader }: Awaited<ReturnType<typeof readTo>>): Promise<str
 }
 
 describe("a stream with a link", () => {
-  test("goes on at it behind the last whole event, with the session's credentials [SEP-1335/link/must-get] [SEP-1335/link/should-send-last-event-id]", async () => {
+  test("resumes at it after the last whole event, with the session's credentials [SEP-1335/link/must-get] [SEP-1335/link/should-send-last-event-id]", async () => {
     const [note, more] = [event(1, { method: "a" }), event(2, { method: "b" })];
     const server = scripted(
       () => events([note, more.slice(0, 20)], { end: "cut" }),
@@ -143,7 +143,7 @@ describe("a stream with a link", () => {
     ["no TLS", "http://mcp.example/resume/1"],
     ["a user in it", "https://a:b@mcp.example/resume/1"],
     ["no URL", "https://"],
-  ])("of %s is none [SEP-1335/link/same-origin-only]", async (_, link) => {
+  ])("is ignored with %s [SEP-1335/link/same-origin-only]", async (_, link) => {
     const server = scripted(() => events([event(1, { method: "a" })], { link }));
     const response = await start(server).call();
     // untouched: the SDK does with it what it does with any
@@ -152,7 +152,7 @@ describe("a stream with a link", () => {
     expect(server.seen).toHaveLength(1);
   });
 
-  test("that comes to lead elsewhere keeps to the link before", async () => {
+  test("keeps to the link before if it comes to lead elsewhere", async () => {
     const server = scripted(
       () => events([]),
       () => events([], { link: "https://evil.example/" }),
@@ -181,7 +181,7 @@ describe("a stream with a link", () => {
   });
 });
 
-test("servers that share a fetch and an id of a session hear nothing of each other", async () => {
+test("servers that share a fetch and a session id get nothing of each other", async () => {
   const server = scripted(
     () => events([question(1, 0)]),
     () => new Response(null, { status: 202 }),
@@ -209,7 +209,7 @@ test("an id of any characters is sent back in UTF-8", async () => {
   expect(Buffer.from(sent, "latin1").toString("utf8")).toBe("数-é-1");
 });
 
-test("an empty id of an event is none to go on behind", async () => {
+test("an empty id of an event is not a place to resume after", async () => {
   const server = scripted(
     () => events([event(1, { method: "a" }), "id:\ndata: {}\n\n"]),
     () => events([result]),
@@ -253,7 +253,7 @@ describe("the client's turn", () => {
     expect(server.seen.map(({ method }) => method)).toEqual(["POST", "GET", "GET", "GET", "GET"]);
   });
 
-  test("of which the answer was lost: the same array is posted again", async () => {
+  test("posts the same array again if the response was lost", async () => {
     const server = scripted(
       () => events([question(1, 0)]),
       yourTurn,
@@ -318,7 +318,7 @@ describe("the client's turn", () => {
     },
   );
 
-  test("a question that is told again is not asked again", async () => {
+  test("a repeated question is not asked again", async () => {
     const server = scripted(
       () => events([question(1, 0)]),
       () => events([question(1, 0), result]),
@@ -430,7 +430,7 @@ describe("giving up", () => {
     expect(server.seen).toHaveLength(2);
   });
 
-  test("bounds that are none are refused", () => {
+  test("rejects invalid bounds", () => {
     for (const wrong of [
       { maxTries: 0 },
       { totalMs: Number.NaN },
@@ -441,7 +441,7 @@ describe("giving up", () => {
   });
 });
 
-test("in a revision without sessions no answer is followed, and a Last-Event-ID is an error that says what there is instead", async () => {
+test("no answer is followed in a revision without sessions, and a Last-Event-ID is an error that names the alternatives", async () => {
   const server = scripted(() => events([result]));
   const { fetch } = start(server);
   const headers = { "mcp-protocol-version": "2026-07-28" };

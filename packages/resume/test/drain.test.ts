@@ -14,7 +14,7 @@ async function working(protocolVersion?: string) {
   return { leaving, staying, session, response };
 }
 
-test("a process that closes sends its readers away and ends its requests; they hear the result elsewhere", async () => {
+test("a process that closes sends its readers away and ends its requests; they get the result elsewhere", async () => {
   const { leaving, staying, session, response } = await working();
   const closed = leaving.handler.close({ deadlineMs: 30_000 });
   expect((await eventsOf(response)).at(-1)?.retry).toBe(7);
@@ -28,7 +28,7 @@ test("a process that closes sends its readers away and ends its requests; they h
 });
 
 test.each([{ deadlineMs: 20 }, { deadlineMs: 30_000, signal: AbortSignal.abort() }, {}])(
-  "what is not done at the deadline is cancelled here, and another process may have it at once: %j",
+  "a call unfinished at the deadline is cancelled here, and another process may have it at once: %j",
   async (options) => {
     const { leaving, staying, session, response } = await working();
     await leaving.handler.close(options);

@@ -100,7 +100,7 @@ describe("a client that never sends Last-Event-ID", () => {
     expect((await server.at(link, session)).status).toBe(204);
   });
 
-  test("that could be told nothing of it for want of room waits as long as other readers", async () => {
+  test("waits as long as other readers if there was no room to note it", async () => {
     const state = createMemoryStateStore();
     const server = createResuming({
       sluice: {

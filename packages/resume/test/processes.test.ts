@@ -36,7 +36,7 @@ test("an answer that comes to another process reaches the tool, if its owner sen
   await expect.poll(() => one.heard).toEqual([{ n: 1 }]);
 });
 
-test("an answer in a session that is over is 404, and reaches no tool", async () => {
+test("an answer in an ended session is 404, and reaches no tool", async () => {
   const start = together({ leaseMs: 60_000 });
   const [one, two] = [start(), start()];
   const session = await one.open();
@@ -49,7 +49,7 @@ test("an answer in a session that is over is 404, and reaches no tool", async ()
   expect(page!.asks).toEqual([{ ask: expect.any(String), seq: 1 }]);
 });
 
-test("questions of two servers with one session have different ids, and each hears its own answer", async () => {
+test("questions of two servers with one session have different ids, and each gets its own answer", async () => {
   const start = together();
   const [one, two] = [start(), start()];
   const session = await one.open();

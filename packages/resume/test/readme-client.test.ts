@@ -12,7 +12,7 @@ export async function connect(url: string): Promise<Client> {
 import { expect, test } from "vitest";
 import { startRawServer } from "../../client/test/raw-server.ts";
 
-test("the client of the page connects, also to a server that knows no links", async () => {
+test("the client of the page connects, even to a server without links", async () => {
   await using server = await startRawServer({});
   const client = await connect(server.url);
   expect(client.getServerVersion()?.name).toBe("raw");

@@ -51,7 +51,7 @@ describe("an answer with events", () => {
     expect(await eventsOf(behind)).toEqual([]);
   });
 
-  test("may end before the result, with a retry, and goes on at the link [SEP-1335/disconnect/may-close] [SEP-1335/disconnect/should-retry]", async () => {
+  test("may end before the result, with a retry, and resumes at the link [SEP-1335/disconnect/may-close] [SEP-1335/disconnect/should-retry]", async () => {
     const server = createResuming({ resume: { holdMs: 0, retryMs: 7 } });
     const session = await server.open();
     const response = await server.call("work", session);
@@ -65,7 +65,7 @@ describe("an answer with events", () => {
       .toMatchObject({ id: 1, result: {} });
   });
 
-  test("that its client leaves is no cancelled request", async () => {
+  test("is not cancelled when its client disconnects", async () => {
     const server = createResuming();
     const session = await server.open();
     const response = await server.call("work", session);
@@ -76,7 +76,7 @@ describe("an answer with events", () => {
     expect(server.aborted).toEqual([]);
   });
 
-  test("ends for all readers when its request is cancelled, and the link is over", async () => {
+  test("ends for all readers when its request is cancelled, and the link expires", async () => {
     const server = createResuming();
     const session = await server.open();
     const response = await server.call("work", session);
@@ -139,7 +139,7 @@ describe("a server that waits for the client", () => {
     expect(server.heard).toEqual([{ n: 1 }]);
   });
 
-  test("takes the same answers twice, as after a lost connection, and hears them once", async () => {
+  test("takes the same answers twice, as after a lost connection, and passes them on once", async () => {
     const { server, session, link, question, last } = await asking();
     for (let n = 0; n < 3; n++) {
       const next = await server.at(link, session, array([answerTo(question)], last));
@@ -154,7 +154,7 @@ describe("a server that waits for the client", () => {
     expect(events.map(({ message }) => message?.id)).toEqual([1]);
   });
 
-  test("refuses what is no array of answers to its questions, and its stream is unharmed", async () => {
+  test("refuses anything but an array of answers to its questions, and its stream is unharmed", async () => {
     const { server, session, link, question, last } = await asking({
       resume: { maxRequestBodySize: 4_096 },
     });
@@ -187,7 +187,7 @@ describe("a server that waits for the client", () => {
     expect(server.heard).toHaveLength(1);
   });
 
-  test("hears the first of two different answers", async () => {
+  test("gets the first of two different answers", async () => {
     const { server, session, link, question, last } = await asking();
     await server.at(link, session, array([answerTo(question, { n: 1 })], last));
     const other = await server.at(link, session, array([answerTo(question, { n: 2 })], last));
@@ -196,7 +196,7 @@ describe("a server that waits for the client", () => {
     await expect.poll(() => server.heard).toEqual([{ n: 1 }]);
   });
 
-  test("holds an answer beyond what a stream may keep against it, and goes on", async () => {
+  test("refuses an answer beyond the bounds of a stream, and continues", async () => {
     const store = createMemoryEventStore({ maxBytes: 2_000 });
     const { server, session, link, question, last } = await asking({ resume: { store } });
     const large = array([answerTo(question, { text: "x".repeat(2_000) })], last);
@@ -215,7 +215,7 @@ describe("a link", () => {
     return { server, session, link: linkOf(response) };
   }
 
-  test("of another principal, another session, an altered or an unknown one gives the same 404, to the byte", async () => {
+  test("gives the same 404, to the byte, for another principal, another session, or if altered or unknown", async () => {
     const { server, session, link } = await linked();
     const [stranger, again] = [await server.open("bob"), await server.open("ann")];
     const bob = { ...session, authorization: "Bearer bob" };
@@ -247,7 +247,7 @@ describe("a link", () => {
   test.each([
     ["does not know one principal from another", { subject: "ann" }, 1],
     ["does not know one session from another", { sessionId: "the same" }, 2],
-  ])("of a server that %s is noticed to be open to others", async (_, mistaken, others) => {
+  ])("is open to others, and noticed, with a server that %s", async (_, mistaken, others) => {
     const { server, session, link } = await linked({
       breaking: (sluice) => ({
         ...sluice,
@@ -268,7 +268,7 @@ describe("a link", () => {
     expect(served).toEqual(others === 1 ? [200, 404] : [404, 200]);
   });
 
-  test("of a server that forgets which sessions are over is noticed to live on", async () => {
+  test("lives on, and is noticed, with a server that forgets ended sessions", async () => {
     const { server, session, link } = await linked({
       breaking: (sluice) => ({ ...sluice, isSessionOver: async () => false }),
     });
@@ -276,7 +276,7 @@ describe("a link", () => {
     expect((await server.at(link, session)).status).toBe(200);
   });
 
-  test("that is over is 410, of a genuine token only", async () => {
+  test("is 410 once expired, only of a genuine token", async () => {
     const { server, session } = await linked();
     const { keys } = server.sluice.host;
     const sealer = createSealer({ keys, audience: endpoint });
@@ -298,7 +298,7 @@ describe("a link", () => {
     expect(await status(sealer.seal("resume", unbound).token)).toBe(404);
   });
 
-  test("dies with its session", async () => {
+  test("ends with its session", async () => {
     const { server, session, link } = await linked();
     const ended = await server.send(endpoint, { method: "DELETE", headers: session });
     expect(ended.status).toBe(200);
@@ -334,7 +334,7 @@ describe("a link", () => {
       );
   });
 
-  test("in a revision without sessions, says what there is instead", async () => {
+  test("names the alternatives in a revision without sessions", async () => {
     const { server, session, link } = await linked();
     const modern = { ...session, "mcp-protocol-version": "2026-07-28" };
     const refused = await server.at(link, modern);
@@ -411,7 +411,7 @@ describe("a question that the server withdrew", () => {
 });
 
 describe("a store that does not answer in time", () => {
-  test("and has kept the event all the same is told it again, and has it once", async () => {
+  test("gets a kept event again, and has it once", async () => {
     const store = createMemoryEventStore();
     let times = 0;
     const unclear: EventStore = {
@@ -596,7 +596,7 @@ describe("without room", () => {
   });
 });
 
-test("bounds that are none are refused", () => {
+test("rejects invalid bounds", () => {
   const { sluice, store } = createResuming();
   const handler = { fetch: async () => new Response() };
   for (const wrong of [

@@ -63,7 +63,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
     ["its resource", (house) => house.sluice.revoke({ resource: uri })],
     ["its session", (house) => house.sluice.endSession("session")],
   ] as [string, (house: House, url: string) => Promise<void>][])(
-    "a link that one of them made dies at both with %s, revoked at the other",
+    "a link that one of them made ends at both with %s, revoked at the other",
     async (name, kill) => {
       const [maker, other] = createHouses(`${name}:`);
       const { url } = await maker.sluice.url(uri, { caller });

@@ -113,7 +113,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     expect(asked).toBe(2);
   });
 
-  test("what a client sends again, because its connection broke before the answer, is carried out once", async () => {
+  test("a command repeated because its connection broke before the response runs once", async () => {
     const twice: RedisClient = {
       async call(...command) {
         await bed.redis.call(...command);
@@ -143,13 +143,16 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
         },
       };
       const state = createRedisStateStore({ redis });
-      const outage = { code: "unavailable", message: expect.stringContaining("an answer that is") };
+      const outage = {
+        code: "unavailable",
+        message: expect.stringContaining("an invalid response"),
+      };
       await expect(state.get("ended s", now)).rejects.toMatchObject(outage);
       await expect(state.isSessionOver("s", now)).rejects.toMatchObject(outage);
     }
   });
 
-  test("what is no client is refused, and a wait that has no end", () => {
+  test("rejects anything but a client, and a wait that has no end", () => {
     const noClient = {} as RedisClient;
     for (const timeoutMs of [0, Number.NaN, Infinity])
       expect(() => createRedisStateStore({ redis: bed.redis, timeoutMs })).toThrow(RangeError);
@@ -174,7 +177,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
   });
 
   test(
-    "a process that dies in the middle of its claims leaves one redemption at most",
+    "a process that ends in the middle of its claims leaves one redemption at most",
     { tags: "slow" },
     async () => {
       const order = { id: "dying", claims: 300, now };

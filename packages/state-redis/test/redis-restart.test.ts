@@ -75,7 +75,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     },
   );
 
-  test("what came after the restart is redeemed as ever, once", async () => {
+  test("redeems grants from after the restart as ever, once", async () => {
     const store = storeIn(() => 9);
     const late = grant("late", { issuedAt: now - 1_000 });
     expect(await store.claim(late, now)).toMatchObject({ outcome: "granted" });
@@ -109,7 +109,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     expect(await store.take("r", now + 6_000)).toEqual(Uint8Array.of(7));
   });
 
-  test("is as old as it says, also to a caller that asked ten seconds before it answered", async () => {
+  test("is as old as it says, even to a caller that asked ten seconds before it answered", async () => {
     const store = storeIn(() => 16, [], 10_000);
     const startedAt = now - 6_000;
     const before = grant("before", { issuedAt: startedAt - 1_000 });
@@ -122,13 +122,13 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     expect(await store.take("r", now)).toBeUndefined();
   });
 
-  test("that remembers redeems what came before, unless it was redeemed", async () => {
+  test("redeems earlier grants if it remembers, unless they were redeemed", async () => {
     const aged = createRedisStateStore({ redis: bed.redis, prefix: "{durable}:", durable: true });
     expect(await aged.claim(grant("a"), now)).toMatchObject({ outcome: "granted" });
     expect(await aged.claim(grant("a"), now)).toEqual({ outcome: "spent" });
   });
 
-  test("is seen to be new by what it says of itself", async () => {
+  test("is seen to be new by its own statement", async () => {
     const store = createRedisStateStore({ redis: bed.redis, prefix: "{new}:" });
     // older than this Redis, however slow the machine is
     const old = grant("a", { issuedAt: now - 3_600_000 });

@@ -58,7 +58,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     return async (): Promise<readonly string[]> => (await batches.next()).value?.changed ?? [];
   }
 
-  test("what one process hears is heard by all of them, once each", async () => {
+  test("changes that one process gets reach all of them, once each", async () => {
     const { backends, send } = createQueue();
     const over = new AbortController();
     const [one, two] = await Promise.all(
@@ -72,7 +72,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     expect([await one!(), await two!()]).toEqual([[], []]);
   });
 
-  test("the twin: backends of other names hear nothing of each other", async () => {
+  test("the twin: backends of other names get nothing of each other", async () => {
     const { backends, send } = createQueue();
     const over = new AbortController();
     const one = await watch(share(backends[0], "one name"), over.signal);
@@ -84,7 +84,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     expect(await nothing).toEqual([]);
   });
 
-  test("a reader that is so slow that changes were forgotten hears that it missed some", async () => {
+  test("a reader that is so slow that changes were forgotten learns that it missed some", async () => {
     const { backends, send } = createQueue();
     const over = new AbortController();
     const batches = share(backends[0], "slow").watch!({ signal: over.signal })[
@@ -103,7 +103,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     await batches.return!(undefined);
   });
 
-  test("a Redis that forgot what was told, between two looks at it, is heard as a reset", async () => {
+  test("a Redis that forgot changes, between two looks at it, is a reset", async () => {
     const { backends, send } = createQueue();
     const over = new AbortController();
     const batches = share(backends[0], "forgotten").watch!({ signal: over.signal })[

@@ -72,7 +72,7 @@ describe.runIf(hasRedis)("download URLs of servers that share a Redis", () => {
   );
 
   test.each(["sealed", "stored"] as const)(
-    "%s: what one withdraws is dead in the other, by token, grant, principal and resource",
+    "%s: a grant revoked in one is revoked in the other, by token, grant, principal and resource",
     async (tokens) => {
       const [one, two] = createHouses(`{revoked ${tokens}}:`, { tokens }) as [House, House];
       const [first, second, other] = [await mint(one), await mint(one), await mint(one, "b.bin")];

@@ -8,7 +8,7 @@ describe("the rules of an event store", () => {
     await expect(run(createMemoryEventStore)).resolves.toBeUndefined();
   });
 
-  test("every rule has a broken store of its own", () => {
+  test("every rule has its own broken store", () => {
     const ids = eventStoreCases.map(({ id }) => id);
     expect(Object.keys(brokenEventStores).toSorted()).toEqual(ids.toSorted());
   });
@@ -25,7 +25,7 @@ describe("the rules of an event store", () => {
   );
 });
 
-test("a bound that is none is refused", () => {
+test("rejects an invalid bound", () => {
   for (const limit of [0, -1, 1.5, Number.NaN, Infinity])
     for (const name of ["maxEvents", "maxBytes", "maxStreams", "maxTotalBytes"])
       expect(() => createMemoryEventStore({ [name]: limit })).toThrow(RangeError);

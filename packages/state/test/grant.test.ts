@@ -90,7 +90,7 @@ function exception(
 }
 
 describe("any life of a grant", () => {
-  test("nothing is granted once it is over or revoked", () => {
+  test("nothing is granted once it expired or was revoked", () => {
     expect(
       exception(1, (terms, moments) => {
         const revoked = moments.findIndex(({ act }) => act === "revoke");

@@ -17,7 +17,7 @@ describe("the rules of a state store", () => {
     await expect(run(createMemoryStateStore)).resolves.toBeUndefined();
   });
 
-  test("every rule has a broken store of its own", () => {
+  test("every rule has its own broken store", () => {
     const ids = stateStoreCases.map(({ id }) => id);
     expect(Object.keys(brokenStateStores).toSorted()).toEqual(ids.toSorted());
   });
@@ -60,7 +60,7 @@ describe("a store in memory", () => {
     });
   });
 
-  test("a full store has room again once something is over", async () => {
+  test("a full store has room again once an entry expires", async () => {
     const store = createMemoryStateStore({ maxRecords: 10, maxRecordsPerOwner: 10 });
     for (let n = 0; n < 10; n++) await store.claim(terms(`g${n}`), now);
     const later = now + ttlMs + 60_000;
@@ -70,7 +70,7 @@ describe("a store in memory", () => {
     }
   });
 
-  test("making room drops what is over and nothing else", async () => {
+  test("making room drops only expired entries", async () => {
     const store = createMemoryStateStore({ maxRecords: 3, maxRecordsPerOwner: 3 });
     for (const [n, id] of ["a", "b", "c"].entries())
       await store.put(id, new Uint8Array(1), { now, expiresAt: now + 1_000 * (n + 1), owner });
@@ -94,7 +94,7 @@ describe("a store in memory", () => {
     expect(await store.get("c", now + 2_000)).toBeDefined();
   });
 
-  test("a full store refuses new records and revocations, also while others are replaced", async () => {
+  test("a full store refuses new records and revocations, even while others are replaced", async () => {
     const store = createMemoryStateStore({ maxRecords: 1, maxRecordsPerOwner: 1 });
     const times = { now, expiresAt: now + 1_000, owner };
     await store.put("a", new Uint8Array(1), times);
@@ -159,7 +159,7 @@ describe("a store in memory", () => {
       });
   });
 
-  test("a bound that is none is refused", () => {
+  test("rejects an invalid bound", () => {
     for (const maxRecords of [0, -1, 1.5, Number.NaN, Infinity])
       expect(() => createMemoryStateStore({ maxRecords })).toThrow(RangeError);
   });
@@ -170,7 +170,7 @@ describe("a store in memory", () => {
       await expect(store.revoke(selector, { now, ttlMs })).rejects.toThrow(TypeError);
   });
 
-  test("a cluster worker gets no store of its own", () => {
+  test("a cluster worker gets no own store", () => {
     vi.spyOn(process, "getBuiltinModule").mockReturnValue({ isWorker: true });
     expect(() => createMemoryStateStore()).toThrow("not shared between cluster workers");
   });

@@ -63,7 +63,7 @@ async function codeOf(opening: Promise<unknown>): Promise<string> {
 
 afterEach(() => vi.restoreAllMocks());
 
-describe("what a stored token says", () => {
+describe("a stored token", () => {
   test("is what a sealed one says, for every kind of terms", async () => {
     const keys = createKeyRing([generateKey()]);
     const sealer = createSealer({ keys, audience });
@@ -131,7 +131,7 @@ describe("what a stored token says", () => {
     expect(await at(expiresAt + 2 * clockSkewMs)).toBe("not_found");
   });
 
-  test("counts for its purpose, its audience and its ring alone", async () => {
+  test("counts only for its purpose, its audience and its ring", async () => {
     const { keys, state, tokens, issue } = setUp();
     const token = await issue();
     const purposes: readonly TokenPurpose[] = ["download", "upload", "resume", "connect"];
@@ -143,7 +143,7 @@ describe("what a stored token says", () => {
     expect(await codeOf(stranger.open("download", token, { now }))).toBe("not_found");
   });
 
-  test("dies with its key, and lives on while that key is a previous one", async () => {
+  test("ends with its key, and stays valid while that key is a previous one", async () => {
     const { keys, issue, codeOf: code } = setUp();
     const first = generateKey({ kid: "a1" });
     keys.replace([first]);
@@ -214,7 +214,7 @@ describe("other spellings and guesses", () => {
     expect(await code(token)).toBe("none");
   });
 
-  test("what is spelled otherwise never reaches the store", async () => {
+  test("another spelling never reaches the store", async () => {
     const { keys } = setUp();
     const get = vi.fn<StateStore["get"]>().mockResolvedValue(undefined);
     const state = { ...createMemoryStateStore(), get };

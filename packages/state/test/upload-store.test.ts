@@ -10,7 +10,7 @@ describe("the rules of an upload store", () => {
     await expect(run(createMemoryUploadStore)).resolves.toBeUndefined();
   });
 
-  test("every rule has a broken store of its own", () => {
+  test("every rule has its own broken store", () => {
     const ids = uploadStoreCases.map(({ id }) => id);
     expect(Object.keys(brokenUploadStores).toSorted()).toEqual(ids.toSorted());
   });
@@ -65,7 +65,7 @@ test(
   },
 );
 
-test("a store that is full of live writers takes no other, until their time is over", async () => {
+test("a store that is full of live writers takes no other, until their time expires", async () => {
   const store = await fullStore();
   await expect(store.claim("one more", lease)).rejects.toMatchObject({
     code: "unavailable",

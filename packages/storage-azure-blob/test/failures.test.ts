@@ -24,7 +24,7 @@ const throttled = (status: number, retryAfter: string) =>
     refuse(request, response, status, undefined, { "retry-after": retryAfter }),
   );
 
-describe("what the service says", () => {
+describe("errors of the service", () => {
   test.each([
     [404, "BlobNotFound", "not_found"],
     [404, "ContainerNotFound", "not_found"],
@@ -73,7 +73,7 @@ describe("what the service says", () => {
 
 describe("throttling", () => {
   test.each([429, 503])(
-    "A19 %i with seconds is told on at once, and asked once",
+    "A19 %i with seconds is reported at once, and asked once",
     async (status) => {
       await using service = await throttled(status, "120");
       const error = await failure(backendOf(service.container).open("x"));
@@ -82,7 +82,7 @@ describe("throttling", () => {
     },
   );
 
-  test.each([429, 503])("A19 %i with a date, too", async (status) => {
+  test.each([429, 503])("A19 %i with a date is reported as well", async (status) => {
     await using service = await throttled(status, new Date(Date.now() + 60_000).toUTCString());
     const { code, retryAfterMs = 0 } = await failure(backendOf(service.container).describe("x"));
     expect(code).toBe("throttled");
@@ -233,7 +233,7 @@ describe("secrets", () => {
     expect(inspect(raw, { depth: 10, customInspect: false })).toContain("c2VjcmV0LXNpZ25hdHVyZQ");
   });
 
-  test("nor when no answer comes, or a body breaks off", async () => {
+  test("nor when no answer comes, or a body breaks", async () => {
     const service = await startScriptedService((_, response) => {
       response.writeHead(200, { "content-length": 100, etag: '"0x1"' }).write("x");
       setImmediate(() => response.destroy());
@@ -251,7 +251,7 @@ describe("secrets", () => {
     ["a URL", { url: `//blob?${sas}` }],
     ["the URL of a blob", { url: `https://account.blob.core.windows.net/docs/a?${sas}` }],
     ["the URL of an account", { url: `https://account.blob.core.windows.net/?${sas}` }],
-  ])("%s that is none is refused without repeating it", (_, options) => {
+  ])("rejects %s if it is wrong, without repeating it", (_, options) => {
     const create = () => createAzureBlobBackend(options);
     expect(create).toThrow(expect.objectContaining({ code: "invalid_argument" }));
     try {

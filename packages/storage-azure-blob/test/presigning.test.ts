@@ -33,7 +33,7 @@ describe("with the account key", { timeout: startMs }, () => {
     },
   );
 
-  test("over HTTPS a URL is for HTTPS alone", async () => {
+  test("a URL over HTTPS is only for HTTPS", async () => {
     const { credential } = await (await sharedAzurite()).createContainer();
     const url = "https://account.blob.core.windows.net/docs";
     const backend = createAzureBlobBackend({ url, credential });
@@ -121,7 +121,7 @@ describe("A13 with a token", () => {
     expect(Date.parse(paramsOf(url)["st"]!)).toBeGreaterThanOrEqual(Date.parse(start));
   });
 
-  test("a URL does not outlive its key", async () => {
+  test("a URL expires no later than its key", async () => {
     keyLifeMs = 10 * minute;
     const backend = createAzureBlobBackend({ client });
     const { url, expiresAt } = (await backend.presign!("a", { expiresInMs: 60 * minute }))!;
@@ -136,7 +136,7 @@ describe("A13 with a token", () => {
     expect(expiresAt.getTime() - Date.now()).toBeGreaterThan(6 * day);
   });
 
-  test("a new key comes when half of the life of the last one is over, and when that is short", async () => {
+  test("a new key comes after half of the life of the last one, and when that is short", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const backend = createAzureBlobBackend({ client });
     const sign = () => backend.presign!("a", { expiresInMs: minute });
@@ -179,7 +179,7 @@ describe("A13 with a token", () => {
     expect(keys).toHaveLength(2);
   });
 
-  test("a caller that may not get a key is told which role is missing, and asks again the next time", async () => {
+  test("a caller that may not get a key learns which role is missing, and asks again the next time", async () => {
     const backend = createAzureBlobBackend({ client });
     refusals = 1;
     await expect(backend.presign!("a", { expiresInMs: minute })).rejects.toMatchObject({

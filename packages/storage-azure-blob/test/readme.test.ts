@@ -75,7 +75,7 @@ import { expect, test } from "vitest";
 import { account, key as accountKey, sharedAzurite, startMs } from "./azurite.ts";
 import { blobEvent, createMemoryQueue } from "./event-queue.ts";
 
-test("what the README shows works", { timeout: startMs }, async () => {
+test("the examples of the README work", { timeout: startMs }, async () => {
   const azurite = await sharedAzurite();
   const container = await azurite.createContainer();
   const { containerName } = container;

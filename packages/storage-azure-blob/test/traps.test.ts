@@ -75,7 +75,7 @@ describe("names", () => {
 });
 
 describe("reading", () => {
-  test("A2 an empty range is no bytes, where the SDK alone gives all", async () => {
+  test("A2 an empty range has no bytes, while the bare SDK gives all", async () => {
     await put("ten", "0123456789");
     const all = await container.getBlobClient("ten").downloadToBuffer(0, 0);
     expect(all.byteLength).toBe(10);
@@ -103,7 +103,7 @@ describe("reading", () => {
     },
   );
 
-  test("A3 a protected backend goes on after the break, at the byte where it was", async () => {
+  test("A3 a protected backend resumes after the break, at the byte where it was", async () => {
     const content = Buffer.from(Array.from({ length: 900_000 }, (_, n) => n % 251));
     await container.getBlockBlobClient("resumed").upload(content, content.byteLength);
     const backend = protect(createAzureBlobBackend({ client: behindProxy }));
@@ -130,7 +130,7 @@ describe("reading", () => {
     expect(ranges).toEqual([undefined, "bytes=99-", "bytes=0-0", "bytes=90-199", "bytes=5-5"]);
   });
 
-  test("A7 after a write of metadata a resumed read fails: bytes may have changed, too", async () => {
+  test("A7 after a write of metadata a resumed read fails: bytes may also have changed", async () => {
     await put("touched", "0123456789");
     const backend = createAzureBlobBackend({ client: container });
     const { etag } = await backend.describe("touched");
@@ -214,7 +214,7 @@ describe("reading", () => {
     },
   );
 
-  test("A17 the empty 206 of the emulator is a refusal, too", async () => {
+  test("A17 the empty 206 of the emulator is also a refusal", async () => {
     await put("nothing", "");
     const backend = createAzureBlobBackend({ client: container });
     for (const range of [{ start: 0 }, { start: 0, end: 1 }, { start: 0, end: 0 }])
@@ -269,7 +269,7 @@ describe("listing", () => {
       });
   });
 
-  test("names that XML cannot hold come encoded; what is no key is left out", async () => {
+  test("names that XML cannot hold come encoded; invalid keys are left out", async () => {
     await using service = await startScriptedService((_, response) =>
       answerPage(response, [
         { name: '<Name Encoded="true">bad%01name</Name>' },

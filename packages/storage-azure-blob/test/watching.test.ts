@@ -43,7 +43,7 @@ const changes = (batches: readonly ChangeBatch[]) => ({
 });
 
 describe("events", () => {
-  test("created and deleted blobs are told, and their messages deleted", async () => {
+  test("created and deleted blobs are reported, and their messages deleted", async () => {
     const batches = await watch();
     queue.put(blobEvent("BlobCreated", "docs", "a b/ü+%20.txt"));
     queue.put(blobEvent("BlobDeleted", "docs", "old.txt"));
@@ -54,7 +54,7 @@ describe("events", () => {
     await expect.poll(() => queue.count()).toBe(0);
   });
 
-  test("CloudEvents, plain JSON and arrays of events are understood, too", async () => {
+  test("CloudEvents, plain JSON and arrays of events are also understood", async () => {
     const batches = await watch();
     const { eventType, ...rest } = blobEvent("BlobCreated", "docs", "cloud.txt") as {
       eventType: string;
@@ -88,7 +88,7 @@ describe("events", () => {
     expect(changes(await told(batches, "in/"))).toEqual({ changed: ["b"], removed: [] });
   });
 
-  test("what comes twice is told once, and what comes too late not at all", async () => {
+  test("a repeated event is reported once, and one that is too late not at all", async () => {
     const batches = await watch();
     const older = { sequencer: nextSequencer() };
     const newer = { sequencer: nextSequencer() };
@@ -156,7 +156,7 @@ describe("the queue", () => {
     expect(reads).toBe(before);
   });
 
-  test("that is down for a while loses nothing", async () => {
+  test("loses nothing while it is down", async () => {
     let failures = 3;
     const up = queue;
     queue = {
@@ -172,7 +172,7 @@ describe("the queue", () => {
     expect(changes(await told(batches)).changed).toEqual(["a"]);
   });
 
-  test("that asks for a pause of many years is not asked again and again", async () => {
+  test("is not asked again and again when it asks for a pause of many years", async () => {
     const warnings: string[] = [];
     const onWarning = ({ name }: Error): void => void warnings.push(name);
     process.on("warning", onWarning);
@@ -191,7 +191,7 @@ describe("the queue", () => {
     process.off("warning", onWarning);
   });
 
-  test("that may not be read ends the watch with an error", async () => {
+  test("ends the watch with an error when it may not be read", async () => {
     queue.receiveMessages = async () => {
       throw Object.assign(new Error("?sig=secret"), {
         statusCode: 403,
@@ -207,7 +207,7 @@ describe("the queue", () => {
     });
   });
 
-  test("keeps a message that could not be deleted, which is then told once", async () => {
+  test("keeps a message that could not be deleted, which is then reported once", async () => {
     const willing = queue;
     let refused = 2;
     queue = {

@@ -56,7 +56,7 @@ describe("blocks", () => {
     },
   );
 
-  test("A9 blocks with other ids that a client left behind are told, since their ids have another length", async () => {
+  test("A9 blocks with other ids that a client left behind are reported, since their ids have another length", async () => {
     const blob = container.getBlockBlobClient("leftover.bin");
     await blob.stageBlock(btoa("short"), "x", 1);
     const large = await open().write!("leftover.bin");
@@ -96,7 +96,7 @@ describe("blocks", () => {
     },
   );
 
-  test("of two writers of one step that replace a blob one alone does", async () => {
+  test("only one of two writers of one step replaces a blob", async () => {
     await container.getBlockBlobClient("replaced.bin").upload("before", 6);
     const first = await open().writeInSteps!("replaced.bin");
     const late = await open().writeInSteps!("replaced.bin", { id: first.id });
@@ -221,7 +221,7 @@ describe("commit", () => {
     expect(conditions).toEqual(["*", undefined, undefined, "*"]);
   });
 
-  test("an abort while it is under way rejects with the reason at once", async () => {
+  test("an abort during it rejects with the reason at once", async () => {
     await using service = await startScriptedService(() => {});
     const caller = new AbortController();
     const reason = new Error("the caller's reason");
@@ -246,7 +246,7 @@ describe("commit", () => {
     await expect.poll(() => service.countOpen()).toBe(0);
   });
 
-  test("a block that fails is told at the next step, and the writer is finished", async () => {
+  test("a block that fails is reported at the next step, and the writer is finished", async () => {
     await using service = await startScriptedService(async (request, response) => {
       await drain(request);
       refuse(request, response, 503, "ServerBusy", { "retry-after": "3" });

@@ -91,7 +91,7 @@ test.for([
   ['W/"abc"', undefined],
   ['a"c', undefined],
   ["", undefined],
-])("the etag %s is told as %s", async ([etag, told]) => {
+])("the etag %s is reported as %s", async ([etag, told]) => {
   const adapter = createAdapter((target) => ({
     head: async (key) => ({ ...(await target.head(key)), etag: etag ?? "" }),
   }));
@@ -129,7 +129,7 @@ test.for([
   expect(printed).not.toMatch(/hunter2|storage\.invalid/);
 });
 
-test("a body that breaks off tells names and statuses of what an adapter throws, and nothing else", async () => {
+test("a body that breaks tells only names and statuses of the adapter's error", async () => {
   const broken = new FilesError("Provider", secret, Object.assign(answered(502), { secret }));
   const adapter = createAdapter((target) => ({
     async download(key, options) {

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
-test("what the README shows works", async () => {
+test("the examples of the README work", async () => {
   const root = await mkdtemp(join(tmpdir(), "sluice-files-sdk-"));
   try {
     await fs({ root }).upload("reports/q1.txt", "12345");

@@ -30,15 +30,15 @@ export interface FsBackendOptions {
   /** Show and open names that start with a dot. Default: false. */
   readonly dotfiles?: boolean;
   /**
-   * Keys of files that are only ever appended to, such as logs: their growth after opening is no
-   * change, and the bytes that were there are delivered. They have no etag, and `describe` tells no size, since each moment
-   * has a version of its own that nothing keeps: what is asked for later, or goes on after a break, gets the whole file as it is
-   * then. Default: no key.
+   * Keys of files that are only ever appended to, such as logs: their growth after opening is not a
+   * change, and the bytes that were there are delivered. They have no etag, and `describe` tells no
+   * size, since each moment has its own version, which nothing keeps: a later or resumed request
+   * gets the whole file as it is then. Default: no key.
    */
   readonly appendOnly?: (key: string) => boolean;
   /**
    * Milliseconds for which a changed file has no etag in lists, `open` and `commit`, because its file
-   * system could give the next change the same time. `describe` waits until they are over, at most
+   * system could give the next change the same time. `describe` waits until they have passed, at most
    * 4 s and once. Default: 100; 2000 suits FAT and HFS+.
    */
   readonly racyMs?: number;
@@ -74,14 +74,14 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
       if (kept) return kept.info;
       let file = await lookAt(root, key, operation, signal);
       let waitMs = racyFor(file.stats, racyOf(file.key));
-      // what asks for a version gets one: the next change will have another time
+      // a request for a version gets one: the next change will have another time
       if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
         // a timer that starts late in a turn of the event loop ends early by the clock
         for (; waitMs > 0; waitMs = racyFor(file.stats, racyMs)) await sleep(waitMs, signal);
         file = await lookAt(root, key, operation, signal);
       }
       const { size, ...info } = toObjectInfo(file.key, file.stats, racyOf(file.key));
-      // a size that is told is a promise, and by the time of opening there may be more
+      // a reported size is a promise, and by the time of opening there may be more
       return appendOnly(file.key) ? info : { size, ...info };
     }, smallFiles.find),
     // #endregion

@@ -49,7 +49,7 @@ async function countEscapes(read: Read, keys: readonly string[]): Promise<number
   return escapes;
 }
 
-describe("what is outside the root", () => {
+describe("a file outside the root", () => {
   test("is out of reach for every hostile key", async () => {
     await using tree = await createHostileTree();
     const keys = hostileKeys(isDeep ? 10_000 : 1000);
@@ -97,7 +97,7 @@ describe("what is outside the root", () => {
 });
 
 describe("links", () => {
-  test("at the end of a key are not followed, also where they lead inside", async () => {
+  test("are not followed at the end of a key, even if they lead inside", async () => {
     await using tree = await createHostileTree();
     await symlink("inside/file.txt", join(tree.root, "alias.txt"));
     const backend = createFsBackend({ root: tree.root });
@@ -105,7 +105,7 @@ describe("links", () => {
       await expect(backend.open(key)).rejects.toMatchObject({ code: "permission_denied" });
   });
 
-  test("on the way lead to the canonical key while they stay inside", async () => {
+  test("lead to the canonical key on the way while they stay inside", async () => {
     await using tree = await createHostileTree();
     await symlink("inside", join(tree.root, "folder"));
     const backend = createFsBackend({ root: tree.root });
@@ -114,7 +114,7 @@ describe("links", () => {
     expect(described.key).toBe("inside/file.txt");
   });
 
-  test("on the way lead to nothing hidden", async () => {
+  test("lead to nothing hidden on the way", async () => {
     await using tree = await createHostileTree();
     await tree.put(".git/config", "hidden");
     await symlink(".git", join(tree.root, "git"));
@@ -124,7 +124,7 @@ describe("links", () => {
     expect((await showing.describe("git/config")).key).toBe(".git/config");
   });
 
-  test("of the root itself are resolved once, when the backend is created", async () => {
+  test("are resolved once for the root itself, when the backend is created", async () => {
     await using tree = await createHostileTree();
     const current = join(tree.path, "current");
     await symlink("data", current);
@@ -135,7 +135,7 @@ describe("links", () => {
     await expect(read("secret.txt")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("that are hard cannot be told from files and are served", async () => {
+  test("are served if hard, since they cannot be told from files", async () => {
     await using tree = await createHostileTree();
     await link(join(tree.path, "secret.txt"), join(tree.root, "hard.txt"));
     expect(await readerOf(tree.root)("hard.txt")).toBe(secret);

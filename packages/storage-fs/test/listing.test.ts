@@ -79,7 +79,7 @@ describe("a walk", () => {
     },
   );
 
-  test("that loses every name it remembers begins its folder again and misses nothing", async () => {
+  test("begins its folder again when it loses every name it remembers, and misses nothing", async () => {
     await using tree = await createTemporaryTree();
     const keys = fill(tree, "folder", 30);
     const first = await createFsBackend({ root: tree.root }).list({ limit: 10 });
@@ -101,7 +101,7 @@ describe("a walk", () => {
     expect([...seen, ...(await page(10))].toSorted()).not.toEqual(keys);
   });
 
-  test("of a root that is gone is unavailable, and not an empty one", async () => {
+  test("is unavailable, and not empty, when the root is gone", async () => {
     await using tree = await createTemporaryTree();
     const backend = createFsBackend({ root: tree.root });
     await rm(tree.root, { recursive: true });
@@ -146,7 +146,7 @@ describe("a walk", () => {
       expect([prefix, await count(prefix)]).toEqual([prefix, 0]);
   });
 
-  test("passes by what may not be read", { skip: process.platform === "win32" }, async () => {
+  test("skips files that may not be read", { skip: process.platform === "win32" }, async () => {
     await using tree = await createTemporaryTree();
     fill(tree, "open", 2);
     fill(tree, "shut", 2);
@@ -167,7 +167,7 @@ describe("a walk", () => {
     }
   });
 
-  test("shows names that begin with a dot when it is told to, and never uploads under way", async () => {
+  test("shows names that begin with a dot if so configured, and never uploads in progress", async () => {
     await using tree = await createTemporaryTree();
     await tree.put(".well-known/a.txt", "a");
     await tree.put(".sluice-b.tmp", "b");
@@ -181,7 +181,7 @@ describe("a walk", () => {
 });
 
 describe("a cursor", () => {
-  test("of another root, another prefix or another hand is invalid_argument", async () => {
+  test("is invalid_argument if of another root, another prefix or another hand", async () => {
     await using tree = await createTemporaryTree();
     fill(tree, "folder", 5);
     await mkdir(join(tree.root, "other"));
@@ -195,7 +195,7 @@ describe("a cursor", () => {
       await expect(backend.list({ cursor: bad })).rejects.toMatchObject(invalid);
   });
 
-  test("with a right check and another content is invalid_argument, too", async () => {
+  test("is invalid_argument even with a right check if its content differs", async () => {
     await using tree = await createTemporaryTree();
     const backend = createFsBackend({ root: tree.root });
     const scope = JSON.stringify([tree.root, ""]);

@@ -8,7 +8,7 @@ import { isHidden, isWindowsTrap, temporaryName } from "../src/root/names.ts";
 import { toObjectInfo } from "../src/read/object-info.ts";
 import { createTemporaryTree } from "./temporary-tree.ts";
 
-test("what Windows takes for devices, streams and other names is a trap", () => {
+test("names that Windows takes for devices, streams and other names are a trap", () => {
   const traps = [
     "CON",
     "nul",
@@ -42,7 +42,7 @@ test("what Windows takes for devices, streams and other names is a trap", () => 
   expect(names.filter(isWindowsTrap)).toEqual([]);
 });
 
-test("a name is hidden by any of its segments, and an upload under way always", () => {
+test("a name is hidden by any of its segments, and an upload in progress always", () => {
   expect([".a", "a/.b", "a/.b/c"].every((key) => isHidden(key, false))).toBe(true);
   expect(["a", "a.b", "a/b."].some((key) => isHidden(key, false))).toBe(false);
   expect(isHidden(".a", true)).toBe(false);
@@ -85,7 +85,7 @@ function codeOf(root: string): unknown {
   }
 }
 
-test("a root that cannot be served is told when the backend is created", async () => {
+test("a root that cannot be served is reported when the backend is created", async () => {
   await using tree = await createTemporaryTree();
   await tree.put("file", "x");
   expect(codeOf(join(tree.root, "nothing"))).toBe("not_found");

@@ -24,7 +24,7 @@ const readAt = promisify(read);
 const mebibyte = 1024 * 1024;
 const changed = { code: "precondition_failed" };
 
-describe("what is no regular file", () => {
+describe("anything but a regular file", () => {
   test.skipIf(process.platform === "win32")("is refused at once, never waited for", async () => {
     await using tree = await createTemporaryTree();
     const at = (name: string): string => join(tree.root, name);
@@ -49,7 +49,7 @@ describe("what is no regular file", () => {
     }
   });
 
-  test.runIf(process.platform === "linux")("is refused also as a device", async () => {
+  test.runIf(process.platform === "linux")("is refused even as a device", async () => {
     const backend = createFsBackend({ root: "/dev" });
     for (const key of ["null", "zero", "urandom", "tty"])
       await expect(backend.open(key)).rejects.toMatchObject({
@@ -256,7 +256,7 @@ describe("the two faces", () => {
     }
   });
 
-  test("of which the file was taken keep its descriptor through an abort and a cancel", async () => {
+  test("keep the descriptor of a taken file through an abort and a cancel", async () => {
     await using tree = await createTemporaryTree();
     await tree.put("file", "content");
     const caller = new AbortController();
@@ -292,7 +292,7 @@ describe("the two faces", () => {
 });
 
 describe("etags", () => {
-  test("change with every change, also of equal length and with the old time put back", async () => {
+  test("change with every change, even of equal length and with the old time put back", async () => {
     await using tree = await createTemporaryTree();
     const backend = createFsBackend({ root: tree.root, racyMs });
     const path = join(tree.root, "file");

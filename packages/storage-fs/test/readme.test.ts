@@ -45,7 +45,7 @@ export async function follow(
 import { expect, test } from "vitest";
 import { createTemporaryTree } from "./temporary-tree.ts";
 
-test("what the README shows works", async () => {
+test("the examples of the README work", async () => {
   await using tree = await createTemporaryTree();
   const caller = new AbortController();
   const noticed = new Promise<string>((resolve) => {

@@ -15,7 +15,7 @@ function removableBackend(
   return { ...backend, remove };
 }
 
-test("a backend removes only when it was told that it may write", async () => {
+test("a backend removes only if it may write", async () => {
   await using tree = await createTemporaryTree();
   expect(createFsBackend({ root: tree.root })).not.toHaveProperty("remove");
 });
@@ -56,7 +56,7 @@ test("folders, pipes and hidden names are not removed", async () => {
   expect((await readdir(tree.root)).toSorted()).toEqual([".hidden", "folder", "pipe"]);
 });
 
-test("a body that is being read ends whole or with an error, also one of a small file", async () => {
+test("a body that is being read ends whole or with an error, even one of a small file", async () => {
   await using tree = await createTemporaryTree();
   await tree.put("small.txt", "small");
   const backend = removableBackend(tree);
@@ -116,7 +116,7 @@ test(
   },
 );
 
-test("what a killed process left of its writers goes when it is old, and nothing else", async () => {
+test("only old leftovers of a killed process's writers are removed", async () => {
   await using tree = await createTemporaryTree();
   const temporary = ".sluice-01234567-89ab-cdef-0123-456789abcdef.tmp";
   await tree.put(`a/b/${temporary}`, "left");

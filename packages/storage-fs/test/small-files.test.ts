@@ -29,7 +29,7 @@ async function openOften(backend: StorageBackend, key: string, times = 3): Promi
 }
 
 describe.runIf(process.platform === "linux")("a small file", () => {
-  test("that is asked for twice is in memory, and no descriptor is left open", async () => {
+  test("is in memory after two requests, and no descriptor is left open", async () => {
     await using tree = await createTemporaryTree();
     await tree.put("a.txt", "hello");
     const backend = createFsBackend({ root: tree.root, racyMs });
@@ -41,7 +41,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     expect((await readAll(body)).toString()).toBe("hello");
   });
 
-  test("in memory cannot be altered through a body", async () => {
+  test("cannot be altered in memory through a body", async () => {
     await using tree = await createTemporaryTree();
     await tree.put("a.txt", "hello");
     const backend = createFsBackend({ root: tree.root, racyMs });
@@ -49,7 +49,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     expect(Buffer.from((await backend.open("a.txt")).bytes!).toString()).toBe("hello");
   });
 
-  test("that changes is read anew, also when its size and modification time stay", async () => {
+  test("is read anew when it changes, even if its size and modification time stay", async () => {
     await using tree = await createTemporaryTree();
     await tree.put("a.txt", "hello");
     const backend = createFsBackend({ root: tree.root, racyMs });
@@ -75,7 +75,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
         await symlink("../outside", dirname(path));
       },
     ],
-  ])("whose name is now %s is no longer served", async (_what, swap) => {
+  ])("is no longer served when its name is now %s", async (_what, swap) => {
     await using tree = await createTemporaryTree();
     await mkdir(join(tree.path, "outside"));
     for (const name of ["outside.txt", "outside/a.txt"])
@@ -89,7 +89,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     });
   });
 
-  test("whose folder was moved out of the root, with a link in its place, is served for a second at most", async () => {
+  test("is served for a second at most when its folder left the root, with a link in its place", async () => {
     await using tree = await createTemporaryTree();
     vi.useFakeTimers({ toFake: ["performance"] });
     onTestFinished(() => void vi.useRealTimers());
@@ -175,7 +175,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     expect(find("a.txt")).toBe(kept);
   });
 
-  test("that is too young to have an etag is not kept", async () => {
+  test("is not kept if it is too young to have an etag", async () => {
     await using tree = await createTemporaryTree();
     await tree.put("a.txt", "hello");
     const backend = createFsBackend({ root: tree.root, racyMs: 60_000 });
@@ -184,7 +184,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     await opened.file?.close();
   });
 
-  test("of more than 64 KiB is not kept, and all together are at most 8 MiB", async () => {
+  test("is not kept above 64 KiB, and all together are at most 8 MiB", async () => {
     await using tree = await createTemporaryTree();
     const backend = createFsBackend({ root: tree.root, racyMs });
     await tree.put("large", new Uint8Array(64 * kibibyte + 1));

@@ -32,7 +32,7 @@ async function createFolder() {
   return { root, open, files, writeInSteps: open() };
 }
 
-test("an object in steps is one file, for its user alone where it is private, that takes the name of its key", async () => {
+test("an object in steps is one file, only for its user if private, that takes the name of its key", async () => {
   const { root, files, writeInSteps } = await createFolder();
   const writer = await writeInSteps("a/b.bin", { private: true });
   await writer.write(Buffer.from("one"));
@@ -51,7 +51,7 @@ test("an object in steps is one file, for its user alone where it is private, th
   expect((await lstat(join(root, "a/b.bin"))).ino).toBe(ino);
 });
 
-test("a writer that another process has overtaken writes and makes nothing, also after the object was made", async () => {
+test("a writer that another process has overtaken writes and makes nothing, even after the object was made", async () => {
   const { open, files, writeInSteps } = await createFolder();
   const stale = await writeInSteps("a.bin");
   const { id } = stale;
@@ -69,7 +69,7 @@ test("a writer that another process has overtaken writes and makes nothing, also
   expect((await lstat(path!)).size).toBe(2 ** 21);
 });
 
-test("what a stopped writer had begun to write is in no object, however late it is written", async () => {
+test("a pending write of a stopped writer is in no object, however late it is written", async () => {
   const { root, open, files, writeInSteps } = await createFolder();
   const stopped = await writeInSteps("a.bin");
   await stopped.write(Buffer.alloc(2 ** 21, 1));
@@ -109,7 +109,7 @@ test("a writer that ended leaves its file to the next one, which copies nothing"
   expect(await inodes()).toEqual(before);
 });
 
-test("of two files that claims at once have left the longer one is gone on with, and no other stays", async () => {
+test("the longer of two files that claims at once have left is resumed, and no other stays", async () => {
   const { files, writeInSteps } = await createFolder();
   const writer = await writeInSteps("a.bin");
   await writer.write(Buffer.from("kept"));
@@ -127,7 +127,7 @@ test("of two files that claims at once have left the longer one is gone on with,
   expect(await readFile(made!, "utf8")).toBe("kept whole");
 });
 
-test("what was lost with the power is written again: a step begins where the file ends", async () => {
+test("bytes lost with the power are written again: a step begins where the file ends", async () => {
   const { files, writeInSteps } = await createFolder();
   const writer = await writeInSteps("a.bin");
   await writer.write(Buffer.from("kept and lost"));

@@ -41,7 +41,7 @@ test("files in a folder that is new, renamed or removed are reported one by one"
   caller.abort();
 });
 
-test("a file that is replaced by rename again and again is noticed each time, and its removal, too", async () => {
+test("a file that is replaced by rename again and again is noticed each time, and so is its removal", async () => {
   await using tree = await createTemporaryTree();
   await tree.put("folder/file.txt", "0");
   const { noticed, caller } = await startWatch(tree);

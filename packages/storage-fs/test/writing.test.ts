@@ -36,7 +36,7 @@ async function put(
   await writer.commit();
 }
 
-test("a backend writes only when it was told to", async () => {
+test("a backend writes only if so configured", async () => {
   await using tree = await createTemporaryTree();
   expect(createFsBackend({ root: tree.root })).not.toHaveProperty("write");
 });
@@ -98,7 +98,7 @@ test("hidden and temporary names cannot be written", async () => {
     await expect(backend.write(key)).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("a failed precondition is told before any byte is sent", async () => {
+test("a failed precondition is reported before any byte is sent", async () => {
   await using tree = await createTemporaryTree();
   await tree.put("there.txt", "first");
   const backend = writableBackend(tree);
@@ -109,7 +109,7 @@ test("a failed precondition is told before any byte is sent", async () => {
   expect(tree.countOpen()).toEqual({ files: 0, directories: 0 });
 });
 
-test("of two writers that replace the same version one wins", async () => {
+test("one of two writers that replace the same version wins", async () => {
   await using tree = await createTemporaryTree();
   await tree.put("file.txt", "first");
   const backend = writableBackend(tree);
@@ -209,7 +209,7 @@ test("a file that is written has the permissions that open(2) gives, and one tha
   }
 });
 
-test("what is written private is for this user only, with the folders that are made for it", async () => {
+test("a private write is for this user only, with the folders that are made for it", async () => {
   await using tree = await createTemporaryTree();
   const backend = writableBackend(tree);
   const writer = await backend.write("a/b/file.txt", { private: true });

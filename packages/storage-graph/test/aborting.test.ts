@@ -19,7 +19,7 @@ test.each([
   ["the item", /^GET graph .*a\.bin/],
   ["the download URL", /\/content$/],
   ["the bytes", /^GET download/],
-])("an abort while waiting for %s is told at once, with its own reason", async (_, on) => {
+])("an abort while waiting for %s rejects at once, with its own reason", async (_, on) => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   graph.emulator.fault({ on, delayMs: 86_400_000 });

@@ -14,7 +14,7 @@ const faults = {
 } as const satisfies Record<string, Omit<EmulatedFault, "on">>;
 
 test(
-  "of 1,000 writes through a store that fails 1 % of its calls none fails",
+  "none of 1,000 writes fails through a store that fails 1 % of its calls",
   { tags: "slow", timeout: 300_000 },
   async () => {
     const chance = failOneInAHundred();

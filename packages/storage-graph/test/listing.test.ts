@@ -16,7 +16,7 @@ async function listKeys(backend: StorageBackend, prefix = "", limit = 1000): Pro
 
 const names = Array.from({ length: 25 }, (_, n) => `f${String(n).padStart(2, "0")}.txt`);
 
-test("a page that leads to itself is no endless listing", async () => {
+test("a page that leads to itself does not list for ever", async () => {
   await using graph = await startEmulated();
   const again = `${graph.emulator.origins.graph}/v1.0/drives/x/items/y/children?again`;
   const json = { value: [], "@odata.nextLink": again };
@@ -54,7 +54,7 @@ test("G19: an empty page with a link is not the end", async () => {
   expect(await listKeys(graph.backend)).toEqual(["a.txt"]);
 });
 
-test("a walk that is resumed elsewhere goes on where it stood, in folders within folders", async () => {
+test("a walk that is resumed elsewhere continues where it stood, in folders within folders", async () => {
   await using graph = await startEmulated({}, { pageSize: 3 });
   const keys = ["a.txt", "b/1.txt", "b/c/1.txt", "b/c/2.txt", "b/d/1.txt", "b/e.txt", "z.txt"];
   for (const key of keys) graph.drive.put(key, key);

@@ -57,7 +57,7 @@ test("G4: the size is what the download says, not what the item reports", async 
   expect(end.equals(content.subarray(999_500))).toBe(true);
 });
 
-test("G5: every open has a download URL of its own, also one that resumes", async () => {
+test("G5: every open has its own download URL, even one that resumes", async () => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   const { etag: ifMatch = "" } = await graph.backend.describe("a.bin");
@@ -164,7 +164,7 @@ test("G12: bytes that are newer than the metadata never make a complete body", a
 test.each([
   ["time", { lastModifiedDateTime: "2026-02-02T00:00:00Z" }],
   ["size", { size: 7 }],
-])("G12: without a tag the %s tells that it changed meanwhile", async (_, change) => {
+])("G12: without a tag the %s tells that it changed", async (_, change) => {
   await using graph = await startEmulated();
   const id = graph.drive.put("a.bin", content);
   const { byteLength: size } = content;
@@ -179,7 +179,7 @@ test.each([
   await expect(read(change)).rejects.toMatchObject({ code: "precondition_failed" });
 });
 
-test("G13: what was described is read, whatever takes its name meanwhile", async () => {
+test("G13: the described file is read, whatever takes its name by then", async () => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   graph.emulator.fault({
@@ -305,7 +305,7 @@ test.each([
   ["the JSON of an error", { type: "application/json", text: '{"error":{}}', isCounted: true }],
   ["bytes of another length", { type: "application/octet-stream", text: "?", isCounted: true }],
   ["bytes without a length", { type: "application/octet-stream", text: "?", isCounted: false }],
-])("%s with status 200 is no file: it is asked for again", async (_, page) => {
+])("%s with status 200 is not a file: it is asked for again", async (_, page) => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   graph.emulator.fault({ on: /^GET download/, page });
@@ -327,7 +327,7 @@ test("a page that is the file itself, by type and length, is read", async () => 
 test.each([
   ["names no version", { isWithoutVersion: true }],
   ["names another version", { isOtherVersion: true }],
-])("a body that broke never goes on with an answer that %s", async (_, fault) => {
+])("a body that broke never resumes with an answer that %s", async (_, fault) => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   graph.emulator.fault({ on: /^GET download/, resetAfter: 400_000 });

@@ -102,7 +102,7 @@ async function* fiveBytes(): AsyncGenerator<Uint8Array> {
   yield Buffer.from("345");
 }
 
-test("what the README shows works", async () => {
+test("the examples of the README work", async () => {
   await using graph = await startEmulated();
   const { credential, origins, drive } = graph.emulator;
   const caller = new AbortController();

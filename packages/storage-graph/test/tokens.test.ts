@@ -83,7 +83,7 @@ test("a refused token is renewed with the claims that were demanded, once", asyn
   await backend.close?.();
 });
 
-test("whose token is refused late takes the one that another request has renewed meanwhile", async () => {
+test("takes the token that another request has renewed by then, when its own is refused late", async () => {
   await using graph = await startEmulated();
   let asked = 0;
   const credential = {

@@ -27,7 +27,7 @@ test("a folder that is renamed or removed takes its files along", async () => {
   caller.abort();
 });
 
-test("what happens outside the root is not reported", async () => {
+test("changes outside the root are not reported", async () => {
   await using graph = await startEmulated({ root: { path: "in" } });
   graph.drive.putFolder("in");
   const { caller, next } = startWatch(graph.backend);
@@ -38,7 +38,7 @@ test("what happens outside the root is not reported", async () => {
   caller.abort();
 });
 
-test("G20: changes that the service forgot are a reset, and the watch goes on", async () => {
+test("G20: changes that the service forgot are a reset, and the watch continues", async () => {
   await using graph = await startEmulated();
   const { caller, next } = startWatch(graph.backend);
   await next();
@@ -50,7 +50,7 @@ test("G20: changes that the service forgot are a reset, and the watch goes on", 
   caller.abort();
 });
 
-test("a cursor tells what was changed meanwhile; what was removed is a reset", async () => {
+test("a cursor reports files changed since; a removed one is a reset", async () => {
   await using graph = await startEmulated();
   graph.drive.put("removed.txt", "x");
   const first = startWatch(graph.backend);
@@ -132,7 +132,7 @@ describe("G20: changes as they come", () => {
     expect(tree.apply([{ id: "1", deleted: {} }])).toEqual({ ...none, removed: ["a.txt"] });
   });
 
-  test("an unknown one is no crash but a loss", () => {
+  test("an unknown one is not a crash but a loss", () => {
     const tree = createDeltaTree("root", "");
     expect(tree.apply([file("9")])).toEqual({ ...none, isLost: true });
     expect(tree.apply([{ id: "8", deleted: {} }])).toEqual({ ...none, isLost: true });

@@ -79,7 +79,7 @@ test.each(["write", "read"] as const)(
   },
 );
 
-test("an abort while a session begins is told at once, and the session is cancelled", async () => {
+test("an abort while a session begins rejects at once, and the session is cancelled", async () => {
   await using graph = await startEmulated();
   const caller = new AbortController();
   const reason = new Error("the caller's reason");
@@ -125,7 +125,7 @@ describe("a fragment that broke is continued where the service says that it stan
     expect(fragments(graph)).toHaveLength(3);
   });
 
-  test("G24: what the service has of it is not sent again", async () => {
+  test("G24: bytes of it that the service has are not sent again", async () => {
     await using graph = await startEmulated();
     // the answer to the first fragment got lost
     graph.emulator.fault({ on: /^GET upload/, json: { nextExpectedRanges: [`${fragment}-`] } });
@@ -182,7 +182,7 @@ test("ifMatch is compared again before the last fragment of a long upload", asyn
   expect(graph.emulator.openSessions()).toBe(0);
 });
 
-test("ifMatch for a file that was removed meanwhile creates none, although the service would", async () => {
+test("ifMatch for a file that was removed by then creates none, although the service would", async () => {
   await using graph = await startEmulated();
   graph.drive.put("a.bin", "first");
   const { etag: ifMatch = "" } = await graph.backend.describe("a.bin");
@@ -217,7 +217,7 @@ test("an abort in the middle of a fragment rejects at once with its reason and c
   expect(graph.sent("upload").at(-1)).toMatch(/^DELETE/);
 });
 
-test("abort between two writes ends the fragment that is under way, and cancels the session", async () => {
+test("abort between two writes ends the current fragment, and cancels the session", async () => {
   await using graph = await startEmulated();
   const writer = await graph.backend.write?.("a.bin", { size: large.byteLength });
   graph.emulator.fault({ on: /^PUT upload/, delayMs: 86_400_000 });
@@ -229,7 +229,7 @@ test("abort between two writes ends the fragment that is under way, and cancels 
   expect(graph.sent("upload").map((line) => line.split(" ")[0])).toEqual(["PUT", "DELETE"]);
 });
 
-test("a fragment that fails while the next is filled is told by the next step, and the session is cancelled", async () => {
+test("a fragment that fails while the next is filled is reported by the next step, and the session is cancelled", async () => {
   await using graph = await startEmulated();
   const writer = await graph.backend.write?.("a.bin", { size: large.byteLength });
   graph.emulator.fault({ on: /^PUT upload/, status: 507, code: "quotaLimitReached" });
@@ -249,7 +249,7 @@ test("G15: a write over another spelling replaces the file and tells its stored 
   expect((await graph.backend.list()).objects).toHaveLength(1);
 });
 
-test("a file that the service stored under another name is told, never passed off", async () => {
+test("a file that the service stored under another name is reported, never passed off", async () => {
   await using graph = await startEmulated();
   graph.emulator.fault({
     on: /^PUT graph/,

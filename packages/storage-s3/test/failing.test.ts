@@ -11,7 +11,7 @@ import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
 const content = Buffer.from("0123456789");
 /** What an abort may take on a busy machine. */
 
-describe("what S3 answers", () => {
+describe("an answer of S3", () => {
   test.each<[number, string, SluiceErrorCode]>([
     [400, "ExpiredToken", "unauthenticated"],
     [400, "AuthorizationHeaderMalformed", "unauthenticated"],
@@ -77,7 +77,7 @@ describe("what S3 answers", () => {
     expect(await codeOf()).toBe("unavailable");
   });
 
-  test("to a request that could not be sent is unavailable", async () => {
+  test("is unavailable if the request could not be sent", async () => {
     const bucket = await createBucket();
     await bucket.standIn[Symbol.asyncDispose]();
     const error = await failureOf(bucket.backend.open("a"));
@@ -117,7 +117,7 @@ describe("what S3 answers", () => {
 });
 
 describe("credentials", () => {
-  test("of a provider are renewed once when they have expired", async () => {
+  test("are renewed once, by their provider, when they have expired", async () => {
     const tokens: string[] = [];
     await using bucket = await createBucket();
     const { standIn } = bucket;
@@ -143,7 +143,7 @@ describe("credentials", () => {
     await backend.close?.();
   });
 
-  test("that are missing are unauthenticated", async () => {
+  test("are unauthenticated when missing", async () => {
     await using bucket = await createBucket({
       credentials: async () => {
         throw Object.assign(new Error("nobody"), { name: "CredentialsProviderError" });
@@ -265,7 +265,7 @@ describe("an abort", () => {
     }
   });
 
-  test("in the middle of a body ends it at once, with the reason and not as a broken connection", async () => {
+  test("ends a body at once, with the reason and not as a broken connection", async () => {
     await using bucket = await createBucket();
     const { standIn, backend } = bucket;
     standIn.put("a", sparse(1024 * 1024 * 1024));

@@ -13,7 +13,7 @@ const faults = {
 } as const satisfies Record<string, Fault>;
 
 test(
-  "of 1,000 writes through a store that fails 1 % of its calls none fails",
+  "none of 1,000 writes fails through a store that fails 1 % of its calls",
   { tags: "slow", timeout: 300_000 },
   async () => {
     const chance = failOneInAHundred();
@@ -72,7 +72,7 @@ describe("one transient fault ends no write of several parts", () => {
   });
 });
 
-test("a part that fails again and again is sent alone until it is there, before the next one", async () => {
+test("a part that fails again and again is sent by itself until it is there, before the next one", async () => {
   await using bucket = await createBucket({}, { keepUploads: false });
   const patient = protect(bucket.backend, { random: () => 0 });
   const writer = await patient.write!("a");

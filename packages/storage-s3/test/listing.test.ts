@@ -34,7 +34,7 @@ describe("a page", () => {
     expect((await keysOf(bucket.backend)).toSorted()).toEqual(keys.toSorted());
   });
 
-  test("of a server that does not encode names is not decoded", async () => {
+  test("is not decoded if the server does not encode names", async () => {
     await using bucket = await createBucket({}, { deviations: ["ignores-url-encoding"] });
     for (const name of ["100%", "a%20b", "c+d"]) bucket.standIn.put(name, bytes);
     expect(await keysOf(bucket.backend)).toEqual(["100%", "a%20b", "c+d"]);
@@ -50,7 +50,7 @@ describe("a page", () => {
 });
 
 describe("a prefix", () => {
-  test("of the root ends at a slash: docs does not reach into docs-old", async () => {
+  test("ends at a slash for the root: docs does not reach into docs-old", async () => {
     await using bucket = await createBucket({ prefix: "docs" });
     for (const name of ["docs/a", "docs-old/b", "docs", "docsc", "other/d"])
       bucket.standIn.put(name, bytes);
@@ -59,13 +59,13 @@ describe("a prefix", () => {
     expect((await bucket.backend.list({ prefix: "../docs-old/" })).objects).toEqual([]);
   });
 
-  test.each(["/docs", "docs//", "../docs", "a/./b", "a\\b", "/"])("%j is no root", (prefix) => {
+  test.each(["/docs", "docs//", "../docs", "a/./b", "a\\b", "/"])("%j is not a root", (prefix) => {
     expect(() => createS3Backend({ bucket: "b", prefix })).toThrow("s3: the prefix");
   });
 });
 
 describe("a cursor", () => {
-  test("is of its root and its prefix alone, and no server is asked about another", async () => {
+  test("is only of its root and its prefix, and no server is asked about another", async () => {
     await using bucket = await createBucket();
     const { standIn, backend } = bucket;
     for (const name of ["a/1", "a/2", "a/3", "b/1"]) standIn.put(name, bytes);
@@ -86,7 +86,7 @@ describe("a cursor", () => {
     await other.close?.();
   });
 
-  test("that S3 does not know any more is invalid_argument", async () => {
+  test("is invalid_argument when S3 no longer has it", async () => {
     await using bucket = await createBucket();
     for (const name of ["1", "2"]) bucket.standIn.put(name, bytes);
     const { cursor = "" } = await bucket.backend.list({ limit: 1 });

@@ -32,7 +32,7 @@ describe("a signed URL", () => {
     expect(presigned?.expiresAt.getTime()).toBeGreaterThan(start + 604_700_000);
   });
 
-  test("does not outlive the credentials that signed it, and is none when they have ended", async () => {
+  test("expires no later than the credentials that signed it, and is absent when they have", async () => {
     await using bucket = await createBucket();
     const { bucket: name, endpoint, credentials } = bucket.standIn;
     for (const [leftMs, least, most] of [
@@ -51,7 +51,7 @@ describe("a signed URL", () => {
     }
   });
 
-  test("is none when its answer could not have the headers that are asked for", async () => {
+  test("is absent when its answer could not have the requested headers", async () => {
     await using bucket = await createBucket();
     const expiresInMs = minute;
     for (const options of [
@@ -69,7 +69,7 @@ describe("a signed URL", () => {
     expect(bucket.standIn.requests).toEqual([]);
   });
 
-  test("of every legal key leads to this object, also through a parser of URLs", async () => {
+  test("leads to its object for every legal key, even through a parser of URLs", async () => {
     await using bucket = await createBucket({ prefix: "in here/+%" });
     for (const key of ["a b", "%2e%2e/x", "a+b&c=d", "(1)!*'", "…/😀", "a;b,c@d:e$f"]) {
       bucket.standIn.put(`in here/+%/${key}`, Buffer.from(key));

@@ -51,7 +51,7 @@ describe("digests", () => {
 });
 
 describe("a body", () => {
-  test("that is stored packed comes packed, and says so", async () => {
+  test("comes packed if stored packed, and says so", async () => {
     await using bucket = await createBucket();
     const packed = gzipSync(content);
     bucket.standIn.put("a", packed, { contentEncoding: "gzip" });
@@ -68,7 +68,7 @@ describe("a body", () => {
     expect((await bucket.backend.describe("b")).contentEncoding).toBe("gzip");
   });
 
-  test("that breaks off is interrupted, and resumable goes on with the same version", async () => {
+  test("is interrupted when it breaks, and resumable continues with the same version", async () => {
     await using bucket = await createBucket();
     const large = Buffer.alloc(3 * mebibyte, "abcdefg");
     bucket.standIn.put("a", large);
@@ -87,7 +87,7 @@ describe("a body", () => {
     expect(headers?.range).toMatch(/^bytes=\d+-3145727$/);
   });
 
-  test("that ends in order before its end is interrupted, too", async () => {
+  test("is also interrupted when it ends in order before its end", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", content);
     bucket.standIn.faults.push({ endAfter: 1000 });
@@ -96,7 +96,7 @@ describe("a body", () => {
   });
 
   test(
-    "that is not read keeps no other waiting, however many there are, and closes when cancelled",
+    "keeps no other waiting while unread, however many there are, and closes when cancelled",
     { tags: "slow" },
     async () => {
       await using bucket = await createBucket();
@@ -112,7 +112,7 @@ describe("a body", () => {
     },
   );
 
-  test("that is read slowly comes in larger chunks", async () => {
+  test("comes in larger chunks when read slowly", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", Buffer.alloc(32 * mebibyte));
     const reader = (await bucket.backend.open("a")).body.getReader();
@@ -121,7 +121,7 @@ describe("a body", () => {
     await reader.cancel();
   });
 
-  test("that is read to its end leaves its connection to the next request", async () => {
+  test("leaves its connection to the next request when read to its end", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", content);
     const ports = new Set<string | undefined>();
@@ -134,7 +134,7 @@ describe("a body", () => {
 });
 
 describe("a range", () => {
-  test("that the server ignores is refused, unless it is the whole", async () => {
+  test("is refused when the server ignores it, unless it is the whole", async () => {
     await using bucket = await createBucket({}, { deviations: ["ignores-ranges"] });
     bucket.standIn.put("a", content);
     const open = (start: number, end?: number) =>
@@ -148,7 +148,7 @@ describe("a range", () => {
     expect((await readAll(body)).equals(content)).toBe(true);
   });
 
-  test("without bytes is empty where it lies inside, and asks nothing of GET", async () => {
+  test("is empty without bytes if it lies inside, and asks nothing of GET", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", content);
     const { etag = "" } = await bucket.backend.describe("a");
@@ -168,7 +168,7 @@ describe("a range", () => {
     });
   });
 
-  test("beyond the end tells the size, also where the server does not", async () => {
+  test("tells the size beyond the end, even if the server does not", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", content);
     const open = () => bucket.backend.open("a", { range: { start: content.length } });
@@ -179,7 +179,7 @@ describe("a range", () => {
     await expect(open()).rejects.toMatchObject(expected);
   });
 
-  test("of an empty object is not satisfiable, and the error tells its size", async () => {
+  test("is not satisfiable for an empty object, and the error tells its size", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", new Uint8Array());
     await expect(bucket.backend.open("a", { range: { start: 0 } })).rejects.toMatchObject({
@@ -190,7 +190,7 @@ describe("a range", () => {
 });
 
 describe("versions", () => {
-  test("are compared here, too: another version is refused where the server ignores If-Match", async () => {
+  test("are also compared here: another version is refused where the server ignores If-Match", async () => {
     await using bucket = await createBucket({}, { deviations: ["ignores-read-conditions"] });
     bucket.standIn.put("a", content);
     await expect(bucket.backend.open("a", { ifMatch: "another" })).rejects.toMatchObject({
@@ -239,41 +239,37 @@ describe("a client of one's own", () => {
     client.destroy();
   });
 
-  test(
-    "that was given has its own connections, from which nothing is lent",
-    { tags: "slow" },
-    async () => {
-      await using bucket = await createBucket();
-      const { standIn } = bucket;
-      standIn.put("large", sparse(16 * mebibyte));
-      const client = new S3Client({
-        endpoint: standIn.endpoint,
-        region: standIn.region,
-        credentials: standIn.credentials,
-        forcePathStyle: true,
-        maxAttempts: 1,
-        requestChecksumCalculation: "WHEN_REQUIRED",
-        responseChecksumValidation: "WHEN_REQUIRED",
-      });
-      const backends = [createS3Backend({ bucket: standIn.bucket, client }), bucket.backend];
-      const lent = [0, 0];
-      for (const [index, backend] of backends.entries()) {
-        const { body } = await backend.open("large");
-        await flowOf(body).pump(
-          (chunk, release) => {
-            if (release) lent[index]! += chunk.length;
-            release?.();
-          },
-          { blocks: 2, blockBytes: mebibyte },
-        );
-      }
-      expect(lent[0]).toBe(0);
-      expect(lent[1]).toBeGreaterThan(0);
-      client.destroy();
-    },
-  );
+  test("has its own connections, from which nothing is lent", { tags: "slow" }, async () => {
+    await using bucket = await createBucket();
+    const { standIn } = bucket;
+    standIn.put("large", sparse(16 * mebibyte));
+    const client = new S3Client({
+      endpoint: standIn.endpoint,
+      region: standIn.region,
+      credentials: standIn.credentials,
+      forcePathStyle: true,
+      maxAttempts: 1,
+      requestChecksumCalculation: "WHEN_REQUIRED",
+      responseChecksumValidation: "WHEN_REQUIRED",
+    });
+    const backends = [createS3Backend({ bucket: standIn.bucket, client }), bucket.backend];
+    const lent = [0, 0];
+    for (const [index, backend] of backends.entries()) {
+      const { body } = await backend.open("large");
+      await flowOf(body).pump(
+        (chunk, release) => {
+          if (release) lent[index]! += chunk.length;
+          release?.();
+        },
+        { blocks: 2, blockBytes: mebibyte },
+      );
+    }
+    expect(lent[0]).toBe(0);
+    expect(lent[1]).toBeGreaterThan(0);
+    client.destroy();
+  });
 
-  test("that repeats or checks by itself is refused by name of the setting", async () => {
+  test("is refused by name of the setting if it repeats or checks by itself", async () => {
     await using bucket = await createBucket();
     const { standIn } = bucket;
     const client = new S3Client({

@@ -98,7 +98,7 @@ afterEach(() => {
   client.destroy();
 });
 
-test("what the README shows works", async () => {
+test("the examples of the README work", async () => {
   const notifications: string[] = [];
   const deleted: string[] = [];
   const queue: Queue = {

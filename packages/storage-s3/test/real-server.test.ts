@@ -28,7 +28,7 @@ if (endpoint === undefined)
   console.info("skipped: the kit over a real S3 server (SLUICE_S3_URL, see tools/swift-s3.sh)");
 
 test.skipIf(endpoint === undefined)(
-  "over a real server every rule is kept that the server allows",
+  "every rule that a real server allows is kept over it",
   { timeout: 300_000 },
   async () => {
     const credentials = { accessKeyId: "test:tester", secretAccessKey: "testing" };

@@ -32,7 +32,7 @@ const begun =
   "<InitiateMultipartUploadResult><UploadId>one</UploadId></InitiateMultipartUploadResult>";
 
 test(
-  "a part of an earlier step that arrives after the abort is removed, too",
+  "a part of an earlier step that arrives after the abort is also removed",
   { tags: "slow" },
   async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
@@ -47,7 +47,7 @@ test(
   },
 );
 
-test("a part without an ETag is no part: S3 would put together what another writer sent", async () => {
+test("a part without an ETag does not count: S3 would put together another writer's parts", async () => {
   const calls: string[] = [];
   const backend = await createBackend(({ method, url = "" }, response) => {
     calls.push(`${method} ${url}`);

@@ -75,7 +75,7 @@ describe("an event", () => {
     expect([changed, removed]).toEqual([["d"], ["a", "b", "c"]]);
   });
 
-  test("that comes late or again does not undo a newer one; sequencers differ in length", async () => {
+  test("does not undo a newer one if late or repeated; sequencers differ in length", async () => {
     const { changed, removed } = await changesOf(
       notification({ key: "in/a", sequencer: "0055AED6DCD90282" }),
       notification({
@@ -113,7 +113,7 @@ describe("an event", () => {
     '{"Records":[{"s3":null}]}',
     ...numbers,
     notification({ key: "in/%ff" }),
-  ])("that cannot be understood (%s) is a reset", async (message) => {
+  ])("is a reset when it cannot be understood (%s)", async (message) => {
     expect((await changesOf(message)).reset).toBe(true);
   });
 });
@@ -133,7 +133,7 @@ describe("the queue", () => {
     await watching.return?.();
   });
 
-  test("is not read without a watch, so that a watch goes on where the last one stopped", async () => {
+  test("is not read without a watch, so that a watch resumes where the last one stopped", async () => {
     const events = createEventQueue();
     await using bucket = await createBucket({ events });
     const first = new AbortController();
@@ -155,7 +155,7 @@ describe("the queue", () => {
     ]);
   });
 
-  test("that fails ends every watch with an error, and can be tried again", async () => {
+  test("ends every watch with an error when it fails, and can be tried again", async () => {
     const events = createEventQueue();
     let fails = true;
     const cause = new Error("no network");
@@ -177,7 +177,7 @@ describe("the queue", () => {
     await expect(follow()).resolves.toBeUndefined();
   });
 
-  test("that fails is told to a watch that looks late, also when another has begun again", async () => {
+  test("reports its failure to a watch that looks late, even when another has begun again", async () => {
     const events = createEventQueue();
     let fails = true;
     await using bucket = await createBucket({
@@ -198,7 +198,7 @@ describe("the queue", () => {
     caller.abort();
   });
 
-  test("is no longer read when the backend is closed, also while no batch is taken", async () => {
+  test("is no longer read when the backend is closed, even while no batch is taken", async () => {
     let waiting = 0;
     const bucket = await createBucket({
       events: {

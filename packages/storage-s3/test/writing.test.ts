@@ -17,7 +17,7 @@ describe("an object of one part", () => {
     expect(described.digests?.sha256).toMatch(/^2cf24dba5fb0a30e/);
   });
 
-  test("of exactly a part is still one request", { tags: "slow" }, async () => {
+  test("is still one request at exactly a part", { tags: "slow" }, async () => {
     await using bucket = await createBucket();
     const writer = await bucket.backend.write("a");
     await writer.write(part.slice());
@@ -88,7 +88,7 @@ describe("an object of several parts", () => {
     },
   );
 
-  test("whose part fails is aborted, and says so where it is written to next", async () => {
+  test("is aborted when a part fails, and says so where it is written to next", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
     bucket.standIn.faults.push({
       on: /partNumber=1/,
@@ -122,7 +122,7 @@ describe("an object of several parts", () => {
     },
   );
 
-  test("that was ended from outside is interrupted", async () => {
+  test("is interrupted when ended from outside", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
     bucket.standIn.faults.push({ on: /^POST .*uploadId/, status: 404, code: "NoSuchUpload" });
     const writer = await bucket.backend.write("a");
@@ -134,7 +134,7 @@ describe("an object of several parts", () => {
   test.each([
     ["one part", mebibyte, /^PUT/],
     ["several parts", 9 * mebibyte, /^POST .*uploadId/],
-  ])("an abort during the commit of %s is told at once and leaves no part", async (_, size, on) => {
+  ])("an abort during the commit of %s rejects at once and leaves no part", async (_, size, on) => {
     await using bucket = await createBucket({}, { keepUploads: false });
     const caller = new AbortController();
     const reason = new Error("the caller's reason");
@@ -179,7 +179,7 @@ describe("a condition", () => {
     expect(String(await readAll((await bucket.backend.open("a")).body))).toBe("the winner");
   });
 
-  test("that cannot be kept is told before anything is sent", async () => {
+  test("is reported before anything is sent if it cannot be kept", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", Buffer.from("there"));
     for (const options of [{ ifAbsent: true }, { ifMatch: "another" }])
@@ -195,14 +195,14 @@ describe("a condition", () => {
   test.each([
     [409, "ConditionalRequestConflict"],
     [412, "PreconditionFailed"],
-  ])("that another write breaks meanwhile is precondition_failed (%i)", async (status, code) => {
+  ])("is precondition_failed when another write breaks it (%i)", async (status, code) => {
     await using bucket = await createBucket();
     const writer = await bucket.backend.write("a", { ifAbsent: true });
     bucket.standIn.faults.push({ on: /^PUT/, status, code });
     await expect(writer.commit()).rejects.toMatchObject({ code: "precondition_failed" });
   });
 
-  test("of a version that was removed meanwhile is precondition_failed, not not_found", async () => {
+  test("is precondition_failed, not not_found, for a version that was removed by then", async () => {
     await using bucket = await createBucket();
     bucket.standIn.put("a", Buffer.from("there"));
     const { etag = "" } = await bucket.backend.describe("a");
@@ -211,7 +211,7 @@ describe("a condition", () => {
     await expect(writer.commit()).rejects.toMatchObject({ code: "precondition_failed" });
   });
 
-  test("that the server does not know is unsupported, and nothing is written", async () => {
+  test("is unsupported if the server does not know it, and nothing is written", async () => {
     await using bucket = await createBucket();
     bucket.standIn.faults.push({ on: /^PUT/, status: 501, code: "NotImplemented" });
     const writer = await bucket.backend.write("a", { ifAbsent: true });

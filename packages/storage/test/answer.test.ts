@@ -57,7 +57,7 @@ describe("an answer with bytes", () => {
   });
 
   test.each(["bytes 59-98/100", "bytes 60-98/100", "bytes 60-99/101", "bytes 60-99/*", undefined])(
-    "of another range than was asked for is corrupt: %s",
+    "is corrupt if it has another range than requested: %s",
     (contentRange) => {
       expect(() => readExtent({ ...part, contentRange }, { operation, range })).toThrow(
         expect.objectContaining({ code: "corrupt" }) as SluiceError,
@@ -66,7 +66,7 @@ describe("an answer with bytes", () => {
   );
 });
 
-describe("what is published once", () => {
+describe("an object that is published once", () => {
   const refused = failure("precondition_failed");
   const lost = failure("unavailable");
 

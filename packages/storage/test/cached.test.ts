@@ -83,7 +83,7 @@ describe("a cache of small objects", () => {
     expect(await textOf(cache, "a")).toBe("another");
   });
 
-  test("what is written or removed through it is seen at once, within a maximum age too", async () => {
+  test("shows its own writes and removals at once, even within a maximum age", async () => {
     const { cache } = setUp({ maxAgeMs: 60_000 });
     await textOf(cache, "a");
     const writer = await cache.write!("a");
@@ -101,7 +101,7 @@ describe("a cache of small objects", () => {
     expect(calls().filter((call) => call === "open a")).toHaveLength(1);
   });
 
-  test("a shared read goes on while one waits for it, and ends with the last", async () => {
+  test("a shared read continues while one waits for it, and ends with the last", async () => {
     const signals: AbortSignal[] = [];
     let answer: (() => void) | undefined;
     const slow = wrap(createMemoryBackend({ a: "slow" }), {
@@ -131,7 +131,7 @@ describe("a cache of small objects", () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
   });
 
-  test("a read that brings nothing for 30 s is over, and the next one begins anew", async () => {
+  test("a read that brings nothing for 30 s ends, and the next one begins anew", async () => {
     const clock = createManualClock();
     let opens = 0;
     const stuck = wrap(createMemoryBackend({ a: "x" }), {
@@ -151,7 +151,7 @@ describe("a cache of small objects", () => {
     expect(clock.waiting()).toBe(0);
   });
 
-  test("what it gives is the reader's own: changing it changes nothing that others get", async () => {
+  test("gives the reader its own bytes: changing them changes nothing that others get", async () => {
     const { cache } = setUp();
     for (const take of ["bytes", "body"] as const) {
       const opened = await cache.open("a");
@@ -194,7 +194,7 @@ describe("a cache of small objects", () => {
     expect(calls().filter((call) => call.startsWith("open"))).toEqual(["open small"]);
   });
 
-  test("it keeps no more bytes than it may, and what was read longest ago gives way", async () => {
+  test("it keeps no more bytes than it may, and evicts the least recently read", async () => {
     const { cache, store, calls } = setUp({ maxBytes: 3 * 2_024, maxObjectBytes: 1_000 });
     for (const key of ["1", "2", "3", "4"]) store.put(key, "x".repeat(1_000));
     const opened = async (...keys: string[]) => {

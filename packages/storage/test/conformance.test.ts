@@ -79,7 +79,7 @@ describe("each mutant is caught by its rule", () => {
 const sample = Object.entries(mutants).filter(
   (_, n) => process.env["SLUICE_DEEP"] !== undefined || n % 150 === 0,
 );
-describe("each mutant is caught by its rule alone", () => {
+describe("each mutant is caught only by its rule", () => {
   for (const [id, mutant] of sample)
     test(`${id}: ${mutant.flaw}`, async () => {
       const broken = [];

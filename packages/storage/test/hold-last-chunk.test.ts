@@ -13,7 +13,7 @@ describe("holdLastChunk", () => {
     expect(seen).toEqual(["a0", "b0", "c1"]);
   });
 
-  test("what verify rejects with is the body's error, and the last chunk never comes", async () => {
+  test("an error of verify is the body's error, and the last chunk never comes", async () => {
     const error = failure("precondition_failed");
     const reader = holdLastChunk(bodyOf("a", "b"), () => Promise.reject(error)).getReader();
     await reader.read();

@@ -35,7 +35,7 @@ function keeping(info: Partial<ObjectInfo> = {}): StorageBackend & { readonly ke
 }
 
 test.each(Object.entries({ validate, throttle, retry, resumable, verifyDigest, protect }))(
-  "what lies in memory is found through %s",
+  "an object in memory is found through %s",
   (_name, wrapper) => {
     const backend = keeping();
     const find = keptBehind(wrapper(backend))!;
@@ -81,7 +81,7 @@ test("an illegal key is left to `open`, which refuses it before the backend sees
   expect([described("a"), described("../a")]).toEqual([kept, undefined]);
 });
 
-test("what has a digest is left to `open`, which compares it", () => {
+test("an object with a digest is left to `open`, which compares it", () => {
   const backend = keeping({ digests: { sha256: "00" } });
   expect(keptBehind(verifyDigest(backend))!("a")).toBeUndefined();
   expect(keptBehind(protect(backend))!("a")).toBeUndefined();
@@ -91,7 +91,7 @@ test("a cache in front describes what it keeps itself", () => {
   expect(describedBehind(cached(keeping()))).toBeUndefined();
 });
 
-test("what is not as long as it says is left to `open`, which refuses it", () => {
+test("an object of a wrong length is left to `open`, which refuses it", () => {
   const backend = keeping({ size: 8 });
   expect(keptBehind(validate(backend))!("a")).toBeUndefined();
   expect(keptBehind(protect(backend))!("a")).toBeUndefined();

@@ -125,7 +125,7 @@ describe("URIs", () => {
     expect(mapper.toKey("files://demo/%61.txt")).toBe("a.txt");
   });
 
-  test("what lies outside the base is not_found", () => {
+  test("a URI outside the base is not_found", () => {
     for (const uri of [
       "files://demo",
       "files://demox/a",
@@ -137,7 +137,7 @@ describe("URIs", () => {
       expect(() => mapper.toKey(uri)).toThrow(expect.objectContaining({ code: "not_found" }));
   });
 
-  test("what is below the base and names nothing is invalid_argument", () => {
+  test("a URI below the base that names nothing is invalid_argument", () => {
     const rests = ["", "a?b", "a#b", "a%2Fb", "a%2fb", "a\\b", "a%5Cb", "a%00", "%ff", "%zz", "%"];
     for (const rest of [
       ...rests,

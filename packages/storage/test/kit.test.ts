@@ -89,7 +89,7 @@ test("a rule is broken by an unhandled rejection", async () => {
     }),
     createFixture,
   );
-  expect(reasonOf(finding)).toBe("a rejection went unhandled: Error: nobody cares");
+  expect(reasonOf(finding)).toBe("an unhandled rejection: Error: nobody cares");
 });
 
 test("a rule is broken by its deadline, and its fixture is disposed of", async () => {
@@ -99,7 +99,7 @@ test("a rule is broken by its deadline, and its fixture is disposed of", async (
     () => ({ ...createFixture(), dispose }),
     { deadlineMs: 10 },
   );
-  expect(reasonOf(finding)).toBe("it was not done within 10 ms");
+  expect(reasonOf(finding)).toBe("it did not end within 10 ms");
   expect(dispose).toHaveBeenCalledOnce();
 });
 
@@ -134,7 +134,7 @@ test("a report has a line for every rule, the reason below, and a count", async 
   expect(formatReport(findings).split("\n")).toEqual([
     "✗ describe-facts: describe gives the key and the size; a time of the last change that it gives is right",
     expect.stringMatching(/^ {4}broken: /),
-    "✓ list-empty: an empty store is no objects and no cursor in the end",
+    "✓ list-empty: an empty store lists no objects, and no cursor in the end",
     "– presign-get: a GET of the URL gives the bytes without credentials, whatever signs are in the key",
     "    absent: the backend has no presign",
     "",
@@ -206,7 +206,7 @@ test("a message names the call, and the code that is due", async () => {
     [
       "describe-missing: describe("missing.txt") rejected with an error without a code (Error: map: it is not there) where not_found is due",
       "condition-range: map: it is not there",
-      "list-limit-malformed: list({ limit: 0 }) threw where it has to reject: SluiceError: memory: list: no",
+      "list-limit-malformed: list({ limit: 0 }) threw instead of rejecting: SluiceError: memory: list: no",
       "write-size: write("size.bin", { size: 999 }).commit() resolved where invalid_argument is due",
       "remove-key: remove("") rejected with unavailable where invalid_argument is due",
     ]
@@ -255,7 +255,7 @@ test("a message shows a long key cut, with its length", async () => {
   );
 });
 
-test("as tests, a broken rule fails and an absent one is printed and skipped", async () => {
+test("a broken rule fails as a test, and an absent one is printed and skipped", async () => {
   const printed = vi.spyOn(console, "info").mockImplementation(() => {});
   const tests = new Map<string, (context: { skip?(reason?: string): unknown }) => Promise<void>>();
   defineBackendTests((name, run) => tests.set(name.split(":")[0] ?? "", run), createFixture);

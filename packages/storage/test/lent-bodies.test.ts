@@ -111,7 +111,7 @@ test("a lent body that is too short is interrupted, one that is too long corrupt
   expect(long.noted.cancelled).toBeGreaterThan(0);
 });
 
-test("a lent body that broke goes on where it stopped, without the memory that may still be lent", async () => {
+test("a lent body that broke resumes where it stopped, without the memory that may still be lent", async () => {
   const { backend, noted } = lendingStorage({
     comes: (opening, start) => content.slice(start, opening === 1 ? 8 : undefined),
     breaks: (opening) => (opening === 1 ? broken() : undefined),
@@ -131,7 +131,7 @@ test("a lent body is never spliced of two versions", async () => {
   await expect(pump(resumable(backend))).rejects.toMatchObject(fault);
 });
 
-test("what the reader throws ends a lent body, and is no reason to open it again", async () => {
+test("an error of the reader ends a lent body, and does not open it again", async () => {
   const { backend, noted } = lendingStorage();
   const { body } = await protect(backend).open("a");
   const fault = broken();

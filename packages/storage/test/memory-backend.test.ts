@@ -5,7 +5,7 @@ import { createMemoryFixture } from "./examples/memory-fixture.ts";
 import { readText } from "./scripted-backend.ts";
 
 describe("the memory backend", () => {
-  test("keeps its own copy of what is put and of what is read", async () => {
+  test("keeps its own copy of the bytes that are put and read", async () => {
     const bytes = new TextEncoder().encode("mine");
     const backend = createMemoryBackend({ a: bytes });
     bytes.fill(0);

@@ -86,7 +86,7 @@ test("parts: a full one waits until there is more, and what follows stays in ord
   expect(sent.slice(-3).map(({ length }) => length)).toEqual([5, 5, 3]);
 });
 
-test("parts: a release waits for the part under way, and the next step throws its error", async () => {
+test("parts: a release waits for the current part, and the next step throws its error", async () => {
   const steps: string[] = [];
   const failure = new Error("the part failed");
   let fail = (_reason: Error): void => {};
@@ -132,7 +132,7 @@ test("a slice gives the bytes of its range, and reads nothing for an empty one",
   expect(reads).toBe(0);
 });
 
-test("etags: strong ones alone, with or without quotes, and no other text in a header", () => {
+test("etags: only strong ones, with or without quotes, and no other text in a header", () => {
   expect(['"a"', "a", 'W/"a"', '"W/a"', '"a', "", undefined].map(toStrongEtag)).toEqual([
     "a",
     "a",
@@ -157,7 +157,7 @@ test("a conditional publication that finds nothing is precondition_failed", asyn
   });
 });
 
-test("the signal of a watch aborts however the watch ends, and errors after that are none", async () => {
+test("the signal of a watch aborts however the watch ends, and later errors are ignored", async () => {
   for (const end of ["abort", "close", "return"] as const) {
     let ended: AbortSignal | undefined;
     const caller = new AbortController();

@@ -126,7 +126,7 @@ describe("protect", () => {
     },
   );
 
-  test("a service that throttles, fails and breaks off still delivers every byte once", async () => {
+  test("a service that throttles, fails and disconnects still delivers every byte once", async () => {
     const { fixture, state } = createReferenceService();
     const content = Uint8Array.from({ length: 2_000_000 }, (_, n) => (n * 31) % 251);
     await fixture.put("a", content);

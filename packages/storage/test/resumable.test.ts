@@ -48,7 +48,7 @@ function asked(opens: readonly OpenOptions[]): unknown[] {
 }
 
 describe("resumable", () => {
-  test("a body that breaks goes on where it stopped, with the same version and end", async () => {
+  test("a body that breaks resumes where it stopped, with the same version and end", async () => {
     const { store, backend, opens } = breaking(40);
     const { etag } = await store.describe("a");
     const { body, info } = await resumable(backend).open("a");
@@ -61,7 +61,7 @@ describe("resumable", () => {
     ]);
   });
 
-  test("a range goes on within the range", async () => {
+  test("a range resumes within the range", async () => {
     const { backend, opens } = breaking(10);
     const { body } = await resumable(backend).open("a", { range: { start: 7, end: 30 } });
     expect(await readText(body)).toBe(text.slice(7, 30));
@@ -95,7 +95,7 @@ describe("resumable", () => {
   });
 
   test.each([undefined, "other"])(
-    "an answer that says another version of itself does not go on, whatever its description says: %s",
+    "an answer that names another version does not continue the body, whatever its description says: %s",
     async (later) => {
       const { backend } = breaking(40);
       let opens = 0;

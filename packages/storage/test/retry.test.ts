@@ -170,7 +170,7 @@ test("the requests of writes spend the budget of reads, and pause with them", as
   expect(requests).toBe(3);
 });
 
-test("a removal is repeated: what the first try removed is no error to the next", async () => {
+test("a removal is repeated: an object that the first try removed is not an error to the next", async () => {
   const clock = createManualClock();
   let removals = 0;
   const { backend, store } = createScripted(() => ({
@@ -187,7 +187,7 @@ test("a removal is repeated: what the first try removed is no error to the next"
   await expect(store.describe("a")).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("going on with an object in steps is repeated, and beginning one is not", async () => {
+test("resuming an object in steps is repeated, and beginning one is not", async () => {
   const clock = createManualClock();
   const asked: (string | undefined)[] = [];
   const { backend, store } = createScripted(() => ({

@@ -35,7 +35,7 @@ test("one throttled call pauses every call of the backend until its time has pas
   expect(calls.length).toBe(4);
 });
 
-test("a service that names no time is left alone for a second", async () => {
+test("a service that names no time is not called for a second", async () => {
   const { clock, throttled, calls } = throttledOnce();
   await expect(throttled.describe("a")).rejects.toMatchObject({ code: "throttled" });
   const waiting = throttled.describe("a");

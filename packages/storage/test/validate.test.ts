@@ -16,7 +16,7 @@ function page(objects: { key: string }[], cursor?: string): Overrides {
 
 const never = (): Promise<never> => new Promise<never>(() => {});
 
-describe("what goes in", () => {
+describe("arguments", () => {
   test("illegal keys, ranges, limits, cursors and sizes never reach the backend", async () => {
     const { backend, calls } = createScripted(() => ({
       presign: () => never,
@@ -53,8 +53,8 @@ describe("what goes in", () => {
   });
 });
 
-describe("what comes out", () => {
-  test("a change of what has no legal key keeps no other change back", async () => {
+describe("results", () => {
+  test("a change without a legal key keeps no other change back", async () => {
     const { backend } = createScripted(() => ({
       watch: () =>
         async function* () {
@@ -117,7 +117,7 @@ describe("what comes out", () => {
     }
   });
 
-  test("pages longer than asked for or going in circles are corrupt; what has no key is left out", async () => {
+  test("pages longer than asked for or going in circles are corrupt; entries without a key are left out", async () => {
     const keys = [{ key: "a" }, { key: "b/" }, { key: "../c" }];
     const two = validate(createScripted(() => page(keys)).backend);
     await expect(two.list({ limit: 2 })).rejects.toMatchObject({ code: "corrupt" });

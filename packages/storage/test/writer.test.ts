@@ -40,7 +40,7 @@ function pending() {
   };
 }
 
-test("a commit publishes what was appended, then releases once, also when abort follows", async () => {
+test("a commit publishes the appended bytes, then releases once, even when abort follows", async () => {
   const { writer, calls, isEnded } = scripted();
   await writer.write(chunk);
   expect(await writer.commit()).toBe(info);
@@ -90,7 +90,7 @@ test.each(["append", "publish"] as const)(
   },
 );
 
-test("an abort of the signal is told before the release ends, and abort waits for it", async () => {
+test("an abort of the signal rejects before the release ends, and abort waits for it", async () => {
   const releasing = pending();
   const appending = pending();
   const caller = new AbortController();
@@ -117,7 +117,7 @@ test("an abort of the signal is told before the release ends, and abort waits fo
   expect(calls).toEqual(["append", "release"]);
 });
 
-test("an abort while nothing is under way releases by itself", async () => {
+test("an abort without a call in progress releases by itself", async () => {
   const caller = new AbortController();
   const { calls } = scripted({}, { signal: caller.signal });
   caller.abort();
@@ -126,7 +126,7 @@ test("an abort while nothing is under way releases by itself", async () => {
   await expect.poll(() => late.calls).toEqual(["release"]);
 });
 
-test("abort ends a write under way with its reason, and waits for a commit under way", async () => {
+test("abort ends a write in progress with its reason, and waits for a commit in progress", async () => {
   const appending = pending();
   const reason = new Error("enough");
   const first = scripted({ append: () => appending.promise });

@@ -157,13 +157,13 @@ describe("a server that is a process", () => {
     ).rejects.toMatchObject({ code: "interrupted" });
   });
 
-  test("that cannot be run is unavailable", async () => {
+  test("is unavailable if it cannot be run", async () => {
     const transport = createStdioTransport({ command: join(folder, "no-such-program") });
     await expect(transport.start()).rejects.toMatchObject({ code: "unavailable" });
     await transport.close();
   });
 
-  test("that does not end by itself is ended", async () => {
+  test("is ended if it does not end by itself", async () => {
     const script =
       "process.on('SIGTERM', () => {}); setInterval(() => {}, 1_000); console.log('{}')";
     const command = { command: process.execPath, args: ["-e", script], exitMs: 50 };
@@ -182,7 +182,7 @@ describe("a server that is a process", () => {
       .toBe("gone");
   });
 
-  test("that leaves a program behind with its pipes keeps no process from ending", async () => {
+  test("keeps no process from ending if it leaves a program behind with its pipes", async () => {
     const heir = `setInterval(() => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "x" }) + "\\n"), 20);
       process.stdout.on("error", () => process.exit());`;
     const script = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(heir)}], { stdio: ["ignore", "inherit", "ignore"] });

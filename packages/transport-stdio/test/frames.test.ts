@@ -79,7 +79,7 @@ test("messages and frames come out the same wherever the pipe cuts them [BINARY/
   }
 });
 
-test("where a frame is announced, text is neither a message nor a header", () => {
+test("text in place of an announced frame is neither a message nor a header", () => {
   const { taker, found } = listen();
   const parser = new FrameParser(taker, limits);
   void parser.push(text('{"@1":1}\n'));
@@ -90,7 +90,7 @@ test("where a frame is announced, text is neither a message nor a header", () =>
   expect(found).toEqual(['{"@1":1}']);
 });
 
-test("what follows has to wait for a slow taker", async () => {
+test("the next bytes have to wait for a slow taker", async () => {
   const { taker, found } = listen();
   let go: () => void = () => {};
   const wait = new Promise<void>((resolve) => (go = resolve));
@@ -116,7 +116,7 @@ test.each([
   );
 });
 
-test("a message of the largest size is taken, also in pieces", () => {
+test("a message of the largest size is taken, even in pieces", () => {
   const { taker, found } = listen();
   const parser = new FrameParser(taker, limits);
   for (let i = 0; i < 100; i += 1) void parser.push(text("x"));

@@ -67,7 +67,7 @@ test.each([
   expect(await isUsable(peer)).toBe(true);
 });
 
-describe("from a peer that knows the RFC alone", () => {
+describe("from a peer with only the RFC", () => {
   test("streams stand whole behind their message, in any order", async () => {
     const peer = await meet(literal);
     const [a, b] = [id(), id()];
@@ -81,7 +81,7 @@ describe("from a peer that knows the RFC alone", () => {
   test.each([
     ["another id than announced", (): string => id(), bytes, "protocol"],
     ["another size than announced", (own: string): string => own, bytes.subarray(1), "protocol"],
-  ] as const)("%s ends that transfer alone", async (_what, other, sent, code) => {
+  ] as const)("%s ends only that transfer", async (_what, other, sent, code) => {
     const peer = await meet(literal);
     const streamId = id();
     peer.write(peer.announce({ streamId, size: bytes.length }), whole(other(streamId), sent));
@@ -183,7 +183,7 @@ describe("in chunks", () => {
       "protocol",
       (a: string) => [frame("data", a, bytes), frame("data", a, bytes)],
     ],
-  ])("a stream that is %s ends alone", async (_what, code, frames) => {
+  ])("a stream that is %s ends, and no other does", async (_what, code, frames) => {
     const peer = await meet(interleaving(4_096));
     const streamId = id();
     peer.write(peer.announce({ streamId, size: 300, interleave: true }), ...frames(streamId));
@@ -201,7 +201,7 @@ describe("in chunks", () => {
     expect(await isUsable(peer)).toBe(true);
   });
 
-  test("the sender hears how much is read, and no more is held", async () => {
+  test("the sender learns how much is read, and no more is held", async () => {
     const peer = await meet(interleaving(4_096), { windowBytes: 4_096 });
     const streamId = id();
     peer.write(peer.announce({ streamId, size: 10_000, interleave: true }));
@@ -221,7 +221,7 @@ describe("in chunks", () => {
     expect(await isUsable(peer)).toBe(true);
   });
 
-  test("the sender hears that a reader has left, and what it sent before is dropped", async () => {
+  test("the sender learns that a reader has left, and its earlier bytes are dropped", async () => {
     const peer = await meet(interleaving(4_096));
     const streamId = id();
     peer.write(peer.announce({ streamId, size: 10_000, interleave: true }));
@@ -260,7 +260,7 @@ describe("in chunks", () => {
   );
 });
 
-test("text that is no message is a fault, and the next message counts", async () => {
+test("an invalid message is a fault, and the next message counts", async () => {
   const peer = rawPeer("server");
   peer.write(Buffer.from("hello\n\n\r\n[1]\n"));
   expect(await isUsable(peer)).toBe(true);
@@ -288,7 +288,7 @@ test.each(["server", "client"] as const)(
   },
 );
 
-test("a client hears that its server ended within a message", async () => {
+test("a client learns that its server ended within a message", async () => {
   const transport = createStdioTransport({
     command: process.execPath,
     args: ["-e", 'process.stdout.write(`{"jsonrpc":"2.0","id":1,"res`)'],

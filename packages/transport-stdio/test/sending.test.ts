@@ -61,7 +61,7 @@ const stalling = (onCancel: () => void): Source => ({
   body: new ReadableStream({ pull: () => new Promise(() => {}), cancel: onCancel }),
 });
 
-describe("to a peer that knows the RFC alone", () => {
+describe("to a peer with only the RFC", () => {
   test.each([
     ["memory", inMemory],
     ["a stream", () => sourceOf(bytes.subarray(0, 7), new Uint8Array(0), bytes.subarray(7))],
@@ -165,7 +165,7 @@ describe("in chunks", () => {
     ["breaks", failing, {}],
     ["is shorter than it said", () => sourceOf(bytes.subarray(9_999)), {}],
     ["stops", () => stalling(() => {}), { idleMs: 30 }],
-  ])("a source that %s ends its stream alone", async (_what, source, limits) => {
+  ])("a source that %s ends only its stream", async (_what, source, limits) => {
     const peer = await serve(interleaving(2 ** 20), limits);
     const { streamId, ended } = await peer.answer({ source: source() });
     await expect.poll(() => ended).toMatchObject([{ outcome: "failed" }]);
@@ -206,7 +206,7 @@ describe("in chunks", () => {
     });
   });
 
-  test("what the pipe has not taken is not complete when the connection ends", async () => {
+  test("bytes that the pipe has not taken are not complete when the connection ends", async () => {
     const peer = await serve(interleaving(2 ** 26));
     // the last chunk fills the pipe, so its end waits
     const size = 2 ** 22;
@@ -237,7 +237,7 @@ describe("in chunks", () => {
   });
 });
 
-test("to a peer that declared nothing everything is base64 [BINARY/compatibility/unsupporting-base64] [BINARY/compatibility/only-both]", async () => {
+test("everything is base64 to a peer that declared nothing [BINARY/compatibility/unsupporting-base64] [BINARY/compatibility/only-both]", async () => {
   const peer = await serve({});
   const content = await binaryContent(peer.ctx, { type: "image", mimeType: "x/y", bytes });
   expect(content).toEqual({ type: "image", mimeType: "x/y", data: bytes.toString("base64") });

@@ -105,14 +105,14 @@ test("messages that wait for a client that reads nothing are bounded", async () 
   expect(failed).toEqual(Array.from({ length: waiting }, () => "interrupted"));
 });
 
-test("a message that is larger than what may wait is sent, with one behind it", async () => {
+test("a message over the limit of waiting bytes is sent, with one behind it", async () => {
   const { channel, closed } = meet({ maxBufferedBytes: 10_000 });
   const params = { text: "x".repeat(20_000) };
   await Promise.all([channel.send({ ...message, params }), channel.send(message)]);
   expect(closed).not.toHaveBeenCalled();
 });
 
-test("a sender hears of a reader that is slow before it takes it for one that has stopped", async () => {
+test("a sender learns of a slow reader before it takes it for one that has stopped", async () => {
   const { open, write, messages, settle, stuck, stopTaking } = meet();
   await open(interleaving(2 ** 20));
   const binaryRef = { streamId: id, size: 2 ** 20, interleave: true };

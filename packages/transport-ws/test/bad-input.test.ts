@@ -91,7 +91,7 @@ describe("bad input", () => {
     },
   );
 
-  test("what follows bad input is not looked at", async () => {
+  test("messages after bad input are not looked at", async () => {
     let calls = 0;
     const { port } = await serve({
       register: (mcp) =>

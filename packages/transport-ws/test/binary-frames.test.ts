@@ -80,7 +80,7 @@ const fileOf = (streamId: string, ref: object = {}): object => ({
 const bytesOf = (streamId: string, text: string): Buffer =>
   frame(opcodes.binary, Buffer.concat([encodeStreamId(streamId), Buffer.from(text)]));
 
-describe("what comes in", () => {
+describe("incoming bytes", () => {
   test.each<[string, object, string[], string]>([
     ["what was announced", { checksum: sha256 }, ["he", "llo"], "hello"],
     ["nothing of nothing", { size: 0 }, [], ""],
@@ -94,7 +94,7 @@ describe("what comes in", () => {
       "protocol",
     ],
   ])(
-    "%s is what the tool sees, by name, and the connection goes on [BINARY/3.c.websocket/frames]",
+    "%s is an error by name to the tool, and the connection continues [BINARY/3.c.websocket/frames]",
     async (_, ref, chunks, text) => {
       const peer = await open(declared);
       const streamId = randomUUID();
@@ -176,7 +176,7 @@ describe("what comes in", () => {
     expect(isAnswered).toBe(false);
   });
 
-  test("a reference that is none is an error of its request", async () => {
+  test("an invalid reference is an error of its request", async () => {
     const peer = await open(declared);
     const files = [fileOf("x")];
     expect(await peer.ask("tools/call", { name: "read", arguments: { files } })).toContain(
@@ -194,7 +194,7 @@ describe("what comes in", () => {
     },
   );
 
-  test("a sender without credit waits in the socket until a reader comes, and then goes on", async () => {
+  test("a sender without credit waits in the socket until a reader comes, and then continues", async () => {
     const size = 1_000_000;
     const mayRead = deferred();
     const peer = await open(declared, {
@@ -238,7 +238,7 @@ describe("what comes in", () => {
   });
 });
 
-describe("what goes out", () => {
+describe("outgoing bytes", () => {
   const read = { uri, transferMode: "binary" };
 
   test("a peer that only knows the RFC gets frames with the stream's id [BINARY/3.c.websocket/frames] [BINARY/transports/websocket]", async () => {
@@ -337,7 +337,7 @@ describe("what goes out", () => {
   };
   const call = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "broken" } };
 
-  test("a stream that breaks is given up by name where the peer knows how, and the connection goes on", async () => {
+  test("a stream that breaks is given up by name if the peer supports that, and the connection continues", async () => {
     const peer = await openInterleaving(40_000, { register: broken });
     peer.text(call);
     await peer.json();
@@ -349,7 +349,7 @@ describe("what goes out", () => {
     expect(await peer.json()).toMatchObject({ id: "ping" });
   });
 
-  test("where the peer does not, it ends the connection", async () => {
+  test("a stream that breaks ends the connection if the peer does not", async () => {
     const peer = await open(declared, { register: broken });
     peer.text(call);
     expect(await peer.closed()).toBe(1011);

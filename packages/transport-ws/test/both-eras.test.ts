@@ -63,7 +63,7 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
     }
   });
 
-  test("a broken download goes on where it stopped, and a file is saved whole", async () => {
+  test("a broken download resumes where it stopped, and a file is saved whole", async () => {
     const { url, http } = await serve({ sluice: { principal }, ws: { bearer } });
     const ranges: unknown[] = [];
     http.prependListener("request", ({ headers, socket }) => {
@@ -102,7 +102,7 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
   });
 });
 
-test("a client that says so in the literal field alone gets a download URL in the legacy era [SEP-2532/1.capability/must-declare-stream] [SEP-2532/1.capability/must-not-answer-undeclared] [SEP-2532/4.websocket/must-download-url]", async () => {
+test("a client that says so only in the literal field gets a download URL in the legacy era [SEP-2532/1.capability/must-declare-stream] [SEP-2532/1.capability/must-not-answer-undeclared] [SEP-2532/4.websocket/must-download-url]", async () => {
   const { port } = await serve();
   async function ask(capabilities: object): Promise<unknown> {
     const socket = await rawSocket(port);

@@ -40,7 +40,7 @@ async function serveMemory(): Promise<{ served: Served; memory: MemoryBackend }>
 }
 
 describe("a peer in the session revision that knows WebSocket and JSON alone", () => {
-  test("is promised subscriptions, and is told what it subscribed to", async () => {
+  test("is promised subscriptions, and gets the changes that it subscribed to", async () => {
     const { served, memory } = await serveMemory();
     const peer = await openPeer(served);
     const { id, method, params } = initialize;
@@ -64,7 +64,7 @@ describe("a peer in the session revision that knows WebSocket and JSON alone", (
     expect(await peer.ask("end", "resources/unsubscribe", { uri })).toMatchObject({ result: {} });
   });
 
-  test("hears that the list changed after it was given the list", async () => {
+  test("learns that the list changed after it was given the list", async () => {
     const { served, memory } = await serveMemory();
     const peer = await openPeer(served);
     await peer.ask(initialize.id, initialize.method, initialize.params);
@@ -80,7 +80,7 @@ describe("a peer in the session revision that knows WebSocket and JSON alone", (
 });
 
 test.each(sdkNames.filter((name) => name !== "SDK v2, modern"))(
-  "%s hears over WebSocket of a resource that it subscribed to, and of the list",
+  "%s gets changes over WebSocket of a resource that it subscribed to, and of the list",
   async (sdk) => {
     const { served, memory } = await serveMemory();
     const { client } = await connect(sdk, served.url);

@@ -131,7 +131,7 @@ describe("closing", () => {
     },
   );
 
-  test("at the deadline, or when its signal says so, what is left is closed all the same", async () => {
+  test("remaining connections are closed at the deadline, or when its signal says so", async () => {
     const signal = AbortSignal.abort();
     for (const options of [{ deadlineMs: 20 }, { signal }]) {
       const { register, running } = heldTool();
@@ -188,7 +188,7 @@ describe("closing", () => {
     await closed;
   });
 
-  test("a server of its own gives its port back", async () => {
+  test("its own server gives its port back", async () => {
     const server = await listenWebSocket(() => new McpServer({ name: "test", version: "1" }));
     const socket = await rawSocket(server.port);
     const closed = server.close();

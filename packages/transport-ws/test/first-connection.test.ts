@@ -8,7 +8,7 @@ import { WebSocketServer } from "ws";
 import { connect } from "./connect.ts";
 import { answer, parse, rawServer, type Message } from "./raw-server.ts";
 
-test("a server that speaks first, in the packet that opens the connection, is heard", async () => {
+test("a server that speaks first, in the packet that opens the connection, is read", async () => {
   const http = createServer();
   const peers = new WebSocketServer({ noServer: true });
   http.on("upgrade", (request, socket, head) => {
@@ -40,7 +40,7 @@ describe("a first connection", () => {
     [503, "unavailable"],
     [302, "protocol"],
     [200, "protocol"],
-  ])("that is answered with %i is rejected as %s, at once", async (status, code) => {
+  ])("is rejected after %i as %s, at once", async (status, code) => {
     let asked = 0;
     const http = createServer();
     http.on("upgrade", (_request, socket) => {
@@ -58,7 +58,7 @@ describe("a first connection", () => {
     expect(asked).toBe(1);
   });
 
-  test("to a closed port, and to a server that does not answer, is rejected in time", async () => {
+  test("is rejected in time at a closed port, and at a server that does not answer", async () => {
     await expect(connect("SDK v2, legacy", "ws://127.0.0.1:1/mcp")).rejects.toMatchObject({
       code: "unavailable",
     });
@@ -80,7 +80,7 @@ describe("a first connection", () => {
     ).rejects.toMatchObject({ code: "timeout" });
   });
 
-  test("without the subprotocol is none", async () => {
+  test("fails without the subprotocol", async () => {
     const { url } = await rawServer(() => {});
     const server = new WebSocketServer({
       port: 0,
@@ -94,7 +94,7 @@ describe("a first connection", () => {
     expect(url).not.toBe(other);
   });
 
-  test("to a server that is silent when asked for its era falls back to the legacy handshake", async () => {
+  test("falls back to the legacy handshake if the server is silent when asked for its era", async () => {
     const heard: Message[] = [];
     const { url } = await rawServer((socket) =>
       socket.on("message", (data) => {
@@ -115,7 +115,7 @@ describe("a first connection", () => {
     await client.ping();
   });
 
-  test("that is cancelled leaves nothing", async () => {
+  test("leaves nothing when cancelled", async () => {
     const { url, sockets: open } = await rawServer((socket) =>
       socket.on("message", (data) => answer(socket, parse(data))),
     );

@@ -63,7 +63,7 @@ async function openMany(url: string, call?: string): Promise<WebSocket[]> {
   return sockets;
 }
 
-test("connections that break off leave no connection, request, timer or socket", async () => {
+test("connections that break leave no connection, request, timer or socket", async () => {
   const { url, count } = serving;
   for (const socket of await openMany(url)) socket.terminate();
   await expect.poll(async () => (await count()).connections, { timeout: 10_000 }).toBe(0);

@@ -39,8 +39,8 @@ async function startDocumented(socketPort: number, bytesPort: number): Promise<n
   return nginx.port;
 }
 
-describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
-  test("the socket and the bytes, in processes that share keys alone, have one public address", async () => {
+describe.skipIf(!hasNginx)("nginx, as documented", () => {
+  test("the socket and the bytes, in processes that share only keys, have one public address", async () => {
     const socket = await listening();
     const downloads = await listening();
     const port = await startDocumented(socket.port, downloads.port);

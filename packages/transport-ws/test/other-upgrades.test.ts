@@ -149,7 +149,7 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
     ]);
   });
 
-  test("behind a large answer it waits, and the answer goes on as its client reads", async () => {
+  test("it waits behind a large answer, which continues as its client reads", async () => {
     const [piece, pieces] = [Buffer.alloc(65_536, "x"), 400];
     let written = 0;
     let started: ServerResponse | undefined;
@@ -234,7 +234,7 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
     socket.destroy();
   });
 
-  test("over TLS too", async () => {
+  test("it is answered over TLS as well", async () => {
     const { port } = await serve(tell, () => createTlsServer(createCertificate()));
     const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false });
     socket.write(`POST /tls HTTP/1.1\r\n${offer}\r\n${last}Content-Length: 2\r\n\r\nab`);
@@ -284,7 +284,7 @@ describe("a request that offers another protocol than WebSocket is an ordinary o
     },
   );
 
-  test("where Node may have dropped fields it is 431, and nothing behind it is read as a request", async () => {
+  test("it is 431 if Node may have dropped fields, and nothing behind it is read as a request", async () => {
     const { server, port } = await serve();
     server.maxHeadersCount = 20;
     const many = Array.from({ length: 30 }, (_, n) => `x-${n}: y`).join("\r\n");

@@ -14,7 +14,7 @@ import { bytes, serve, uri } from "./serve.ts";
 const quick = { baseMs: 5, maxMs: 20 };
 
 describe.each(sdkNames)("%s, when the connection breaks", (sdk) => {
-  test("rejects what is pending at once and by name, never sends it again, and goes on", async () => {
+  test("rejects pending requests at once and by name, never sends them again, and continues", async () => {
     let calls = 0;
     const running = deferred();
     const { url, http, handler } = await serve({
@@ -298,7 +298,7 @@ describe("a connection that is made anew", () => {
     expect(open).toHaveLength(6);
   });
 
-  test("is none any more when the transport was closed meanwhile", async () => {
+  test("is dropped when the transport was closed by then", async () => {
     const late = deferred();
     const { url, sockets: open } = await rawServer((socket, number) =>
       socket.on("message", (data) => {
@@ -327,7 +327,7 @@ describe("a connection that is made anew", () => {
   });
 });
 
-test("what a connection brings after it was closed is not looked at", async () => {
+test("messages of a connection after it was closed are not looked at", async () => {
   const { url, sockets: open } = await rawServer((socket) =>
     socket.on("message", (data) => answer(socket, parse(data))),
   );

@@ -57,7 +57,7 @@ async function meet() {
 
 const message = { jsonrpc: "2.0", method: "notifications/message", params: {} } as const;
 
-test("a peer that takes nothing is given up, also when it answers pings", async () => {
+test("drops a peer that reads nothing, even if it answers pings", async () => {
   const { channel, socket } = await meet();
   const sent = channel.send(message).catch(({ code }: { code: string }) => code);
   for (let n = 0; n < 44; n += 1) {
@@ -126,7 +126,7 @@ test.each([
   await added;
 });
 
-test("a sender hears of a reader that is slow before it takes it for one that has stopped", () => {
+test("a sender learns of a slow reader before it takes it for one that has stopped", () => {
   fakeClock();
   const streamId = crypto.randomUUID();
   const ref = { streamId, size: 10_000_000, interleave: true } as const;
@@ -150,7 +150,7 @@ test("a sender hears of a reader that is slow before it takes it for one that ha
 test.each([
   ["takes nothing is given up", () => 0, "timeout"],
   ["takes something now and then is not", () => 8_192, "sent"],
-])("in a browser, a server that %s", async (_how, taken, outcome) => {
+])("a server that %s, in a browser", async (_how, taken, outcome) => {
   fakeClock();
   const sockets: FakeSocket[] = [];
   class FakeSocket extends EventTarget {

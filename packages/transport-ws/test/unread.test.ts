@@ -25,7 +25,7 @@ async function opened(port: number, headers = {}): Promise<RawSocket> {
 }
 
 test(
-  "over WebSocket a place is held until the network took the answer, and given back when its reader leaves",
+  "a place over WebSocket is held until the network took the answer, and given back when its reader leaves",
   { tags: "slow" },
   async () => {
     const { port } = await serve({
@@ -72,7 +72,7 @@ test(
   },
 );
 
-test("what waits for one principal is counted over all of its connections", async () => {
+test("bytes that wait for one principal are counted over all of its connections", async () => {
   const text = "x".repeat(8 * mib);
   const { port } = await serve({
     files,
@@ -106,7 +106,7 @@ test("connections of one address beyond its share are refused with 429, those of
   await expect.poll(async () => (await from("192.0.2.1")).status).toBe(101);
 });
 
-test("whatever happens to a connection, what its answers hold is given back once", () => {
+test("the bytes that answers of a connection hold are given back once, whatever happens to it", () => {
   const account = createByteAccount(1_000);
   const answers = new SentAnswers();
   const hold = (id: number): void => {

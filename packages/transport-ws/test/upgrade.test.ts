@@ -35,7 +35,7 @@ describe("an upgrade", () => {
     ]);
   });
 
-  test("to another path is left to others; a server of its own says 404", async () => {
+  test("is left to others at another path; its own server says 404", async () => {
     const server = await listenWebSocket(factory);
     onTestFinished(() => server.close({ deadlineMs: 0 }));
     for (const path of ["/", "/mcp/", "//", "/mcp/x", "http://[", "/%6dcp"])
@@ -44,7 +44,7 @@ describe("an upgrade", () => {
     expect((await fetch(`http://127.0.0.1:${server.port}/mcp`)).status).toBe(404);
   });
 
-  test("has one spelling, also where the public URL ends in a slash", async () => {
+  test("has one spelling, even if the public URL ends in a slash", async () => {
     const url = "wss://x.example/a/mcp/";
     const { port } = await serve({ ws: { url, hosts: ["127.0.0.1"], anonymous: true } });
     expect((await rawSocket(port, { path: "/a/mcp" })).status).toBe(101);
@@ -58,7 +58,7 @@ describe("an upgrade", () => {
       );
   });
 
-  test("with more than 64 header fields is 431 at a server of its own, as any request is", async () => {
+  test("is 431 with more than 64 header fields at its own server, as any request is", async () => {
     const server = await listenWebSocket(factory);
     onTestFinished(() => server.close({ deadlineMs: 0 }));
     const fields = Object.fromEntries(Array.from({ length: 64 }, (_, at) => [`x-${at}`, "1"]));
@@ -67,7 +67,7 @@ describe("an upgrade", () => {
     expect(answer.status).toBe(431);
   });
 
-  test("in HTTP/1.0, which has none, is refused", async () => {
+  test("is refused in HTTP/1.0, which has none", async () => {
     const { port } = await serve();
     expect((await rawSocket(port, { version: "1.0" })).status).toBe(400);
   });
@@ -95,7 +95,7 @@ describe("an upgrade", () => {
     ]);
   });
 
-  test("that lacks a scope is 403, and a verifier that breaks is 500 and heard of", async () => {
+  test("is 403 without a scope, and 500, and reported, if the verifier breaks", async () => {
     const scoped = await serve({ ws: { bearer: { ...bearer, requiredScopes: ["files"] } } });
     const headers = { authorization: "Bearer ann" };
     expect((await rawSocket(scoped.port, { headers })).status).toBe(403);
@@ -124,7 +124,7 @@ describe("an upgrade", () => {
     expect((await open("ann")).status).toBe(101);
   });
 
-  test("whose client goes away while it is being verified leaves no place taken", async () => {
+  test("leaves no place taken when its client goes away while it is being verified", async () => {
     const verifying = deferred();
     const held = deferred();
     const verifier = {
@@ -145,7 +145,7 @@ describe("an upgrade", () => {
     await expect.poll(async () => (await rawSocket(port, { headers })).status).toBe(101);
   });
 
-  test("whose client goes away before it was verified takes nothing of its principal's share", async () => {
+  test("takes nothing of its principal's share when its client goes away before it was verified", async () => {
     const held: (() => void)[] = [];
     const verifier = {
       async verifyAccessToken(token: string) {
@@ -231,7 +231,7 @@ describe("a ticket", () => {
     expect((await rawSocket(port, { headers })).status).toBe(401);
   });
 
-  test("that is forged counts for the address it comes from: beyond the limit it is 429, and one that works opens", async () => {
+  test("counts for its address if forged: beyond the limit it is 429, and one that works opens", async () => {
     const tickets = createTickets({ keys, state: createMemoryStateStore(), url });
     const { port } = await serve({ ws: { tickets } });
     const come = async (ticket: string): Promise<number | undefined> => {
@@ -248,7 +248,7 @@ describe("a ticket", () => {
     }
   });
 
-  test("of a hundred that come at once exactly one is taken", async () => {
+  test("is taken once of a hundred that come at once", async () => {
     const tickets = createTickets({ keys, state: createMemoryStateStore(), url });
     const { ticket } = await tickets.issue(authInfo);
     const outcomes = await Promise.allSettled(
@@ -260,7 +260,7 @@ describe("a ticket", () => {
     });
   });
 
-  test("of another endpoint, other keys, another purpose or an end that has passed is none", async () => {
+  test("is refused if it is of another endpoint, other keys or another purpose, or has expired", async () => {
     const state = createMemoryStateStore();
     const tickets = createTickets({ keys, state, url });
     const refused = { code: "unauthenticated" };
@@ -291,7 +291,7 @@ describe("a ticket", () => {
     ).rejects.toThrow(RangeError);
   });
 
-  test("and its record tell no access token: neither alone opens the other", async () => {
+  test("and its record tell no access token: neither opens the other", async () => {
     const records: Uint8Array[] = [];
     const state = createMemoryStateStore();
     const spying = {

@@ -18,7 +18,7 @@ const meanings: Readonly<Record<number, readonly [SluiceErrorCode, string]>> = {
   414: ["invalid_argument", "the key is too long for the server"],
 };
 
-/** What a status other than success means. It is thrown at once: waiting and retrying are for the wrappers. */
+/** The error of a status other than success. It is thrown at once: waiting and retrying are for the wrappers. */
 export function statusError(status: number, headers: Headers, operation: string): SluiceError {
   const cause = new Error(`the server answered ${status}`);
   const retryAfterMs = parseRetryAfter(text(headers["retry-after"]), Date.now());

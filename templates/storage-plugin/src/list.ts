@@ -15,7 +15,7 @@ export async function readIndex(
   }
   try {
     const keys = (await body.json()) as string[];
-    // a name that is no legal key cannot be opened, so it is not listed
+    // a name that is not a legal key cannot be opened, so it is not listed
     return keys.filter((key) => checkKey(key) === undefined).toSorted();
   } catch (error) {
     throw new SluiceError("corrupt", `${operation}: index.json is not an array of keys`, {

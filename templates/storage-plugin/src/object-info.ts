@@ -3,7 +3,7 @@ import type { ObjectInfo } from "@sluice/storage";
 import { toStrongEtag } from "@sluice/storage/plugin";
 import { type Headers, text } from "./errors.ts";
 
-/** The metadata in the headers of an answer. What the server does not say stays absent. */
+/** The metadata in the headers of an answer. A member that the server does not name stays absent. */
 export function toObjectInfo(key: string, headers: Headers): ObjectInfo {
   const size = text(headers["content-length"]);
   const lastModified = new Date(text(headers["last-modified"]) ?? "");

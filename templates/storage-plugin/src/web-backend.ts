@@ -18,10 +18,7 @@ import { toObjectInfo } from "./object-info.ts";
 
 /** Settings of {@link createWebBackend}. */
 export interface WebBackendOptions {
-  /**
-   * What the URL of every object starts with, up to and with the last slash. Its `index.json` is
-   * an array of the keys.
-   */
+  /** The prefix of every object's URL, up to and with the last slash. Its `index.json` is an array of the keys. */
   readonly baseUrl: string;
 }
 
@@ -94,11 +91,11 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
     },
 
     close: () => agent.destroy(),
-    // and no annotation: what the backend has is present in its type
+    // and no annotation: the operations that the backend has are present in its type
   } satisfies StorageBackend;
 }
 
-/** Segments are encoded one by one: a key is text, in which %2F is no slash and ? no query. */
+/** Segments are encoded one by one: a key is text, in which %2F is not a slash and ? not a query. */
 function toPath(key: string): string {
   return key.split("/").map(encodeURIComponent).join("/");
 }
@@ -110,7 +107,7 @@ function toAskedRange({ start, end }: ByteRange): ByteRange {
 
 type HeadersSent = Readonly<Record<string, string>>;
 
-/** What was asked of `open`. */
+/** The request to `open`. */
 interface OpenRequest {
   readonly range: ByteRange | undefined;
   readonly ifMatch: string | undefined;

@@ -2,7 +2,7 @@
 import { protect } from "@sluice/storage";
 import { createWebBackend } from "sluice-storage-web";
 
-/** The first bytes of every file. `protect` retries, resumes and checks; a backend alone does not. */
+/** The first bytes of every file. `protect` retries, resumes and checks; a backend by itself does not. */
 export async function* readBeginnings(baseUrl: string): AsyncGenerator<string> {
   const storage = protect(createWebBackend({ baseUrl }));
   const { objects } = await storage.list({ limit: 100 });

@@ -18,7 +18,7 @@ export interface Origin extends AsyncDisposable {
   readonly countBytes: () => number;
 }
 
-/** What the next answer does wrong. */
+/** The fault of the next answer. */
 type Fault = (response: ServerResponse, content: Uint8Array) => void;
 
 export async function startOrigin(): Promise<Origin> {

@@ -6,7 +6,7 @@ export interface ArchiveFile {
   readonly key: string;
   readonly lastModified?: Date;
   readonly size?: number;
-  /** Opens the file once. Gives `undefined`, or rejects with `not_found`, where it is gone by now. */
+  /** Opens the file once. Gives `undefined`, or rejects with `not_found`, if it is gone by now. */
   open(options: { readonly signal?: AbortSignal }): Promise<OpenedObject | undefined>;
 }
 
@@ -14,7 +14,7 @@ export interface ArchiveFile {
 export interface ArchiveEntry {
   /** Safe path in the archive, in segments joined by `/`, at most 900 UTF-8 bytes. */
   readonly path: string;
-  /** Bytes that {@link chunks} yields; `undefined` where the storage cannot know. */
+  /** Bytes that {@link chunks} yields; `undefined` if the storage cannot know. */
   readonly size: number | undefined;
   readonly modified: Date | undefined;
   /** The bytes, read once and to the end before the next entry. Throws when there are fewer or more than `size`. */

@@ -9,7 +9,7 @@ import type { ArchiveEntry, ArchiveFile } from "./archive-file.ts";
 export interface EntryOptions {
   /** Left out of the paths. Every key begins with it. */
   readonly prefix: string;
-  /** Most files; one more is `too_large`. */
+  /** Maximum number of files; one more is `too_large`. */
   readonly maxFiles: number;
   /** Ends the listing, the file that is opened, and the body that is read. */
   readonly signal: AbortSignal;
@@ -120,7 +120,7 @@ async function* readChunks(
     if (size !== undefined && count > size)
       throw new SluiceError(
         "corrupt",
-        `archive: ${quoteKey(key)} has more than the ${size} bytes that were told`,
+        `archive: ${quoteKey(key)} has more than the ${size} bytes that its storage reported`,
       );
     yield value;
   }

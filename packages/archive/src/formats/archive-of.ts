@@ -12,7 +12,7 @@ export interface ArchiveOfOptions {
   readonly format: ArchiveFormat;
   /** Left out of the paths in the archive: empty, or ending with `/`. Every key begins with it. Default: "". */
   readonly prefix?: string | undefined;
-  /** Most files; one more ends the archive with `too_large`. Default: 100,000. */
+  /** Maximum number of files; one more ends the archive with `too_large`. Default: 100,000. */
   readonly maxFiles?: number | undefined;
   /** Ends the archive with `signal.reason`, and the listing and the open file with it. */
   readonly signal?: AbortSignal | undefined;
@@ -23,11 +23,11 @@ type WriteFormat = (entries: AsyncIterable<ArchiveEntry>) => AsyncGenerator<Uint
 const formats: Readonly<Record<ArchiveFormat, WriteFormat>> = { zip: writeZip, tar: writeTar };
 
 /**
- * One archive of files, written as it is read: memory holds one chunk, and for each file about 100 bytes and twice its path.
- * At most one file is open. A clean end means that every file that was listed is in it, whole; one that was removed
- * before it was opened is left out. Errors with what the listing or a file failed with; `interrupted` and `corrupt`
- * where a file has fewer or more bytes than its storage told, `too_large` above `maxFiles`, and `unsupported`
- * where a tar archive needs a size that the storage does not tell.
+ * One archive of files, written as it is read: memory holds one chunk, and for each file about 100 bytes and twice
+ * its path. At most one file is open. A clean end means that every file that was listed is in it, whole; one that was
+ * removed before it was opened is left out. Errors with those of the listing or of a file; `interrupted` and
+ * `corrupt` if a file has fewer or more bytes than its storage reported, `too_large` above `maxFiles`, and
+ * `unsupported` if a tar archive needs a size that the storage does not tell.
  */
 export function archiveOf(
   files: AsyncIterable<ArchiveFile>,
@@ -44,7 +44,8 @@ export function archiveOf(
     next: async () => (await chunks.next()).value,
     release(reason) {
       ending.abort(reason);
-      // the abort ends the step that is under way; a listing ends when its page has come. Nothing waits for them
+      // the abort ends the current step; a listing ends when its page has come. Nothing waits for
+      // them
       chunks.return(undefined).catch(() => {});
       listing.return?.().catch(() => {});
     },
@@ -52,7 +53,7 @@ export function archiveOf(
   });
 }
 
-/** Throws a `TypeError` for what is no {@link ArchiveFormat}. */
+/** Throws a `TypeError` unless it is an {@link ArchiveFormat}. */
 export function ensureFormat(format: string): void {
   if (!Object.hasOwn(formats, format))
     throw new TypeError(`archive: format ${JSON.stringify(format)} is neither "zip" nor "tar"`);

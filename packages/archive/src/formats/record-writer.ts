@@ -1,6 +1,6 @@
 /**
- * Collects small records in one buffer, and copies them out together: an array of its own would cost each record more
- * than its bytes. Numbers are little-endian.
+ * Collects small records in one buffer, and copies them out together: its own array would cost each
+ * record more than its bytes. Numbers are little-endian.
  */
 export class RecordWriter {
   readonly #buffer: Uint8Array;
@@ -48,7 +48,7 @@ export class RecordWriter {
     return this;
   }
 
-  /** What was written since the last call, as a copy. */
+  /** The bytes written since the last call, as a copy. */
   take(): Uint8Array {
     const records = this.#buffer.slice(0, this.#size);
     this.#size = 0;

@@ -2,7 +2,7 @@ import { definedMembers, SluiceError } from "@sluice/core";
 import { createTarPacker, type TarPackController } from "modern-tar";
 import type { ArchiveEntry } from "../entries/archive-file.ts";
 
-/** What the time field holds, in seconds: 11 octal digits. */
+/** Maximum of the time field, in seconds: 11 octal digits. */
 const maxSeconds = 8 ** 11 - 1;
 
 /**

@@ -13,7 +13,7 @@ import {
 const encoder = new TextEncoder();
 /** More than the records of one file have, with a path of 900 bytes twice over. */
 const recordBytes = 2 * 1024;
-/** A file of at most so many bytes leaves as one chunk with its records. */
+/** A file of at most this many bytes leaves as one chunk with its records. */
 const smallBytes = 16 * 1024;
 /** The directory is kept in parts of about this size. */
 const partBytes = 64 * 1024;

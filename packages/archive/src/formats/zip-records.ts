@@ -4,7 +4,7 @@
  */
 import type { RecordWriter } from "./record-writer.ts";
 
-/** What the record of a file says. */
+/** The record of a file. */
 export interface ZipFile {
   /** UTF-8. */
   readonly name: Uint8Array;
@@ -13,7 +13,7 @@ export interface ZipFile {
   readonly wide: boolean;
 }
 
-/** What is known of a file once its bytes are written. */
+/** The facts of a file once its bytes are written. */
 export interface WrittenFile extends ZipFile {
   readonly size: number;
   readonly crc: number;
@@ -76,7 +76,7 @@ export function putDirectoryRecord(to: RecordWriter, file: WrittenFile): void {
   putTime(to, time);
 }
 
-/** What the directory at the end is. */
+/** The directory at the end. */
 export interface Directory {
   readonly count: number;
   readonly size: number;

@@ -1,6 +1,6 @@
 import { sanitizeFileName } from "@sluice/core";
 
-/** Longest segment, in UTF-8 bytes: what file systems take. */
+/** Longest segment, in UTF-8 bytes: the limit of file systems. */
 const maxSegmentBytes = 255;
 /** Longest path of a folder. With a file's name a path has at most 900 bytes: macOS takes 1,024 in all. */
 const maxFolderBytes = 640;
@@ -13,8 +13,9 @@ const encoder = new TextEncoder();
 
 /**
  * Makes a function that gives each file of an archive its path, from its key below the prefix. Paths are safe
- * to extract on any system and unique there: no two of them differ by case, Unicode form or unseen characters alone,
- * and none is a folder of another. A name that is taken gets a number, as in `a (2).txt`. What is too deep moves up.
+ * to extract on any system and unique there: no two of them differ only by case, Unicode form or unseen
+ * characters, and none is a folder of another. A name that is taken gets a number, as in `a (2).txt`. Files
+ * that are too deep move up.
  */
 export function createEntryPaths(): (relativeKey: string) => string {
   const files = new Set<string>();
@@ -73,7 +74,7 @@ export function createEntryPaths(): (relativeKey: string) => string {
   };
 }
 
-/** What a Windows volume may call a file with a longer name, such as `REPORT~1.TXT`. */
+/** The name that a Windows volume may give a file with a longer one, such as `REPORT~1.TXT`. */
 const shortName = /^[^.]{1,6}~\d+(?:\.[^.]{0,3})?$/;
 
 /** A name that no system reads as anything else, no shell as an option or a home folder, and no volume as a short name. */

@@ -4,7 +4,7 @@ import { createUriMapper, type OpenedObject } from "@sluice/storage";
 import type { ArchiveFile } from "../entries/archive-file.ts";
 import { archiveOf, type ArchiveFormat, ensureFormat } from "../formats/archive-of.ts";
 
-/** What an archive asks a server for: the files below a folder, for one caller. */
+/** The calls of an archive to a server: the files below a folder, for one caller. */
 export interface ArchiveHost {
   /**
    * The files below a URI that ends with `/`, in listing order, without those that the principal may not list. Rejects
@@ -24,7 +24,7 @@ export interface ArchiveWalk {
 export interface WalkedFile {
   /** Its key without the folder that was walked. */
   readonly path: string;
-  /** Opens it; `undefined` where it is gone, or the principal may not stream it. */
+  /** Opens it; `undefined` if it is gone, or the principal may not stream it. */
   readonly open: (options: { readonly signal?: AbortSignal }) => Promise<OpenedObject | undefined>;
 }
 
@@ -33,11 +33,11 @@ export interface ArchiveOptions {
   /** URI of the files, ending with `/`: a base URI of the server, or a folder below one. */
   readonly of: string;
   readonly format: ArchiveFormat;
-  /** Most files of one archive; one more ends it with `too_large`. Default: 100,000. */
+  /** Maximum number of files of one archive; one more ends it with `too_large`. Default: 100,000. */
   readonly maxFiles?: number;
 }
 
-/** What the provider is asked for, of a `ProvideRequest` of the server. */
+/** The members that the provider uses of a `ProvideRequest` of the server. */
 export interface ArchiveRequest {
   /** `folder` names the folder below `of`; without it the archive has all of `of`. */
   readonly variables: Readonly<Record<string, string>>;

@@ -18,16 +18,16 @@ export interface BinaryContentOptions {
   readonly mimeType: string;
   /** The bytes themselves, or where they come from: then with `size`. */
   readonly bytes: Uint8Array | SizedSource;
-  /** With `blob`: URI of the resource. Default: a URN of its own. */
+  /** With `blob`: URI of the resource. Default: a new URN. */
   readonly uri?: string;
   /**
-   * Most bytes that go into the JSON as base64, when they cannot go beside it; more is `too_large`.
-   * Default 8 MiB.
+   * Maximum bytes that go into the JSON as base64, if they cannot go beside it; more is
+   * `too_large`. Default 8 MiB.
    */
   readonly maxBase64Bytes?: number;
 }
 
-/** Content as MCP has it, with an empty base64 member where the bytes go beside the message. */
+/** Content as MCP has it, with an empty base64 member if the bytes go beside the message. */
 export type BinaryContent =
   | {
       readonly type: "image" | "audio";
@@ -46,12 +46,12 @@ export type BinaryContent =
     };
 
 /**
- * Content for a tool's result or a prompt: bytes beside the message where that was negotiated with
- * the caller, base64 inside it everywhere else. `to` is the `ctx` of the handler (`extra` in SDK
- * version 1), or an {@link Outlet}. The source is used or discarded, whatever happens.
+ * Content for a tool's result or a prompt: bytes beside the message if that was negotiated with the
+ * caller, base64 inside it everywhere else. `to` is the `ctx` of the handler (`extra` in SDK version
+ * 1), or an {@link Outlet}. The source is used or discarded, whatever happens.
  *
- * Throws `too_large` for what neither way takes, `throttled` when too many streams are under way, and
- * what the source errors with.
+ * Throws `too_large` for bytes that neither way takes, `throttled` for too many streams in progress,
+ * and errors of the source.
  */
 export async function binaryContent(
   to: object | Outlet,

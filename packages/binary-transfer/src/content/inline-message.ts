@@ -7,8 +7,8 @@ import type { Sending } from "../peer/peer.ts";
 
 /**
  * Puts the bytes of a message into its JSON after all, as base64: for a transport that finds out too late that
- * they cannot go beside it. Throws `too_large` for more than `maxBytes`, and what a source errors with; every
- * stream is over then.
+ * they cannot go beside it. Throws `too_large` for more than `maxBytes`, and errors of a source; every stream
+ * has ended then.
  */
 export async function inlineMessage({ text, streams }: Sending, maxBytes: number): Promise<string> {
   const message: unknown = JSON.parse(text);

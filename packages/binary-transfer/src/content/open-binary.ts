@@ -14,21 +14,21 @@ export interface OpenedBinary {
   /** How they came. */
   readonly transferMode: "base64" | "binary";
   /**
-   * The bytes, once. Nothing is kept in memory but a window; read it to its end or cancel it: what
-   * is not read for 30 seconds is given up (`timeout`). A clean end means that size and checksum
-   * were right; else `interrupted`, `corrupt`, `protocol`, `timeout` or `signal.reason`.
+   * The bytes, once. Nothing is kept in memory but a window; read it to its end or cancel it: a
+   * stream that is not read for 30 seconds is given up (`timeout`). A clean end means that size and
+   * checksum were right; else `interrupted`, `corrupt`, `protocol`, `timeout` or `signal.reason`.
    */
   readonly body: ReadableStream<Uint8Array>;
 }
 
 /**
- * Opens the bytes of content that came through an SDK: an item of `contents` of a read resource, of
- * `content` of a tool's result, an embedded resource. Works for base64, too, so that callers need not
- * care how bytes travelled. `undefined` for content without bytes, such as text.
+ * Opens the bytes of content that came through an SDK: an item of `contents` of a read resource, of `content` of a
+ * tool's result, an embedded resource. Works even for base64, so that callers need not care how bytes travelled.
+ * `undefined` for content without bytes, such as text.
  *
- * Throws `too_large`, `throttled` or `protocol` for bytes that were refused when their message came,
- * and `expired` for ones that were opened before or not read in time. Of transfers that ended before they were opened a
- * process remembers 1,024 with 32 MiB of bytes, for 30 seconds.
+ * Throws `too_large`, `throttled` or `protocol` for bytes that were refused when their message came, and `expired`
+ * for ones that were opened before or not read in time. Of transfers that ended before they were opened a process
+ * remembers 1,024 with 32 MiB of bytes, for 30 seconds.
  */
 export function openBinary(
   content: object,
@@ -79,7 +79,7 @@ function decodeBase64(text: string): Uint8Array {
   return Uint8Array.from(atob(text), (char) => char.charCodeAt(0));
 }
 
-/** What of an SDK's client is needed, version 1 or 2. */
+/** The part of an SDK's client that is used, version 1 or 2. */
 export interface ReadingClient {
   // the SDKs agree on the call and differ in its types
   // oxlint-disable-next-line typescript/no-explicit-any
@@ -92,9 +92,9 @@ export interface BinaryResource extends OpenedBinary {
 }
 
 /**
- * Reads a resource through an SDK client and gives its bytes as a stream: beside the message where the
- * transport negotiated that, else decoded from base64 or text. Rejects with what the client rejects
- * with, and with what {@link openBinary} throws; an answer without contents is `protocol`.
+ * Reads a resource through an SDK client and gives its bytes as a stream: beside the message if the
+ * transport negotiated that, else decoded from base64 or text. Rejects with errors of the client
+ * and of {@link openBinary}; an answer without contents is `protocol`.
  */
 export async function readBinary(
   client: ReadingClient,

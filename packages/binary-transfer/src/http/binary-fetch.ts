@@ -87,7 +87,7 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
     const reading = { operation: "binary", maxEventLength: maxJsonBytes };
     for await (const { message } of eventsIn(body, reading))
       if (message && isAnswerTo(message, call)) return jsonOf(response, heard(message));
-    throw new SluiceError("interrupted", `binary: ${call.method}: the answer never came`);
+    throw new SluiceError("interrupted", `binary: ${call.method}: no response came`);
   }
 
   function heard(message: object): object {
@@ -165,10 +165,13 @@ async function readChunk(
 function parse(text: string): object {
   const { message } = readRpc(text);
   if (message) return message;
-  throw new SluiceError("protocol", "binary: the server sent a part that is no JSON-RPC message");
+  throw new SluiceError(
+    "protocol",
+    "binary: the server sent a part that is not a JSON-RPC message",
+  );
 }
 
-/** The answer as an SDK reads it, with what the headers say beside the body. */
+/** The response as an SDK reads it, with the facts of the headers beside the body. */
 function jsonOf({ status, statusText, headers }: Response, message: unknown): Response {
   const fields = new Headers(headers);
   for (const name of ["content-length", "content-encoding", "transfer-encoding"])

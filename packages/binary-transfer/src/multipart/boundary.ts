@@ -21,7 +21,7 @@ const grammar = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
 
 /** The delimiter of a boundary. Throws `protocol` unless that has 1 to 70 characters of RFC 2046, the last no space. */
 export function createDelimiter(boundary: string): Delimiter {
-  if (!grammar.test(boundary)) throw malformed("a boundary that is none of RFC 2046");
+  if (!grammar.test(boundary)) throw malformed("a boundary that RFC 2046 forbids");
   const bytes = new TextEncoder().encode(`\r\n--${boundary}`);
   const last = bytes.length - 1;
   // how far the next place to look at is, by the byte that lies under the last one of the delimiter
@@ -60,7 +60,7 @@ export function joinBytes(first: Uint8Array, second: Uint8Array): Uint8Array {
   return joined;
 }
 
-/** A boundary for one message: 192 random bits. The writer looks for it in content that is made meanwhile. */
+/** A boundary for one message: 192 random bits. The writer looks for it in content that is made later. */
 export function randomBoundary(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(24));
   return `sluice-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;

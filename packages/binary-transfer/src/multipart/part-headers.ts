@@ -4,13 +4,13 @@ import { definedMembers, parseMediaType, SluiceError } from "@sluice/core";
 export interface PartHeaders {
   /** `type/subtype` in lower case; `text/plain` where it is absent (RFC 2046 §5.1). */
   readonly mimeType: string;
-  /** `Content-ID` without angle brackets; absent where the field is no id. */
+  /** `Content-ID` without angle brackets; absent if the field is not an id. */
   readonly contentId?: string;
   /** `Content-Length` in bytes. */
   readonly contentLength?: number;
 }
 
-/** Most bytes of the head of a part, and most fields in it. */
+/** Maximum bytes of the head of a part, and maximum fields in it. */
 export const maxHeadBytes = 2_048;
 const maxFields = 5;
 

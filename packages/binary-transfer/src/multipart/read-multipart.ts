@@ -11,20 +11,20 @@ export interface MultipartPart {
 
 /** A multipart message that is taken part by part, each to its end before the next. */
 export interface MultipartReader {
-  /** The next part; `undefined` at the end. What was not read of the one before is passed over. */
+  /** The next part; `undefined` at the end. Unread bytes of the one before are skipped. */
   next(): Promise<MultipartPart | undefined>;
 }
 
-/** Most bytes before the first delimiter, and behind the closing one. */
+/** Maximum bytes before the first delimiter, and after the closing one. */
 const maxAroundBytes = 4_096;
-/** Most padding behind a delimiter, which RFC 2046 §5.1.1 allows. */
+/** Maximum padding after a delimiter, which RFC 2046 §5.1.1 allows. */
 const maxPaddingBytes = 64;
 
 /**
  * Reads a `multipart/*` message (RFC 2046 §5.1) with one chunk of it in memory. A part with a
  * `Content-Length` is counted and has to end at a delimiter; any other is searched for it. Lines end
- * with CRLF, and the closing delimiter has to be there. Rejects with `protocol` for what breaks a rule,
- * with `interrupted` for an end that comes too early, and with what `pull` threw; nothing more can be
+ * with CRLF, and the closing delimiter has to be there. Rejects with `protocol` for a broken rule,
+ * with `interrupted` for an end that comes too early, and with errors of `pull`; nothing more can be
  * read then.
  */
 export function readMultipart(
@@ -32,7 +32,7 @@ export function readMultipart(
   boundary: string,
 ): MultipartReader {
   const delimiter = createDelimiter(boundary);
-  /** What came and was not taken. The first delimiter may stand at the very beginning, where no line ends. */
+  /** Bytes that came and were not taken. The first delimiter may stand at the very beginning, where no line ends. */
   let window: Uint8Array = new TextEncoder().encode(crlf);
   let part: MultipartPart | undefined;
   let isStarted = false;
@@ -135,7 +135,7 @@ export function readMultipart(
     let passed = 0;
     do {
       passed += take(window.length).length;
-      if (passed > maxAroundBytes) throw malformed("too much behind the last part");
+      if (passed > maxAroundBytes) throw malformed("too much after the last part");
     } while (await fill());
   }
 

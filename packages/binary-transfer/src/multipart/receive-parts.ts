@@ -5,7 +5,7 @@ import type { Inbox } from "../peer/inbox.ts";
 import { malformed, type PartHeaders } from "./part-headers.ts";
 import type { MultipartPart, MultipartReader } from "./read-multipart.ts";
 
-/** Most bytes of parts that no message announced which are passed over. */
+/** Maximum bytes skipped in parts that no message announced. */
 const maxStrayBytes = 2 ** 20;
 
 /** The JSON text that a message begins with. Throws `protocol` when another part is the first, and `too_large`. */
@@ -23,14 +23,15 @@ export async function readJsonPart(reader: MultipartReader, maxBytes: number): P
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(queue.join());
   } catch {
-    throw malformed("JSON that is no UTF-8");
+    throw malformed("JSON that is not UTF-8");
   }
 }
 
 /**
- * Gives the parts behind the JSON to the transfers that it announced (`refs`), each at the pace of its reader.
- * What is wrong with a part ends its transfer, and the next part goes on. Resolves at the end of the message, or
- * as soon as what is left is not wanted; it never rejects. True when the message was read to its end.
+ * Gives the parts after the JSON to the transfers that it announced (`refs`), each at the pace of
+ * its reader. A fault in a part ends its transfer, and the next part continues. Resolves at the end
+ * of the message, or as soon as the rest is not wanted; it never rejects. True when the message was
+ * read to its end.
  */
 export async function receiveParts(
   reader: MultipartReader,
@@ -39,7 +40,7 @@ export async function receiveParts(
   const missing = new Set(refs.map(({ streamId }) => streamId));
   let strayBytes = 0;
 
-  /** The transfer of a part; `undefined` where no message announced it, or it is over. */
+  /** The transfer of a part; `undefined` if no message announced it, or it has ended. */
   function begin({ headers }: MultipartPart): IncomingStream | undefined {
     try {
       return inbox.begin(streamIdOf(headers), headers.contentLength);
@@ -55,7 +56,7 @@ export async function receiveParts(
     }
   }
 
-  /** True when no transfer waits for what is left. */
+  /** True when no transfer waits for the rest. */
   function isUnwanted(): boolean {
     return missing.size > 0 && ![...missing].some((streamId) => inbox.isExpected(streamId));
   }
@@ -85,7 +86,7 @@ function streamIdOf({ contentId = "" }: PartHeaders): string {
   return contentId.toLowerCase();
 }
 
-/** False when the transfer is over before its part is. */
+/** False when the transfer ends before its part. */
 async function receive(part: MultipartPart, incoming: IncomingStream): Promise<boolean> {
   let bytes = 0;
   for (let chunk = await part.read(); chunk; chunk = await part.read()) {
@@ -105,8 +106,9 @@ async function receive(part: MultipartPart, incoming: IncomingStream): Promise<b
 }
 
 /**
- * Bytes that are taken in one turn of the event loop: where a socket always has more, Node reads up to 32 times
- * before it looks at anything else, which was 2 MiB. Browsers read sockets on a thread of their own.
+ * Bytes that are taken in one turn of the event loop: if a socket always has more, Node reads up to
+ * 32 times before it looks at anything else, which was 2 MiB. Browsers read sockets on another
+ * thread.
  */
 const bytesATurn = 2 ** 18;
 const { setImmediate } = globalThis as { setImmediate?: (run: () => void) => unknown };

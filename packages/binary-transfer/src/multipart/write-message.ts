@@ -31,7 +31,7 @@ export function writeMessage({ text, streams }: Sending): MultipartMessage {
       for (const [at, stream] of streams.entries()) {
         const passed = result.bytes - written.offsets[at]!;
         const bytes = Math.max(0, Math.min(passed, stream.ref.size));
-        // what follows the part has gone out, too
+        // the bytes after the part have gone out as well
         if (passed > stream.ref.size) stream.end({ outcome: "complete", bytes });
         else stream.end({ ...result, bytes });
       }

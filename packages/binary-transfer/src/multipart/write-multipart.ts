@@ -19,8 +19,8 @@ export interface OutgoingMultipart {
   /** Where in the message the bytes of each part begin. */
   readonly offsets: readonly number[];
   /**
-   * The message. Errors with `corrupt` or `interrupted` when a part has another size than it said or
-   * holds the boundary, and with what its body errors with. Cancelling it cancels what was not sent.
+   * The message. Errors with `corrupt` or `interrupted` when a part has another size than it said
+   * or holds the boundary, and with errors of its body. Cancelling it cancels the unsent parts.
    */
   readonly body: ReadableStream<Uint8Array>;
 }
@@ -28,7 +28,7 @@ export interface OutgoingMultipart {
 /**
  * Writes a `multipart/mixed` message: JSON first, then the parts, each with its `Content-ID` and its
  * `Content-Length`. Receivers may count or search: the boundary is random, and a part that holds it all the same,
- * because a peer echoes what is under way, ends the message with an error.
+ * because a peer echoes the current message, ends the message with an error.
  */
 export function writeMultipart(json: string, parts: readonly OutgoingPart[]): OutgoingMultipart {
   const boundary = randomBoundary();

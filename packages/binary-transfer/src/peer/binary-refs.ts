@@ -13,8 +13,8 @@ export interface RefHolder {
 /**
  * Everything in a message that refers to bytes, in the order of the text, down to 64 levels. Both ends must find
  * the same: an object counts if it has a member `binaryRef` with a `streamId` and a `size`. `isMeant` leaves out
- * references that are just data. Throws a `RangeError` for an id that is no UUID and for a size that is no byte
- * count: nothing tells whether bytes follow.
+ * references that are just data. Throws a `RangeError` for an id that is not a UUID and for a size that is not a
+ * byte count: nothing tells whether bytes follow.
  */
 export function findRefs(
   message: unknown,
@@ -49,9 +49,9 @@ export function mayHoldRefs(text: string): boolean {
 
 function ensureRef({ streamId, size, checksum, interleave }: Record<string, unknown>): BinaryRef {
   if (typeof streamId !== "string" || !uuid.test(streamId))
-    throw new RangeError("binary: a streamId is no UUID");
+    throw new RangeError("binary: a streamId is not a UUID");
   if (!Number.isSafeInteger(size) || (size as number) < 0)
-    throw new RangeError("binary: a size is no number of bytes");
+    throw new RangeError("binary: a size is not a number of bytes");
   return definedMembers({
     streamId: streamId.toLowerCase(),
     size: size as number,

@@ -3,7 +3,7 @@ import type { BinaryRef } from "@sluice/core/wire";
 import { IncomingStream } from "./incoming-stream.ts";
 import { forgetEnded, isUntaken, offerTransfer, rememberEnding, takeTransfer } from "./untaken.ts";
 
-/** What binary transfer may cost a connection. */
+/** Limits of binary transfer on a connection. */
 export interface BinaryLimits {
   /** Largest transfer in bytes, either way. Default 1 GiB. */
   readonly maxBinarySize?: number;
@@ -15,13 +15,13 @@ export interface BinaryLimits {
   readonly idleMs?: number;
 }
 
-/** What one connection may bring. */
+/** Limits of one connection. */
 export interface InboxOptions extends Omit<BinaryLimits, "maxBinarySize"> {
   /** Bytes of one transfer. A larger one is refused with `too_large`. */
   readonly maxBinarySize: number;
   /** Bytes that a reader took: where the transport has credit, the sender may send as many again. */
   readonly onRead?: (streamId: string, bytes: number) => void;
-  /** A transfer is over; with an `error`, the sender need not send the rest. */
+  /** A transfer has ended; with an `error`, the sender need not send the rest. */
   readonly onEnd?: (streamId: string, error?: unknown) => void;
 }
 
@@ -30,7 +30,7 @@ export interface Inbox {
   /**
    * Notes what a message announces and gives the handle under which the application finds it
    * ({@link takeTransfer}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
-   * and `interrupted` (the connection is gone): what comes under the id is then to be dropped.
+   * and `interrupted` (the connection is gone): bytes under the id are then to be dropped.
    */
   expect(ref: BinaryRef): string;
   /**
@@ -38,11 +38,11 @@ export interface Inbox {
    * `protocol` for one that began before, or of another size than announced.
    */
   begin(streamId: string, size?: number): IncomingStream;
-  /** A transfer that has begun; `undefined` when it is over. */
+  /** A transfer that has begun; `undefined` once it ended. */
   arriving(streamId: string): IncomingStream | undefined;
   /** True for an id that a message announced and whose transfer is not over. */
   isExpected(streamId: string): boolean;
-  /** True for an id that a message announced, also when its transfer is over. */
+  /** True for an id that a message announced, even when its transfer has ended. */
   wasUsed(streamId: string): boolean;
   /** Ends a transfer that will not come (any more). */
   fail(streamId: string, error: unknown): void;
@@ -50,7 +50,7 @@ export interface Inbox {
   close(reason: unknown): void;
 }
 
-/** Ids that are over and still known as used. */
+/** Ids of ended transfers that still count as used. */
 const rememberedIds = 1_024;
 
 interface Expected {
@@ -87,7 +87,7 @@ export function createInbox(options: InboxOptions): Inbox {
         throw new SluiceError("interrupted", `${what}: the connection is gone`, {
           cause: closedBy.reason,
         });
-      // `used` may have forgotten a stream that is still under way
+      // `used` may have forgotten a stream that is still in progress
       if (used.has(streamId) || expected.has(streamId))
         throw new SluiceError("protocol", `${what}: the id was used before`);
       used.add(streamId);
@@ -95,7 +95,7 @@ export function createInbox(options: InboxOptions): Inbox {
       if (size > maxBinarySize)
         throw new SluiceError("too_large", `${what}: larger than ${maxBinarySize} bytes`, { size });
       if (expected.size >= maxStreams)
-        throw new SluiceError("throttled", `${what}: ${maxStreams} others are under way`);
+        throw new SluiceError("throttled", `${what}: ${maxStreams} others are in progress`);
       const handle = crypto.randomUUID();
       const incoming = new IncomingStream(ref, {
         windowBytes,

@@ -3,20 +3,20 @@ import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
 
-/** What an incoming stream may take. */
+/** Limits of an incoming stream. */
 interface IncomingStreamOptions {
   /** Bytes that wait for the reader before a writer has to. */
   readonly windowBytes: number;
   /**
-   * Milliseconds without a byte, or with bytes that are not read, that end the transfer with `timeout`; as many of
-   * waiting for less than 4 KiB a second do, too.
+   * Milliseconds without a byte, or with bytes that are not read, that end the transfer with
+   * `timeout`; so does waiting as long for less than 4 KiB a second.
    */
   readonly idleMs: number;
   /** Bytes came. */
   readonly onWrite?: () => void;
   /** Bytes that the reader took just now. */
   readonly onRead?: (bytes: number) => void;
-  /** It is over: no more bytes are wanted. `error` when it did not end well. */
+  /** It has ended: no more bytes are wanted. `error` when it did not end well. */
   readonly onEnd: (error?: unknown) => void;
 }
 
@@ -34,7 +34,7 @@ export class IncomingStream {
   readonly #idle: IdleTimer;
   /** When the reader asked last. */
   #askedAt = 0;
-  /** Set once it is over. */
+  /** Set once it has ended. */
   #outcome: { readonly error?: unknown } | undefined;
   /** The sender is through: no more bytes come. */
   #isComplete = false;
@@ -66,8 +66,8 @@ export class IncomingStream {
   }
 
   /**
-   * Takes bytes, which belong to the reader from now on. Resolves when there is room for more, also
-   * when they are not wanted any more; `undefined` means at once.
+   * Takes bytes, which belong to the reader from now on. Resolves when there is room for more, even
+   * when they are no longer wanted; `undefined` means at once.
    */
   write(chunk: Uint8Array): Promise<void> | undefined {
     if (chunk.length > 0) this.#options.onWrite?.();
@@ -91,7 +91,7 @@ export class IncomingStream {
     this.#queue.push(chunk);
     this.#wake("reader");
     if (this.#queue.bytes < this.#options.windowBytes) return undefined;
-    // one promise for all writes meanwhile
+    // one promise for all writes until then
     this.#room ??= new Promise((resolve) => (this.#wakeWriter = resolve));
     return this.#room;
   }
@@ -121,7 +121,7 @@ export class IncomingStream {
     if (this.#queue.bytes === 0) this.#finish({});
   }
 
-  /** Ends it with an error for the reader. What is queued is dropped. */
+  /** Ends it with an error for the reader. Queued bytes are dropped. */
   fail(error: unknown): void {
     if (this.#outcome) return;
     this.#queue.clear();
@@ -140,7 +140,7 @@ export class IncomingStream {
     return bytes;
   }
 
-  /** Lets go of the connection, which the reader may outlive. */
+  /** Lets go of the connection, which may close before the reader ends. */
   detach(): void {
     const { windowBytes, idleMs } = this.#options;
     this.#options = { windowBytes, idleMs, onEnd() {} };

@@ -10,7 +10,7 @@ export interface Interleave {
   readonly windowBytes: number;
 }
 
-/** What one end declares about binary transfer. */
+/** The declaration of an end about binary transfer. */
 interface BinaryDeclaration {
   /** Modes that it can do; absent when it named none. */
   readonly modes?: readonly BinaryMode[];
@@ -19,15 +19,15 @@ interface BinaryDeclaration {
   readonly interleave?: Interleave;
 }
 
-/** What both ends agreed on. */
+/** The terms of both ends. */
 export interface BinaryTerms {
   /** Bytes: the smaller of both limits. */
   readonly maxBinarySize: number;
-  /** How the other end takes chunks; absent when it only knows whole transfers. */
+  /** How the peer takes chunks; absent if it supports only whole transfers. */
   readonly interleave?: Interleave;
 }
 
-/** What one end can do here: the transport has one mode. */
+/** The abilities of an end here: the transport has one mode. */
 export interface BinaryAbility {
   readonly mode: BinaryMode;
   /** Bytes. */
@@ -90,7 +90,7 @@ export function readDeclaration(capabilities: unknown): BinaryDeclaration | unde
 }
 
 /**
- * What holds between this end and one that declared `theirs`: nothing unless both can do the mode of
+ * The terms between this end and one that declared `theirs`: none unless both can do the mode of
  * the transport. A client that prefers another mode may not be able to read this one.
  */
 export function agreeOn(

@@ -30,7 +30,7 @@ export interface OutgoingStream {
   end(result: TransferResult): void;
 }
 
-/** What one connection may have outstanding. */
+/** Limits of outstanding transfers on one connection. */
 export interface OutboxOptions {
   /** Streams that wait for their message or are being sent. More are `throttled`. Default 16. */
   readonly maxStreams?: number;
@@ -43,7 +43,7 @@ export interface Outbox {
   /**
    * Takes charge of bytes and gives the reference for a message, with a new random id. When the
    * message is not sent in time the bytes are discarded. Throws `throttled` when all places are
-   * taken and `interrupted` when the connection is gone; the bytes are discarded then, too.
+   * taken and `interrupted` when the connection is gone; the bytes are then discarded as well.
    */
   offer(bytes: OutgoingBytes, options?: { readonly interleave?: boolean }): BinaryRef;
   /** The stream of an id that a message names which goes out now; `undefined` when there is none (any more). */
@@ -70,9 +70,13 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
             cause: closedBy.reason,
           })
         : places >= maxStreams
-          ? new SluiceError("throttled", `binary: send: ${places} streams are under way already`, {
-              retryAfterMs: 1_000,
-            })
+          ? new SluiceError(
+              "throttled",
+              `binary: send: ${places} streams are already in progress`,
+              {
+                retryAfterMs: 1_000,
+              },
+            )
           : undefined;
       if (refused) {
         discardBytes(bytes, refused);
@@ -101,7 +105,7 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
         waiting.delete(ref.streamId);
         discardBytes(
           stream,
-          new SluiceError("expired", "binary: send: the message never went out"),
+          new SluiceError("expired", "binary: send: the message was never sent"),
         );
       }, unsentMs);
       waiting.set(ref.streamId, { stream, stopTimer });

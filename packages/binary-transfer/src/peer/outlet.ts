@@ -6,7 +6,7 @@ import { findPeer, type BinaryPeer } from "./peer.ts";
 
 /** Where bytes can go beside a message. */
 export interface Outlet {
-  /** Largest transfer in bytes that the other end takes. */
+  /** Largest transfer in bytes that the peer accepts. */
   readonly maxBinarySize: number;
   /** Takes charge of bytes and gives the reference for a message. Throws `too_large`, `throttled`, `interrupted`. */
   offer(bytes: OutgoingBytes): BinaryRef;
@@ -22,7 +22,7 @@ export function outletOf(ctx: object): Outlet | undefined {
   return peer && outlet(peer, tag as unknown as BinaryTerms);
 }
 
-/** The outlet to the other end of a connection, for a client; `undefined` when it takes no bytes. */
+/** The outlet to the peer of a connection, for a client; `undefined` when it takes no bytes. */
 export function outletTo(peer: BinaryPeer): Outlet | undefined {
   return peer.terms && outlet(peer, peer.terms);
 }
@@ -39,7 +39,7 @@ function outlet(peer: BinaryPeer, { maxBinarySize, interleave }: BinaryTerms): O
       const { size } = bytes;
       if (size <= maxBinarySize)
         return peer.outbox.offer(bytes, { interleave: interleave !== undefined });
-      const error = new SluiceError("too_large", "binary: send: larger than the other end takes", {
+      const error = new SluiceError("too_large", "binary: send: larger than the peer accepts", {
         size,
       });
       discardBytes(bytes, error);

@@ -21,11 +21,11 @@ import {
   type OutgoingStream,
 } from "./outbox.ts";
 
-/** What one end of a connection is. */
+/** Settings of this end of a connection. */
 export interface BinaryPeerOptions
   extends BinaryAbility, Omit<InboxOptions, "maxBinarySize">, OutboxOptions {
   readonly role: BinaryRole;
-  /** Capabilities that the other end declared before, such as in the `initialize` of its session. */
+  /** Capabilities that the peer declared before, such as in the `initialize` of its session. */
   readonly declared?: unknown;
 }
 
@@ -33,7 +33,7 @@ export interface BinaryPeerOptions
 export interface Sending {
   /** The message as JSON, without a line end. */
   readonly text: string;
-  /** What it refers to, in its order: send these after it. */
+  /** The streams it refers to, in its order: send these after it. */
   readonly streams: readonly OutgoingStream[];
 }
 
@@ -47,35 +47,35 @@ export interface AnnouncedRef extends BinaryRef {
 export interface Received<Incoming> {
   /** For the SDK: references have become handles that {@link openBinary} takes. */
   readonly message: Incoming;
-  /** What it refers to, in its order. */
+  /** The streams it refers to, in its order. */
   readonly refs: readonly AnnouncedRef[];
 }
 
 /**
  * Binary transfer on one connection, between a transport and the SDK above it: every message passes
  * through {@link received} or {@link sending}, which declare, negotiate, and turn references into
- * streams and back. Where nothing was negotiated, messages pass as they are.
+ * streams and back. Without negotiation, messages pass as they are.
  */
 export interface BinaryPeer {
   readonly outbox: Outbox;
   readonly inbox: Inbox;
-  /** What both ends agreed on, by the last declaration; `undefined` while everything is base64. */
+  /** The terms of both ends, by the last declaration; `undefined` while everything is base64. */
   readonly terms: BinaryTerms | undefined;
   /**
-   * Reads a message of the other end. `message` is changed in place. Throws `protocol` for one that
-   * announces bytes that cannot be told apart: behind it the stream mode cannot go on.
+   * Reads a message of the peer. `message` is changed in place. Throws `protocol` for one that
+   * announces bytes that cannot be told apart: after it the stream mode cannot continue.
    */
   received<Incoming extends object>(message: Incoming): Received<Incoming>;
   /**
-   * Writes a message to the other end. Throws `protocol` for a request or notification that refers to bytes
-   * which are none of the outbox; of a response it makes an error instead.
+   * Writes a message to the peer. Throws `protocol` for a request or notification that refers to
+   * bytes which are not in the outbox; of a response it makes an error instead.
    */
   sending(message: object): Sending;
   /** Ends everything that is outstanding in either direction. */
   close(reason: unknown): void;
 }
 
-/** What a transport adds to a request for the handlers above it, under `_meta`; never sent. */
+/** Members that a transport adds to a request for the handlers above it, under `_meta`; never sent. */
 interface BinaryTag extends BinaryTerms {
   /** Of the connection, among those of this process. */
   readonly connection: string;
@@ -97,7 +97,7 @@ interface Message {
   result?: Record<string, unknown>;
 }
 
-/** Makes one end of a connection. Handlers find it until it is closed. */
+/** Makes an end of a connection. Handlers find it until it is closed. */
 export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
   const { role } = options;
   const connection = crypto.randomUUID();

@@ -36,7 +36,7 @@ export function offerTransfer(handle: string, transfer: TakenTransfer): void {
   underWay.set(handle, transfer);
 }
 
-/** True for a transfer under way that the application has not taken. */
+/** True for a transfer in progress that the application has not taken. */
 export function isUntaken(handle: string): boolean {
   return underWay.has(handle);
 }

@@ -1,4 +1,4 @@
-/** Where waits take their time from; tests put in their own. */
+/** The source of time for waits; tests replace it. */
 export interface Clock {
   /** Milliseconds since some fixed moment; only differences matter. */
   now(): number;

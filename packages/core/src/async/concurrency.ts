@@ -1,10 +1,10 @@
-/** Counts what is under way for each key. A key of which nothing is under way takes no memory. */
+/** Counts operations in progress for each key. An idle key takes no memory. */
 export class ConcurrencyLimiter {
   readonly #counts = new Map<string, number>();
 
   /**
-   * Counts one more under a key, and gives the function that ends it, which is idempotent. `undefined` when `limit`
-   * are under way.
+   * Counts one more under a key, and gives the function that ends it, which is idempotent.
+   * `undefined` when `limit` are in progress.
    */
   take(key: string, limit: number): (() => void) | undefined {
     const count = this.#counts.get(key) ?? 0;
@@ -26,10 +26,10 @@ const { setImmediate: inNextTurn } = globalThis as {
 };
 
 /**
- * Runs tasks in their order, each in a turn of the event loop of its own: what one starts in microtasks ends before the next.
- * The MCP SDK handles a notification in a microtask and a result at once, so a result that comes in the same turn as the progress
- * before it would end the call first. A task that finds no other waiting runs at once. Runtimes without `setImmediate` are
- * browsers and Workers, which give every message a turn.
+ * Runs tasks in their order, each in its own turn of the event loop: microtasks of one end before the next. The MCP
+ * SDK handles a notification in a microtask and a result at once, so a result that comes in the same turn as the
+ * progress before it would end the call first. A task that finds no other waiting runs at once. Runtimes without
+ * `setImmediate` are browsers and Workers, which give every message a turn.
  */
 export class TurnQueue {
   #waiting = 0;
@@ -84,8 +84,8 @@ export function createSharedRuns<T>(
 }
 
 /**
- * Wakes a loop that looks whether there is something to do. News that comes while nothing waits is kept: the next
- * wait ends at once. So a loop looks first and waits then, and misses nothing.
+ * Wakes a loop that looks whether there is something to do. News that arrives while nothing waits
+ * is kept: the next wait ends at once. So a loop looks first and waits then, and misses nothing.
  */
 export class Notifier {
   #hasNews = false;

@@ -1,6 +1,6 @@
 type AbortListener = (reason: unknown) => void;
 
-/** What waits for a signal, and the one listener of the platform behind which it does. */
+/** The callbacks that wait for a signal, and the one platform listener that calls them. */
 interface Waiting {
   readonly calls: Set<AbortListener>;
   readonly listener: () => void;

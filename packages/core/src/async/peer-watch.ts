@@ -1,7 +1,7 @@
 import { backgroundClock } from "./clock.ts";
 import { ThroughputBudget } from "./throughput-budget.ts";
 
-/** What a {@link PeerWatch} needs. */
+/** Options of a {@link PeerWatch}. */
 export interface PeerWatchOptions {
   /** Milliseconds for which a peer may do nothing in its turn. Default 30,000. */
   readonly graceMs?: number;
@@ -10,7 +10,7 @@ export interface PeerWatchOptions {
 }
 
 /**
- * Watches a peer that is to take what was written, or to send the rest of what it began. Its one timer runs
+ * Watches a peer that is to take the written bytes, or to send the rest of its own. Its one timer runs
  * while it is the peer's turn, or was of late. Time in which this process did not run is not the peer's.
  */
 export class PeerWatch {
@@ -30,7 +30,7 @@ export class PeerWatch {
     this.#onLate = onLate;
   }
 
-  /** It is the peer's turn: to move so many bytes more, where their number is known. */
+  /** It is the peer's turn: to move this many more bytes, if the number is known. */
   begin(bytes = 0): void {
     if (this.#isClosed) return;
     this.#bytes += bytes;
@@ -40,7 +40,10 @@ export class PeerWatch {
     this.#cancelLook ??= this.#lookIn(this.#lookMs);
   }
 
-  /** The peer moved so many bytes. Its turn is over, but for what is left of those that it was to move. */
+  /**
+   * The peer moved this many bytes. Its turn ends, unless some of those that it was to move are
+   * left.
+   */
   moved(bytes: number): void {
     if (!this.#isTurn) return;
     this.#count();

@@ -1,7 +1,7 @@
 /** A session of this process. */
 export interface SessionEntry<Live> {
   readonly id: string;
-  /** Tag of the principal that opened it and that alone may use it; empty for the anonymous. */
+  /** Tag of the principal that opened it, the only one that may use it; empty for the anonymous. */
   readonly holder: string;
   /** The share that it counts in; empty for callers without verified credentials. */
   readonly owner: string;
@@ -18,23 +18,23 @@ export interface SessionBounds {
 /** The sessions of one process: bounded in number, for the process and for each owner, and in idle time. */
 export interface SessionTable<Live> {
   /**
-   * Adds a session. Where there is no room, the longest idle session of the same owner
-   * ends for it, and in a full process else the longest idle one without an owner. False when none is idle.
+   * Adds a session. If there is no room, evicts the longest idle session of the same owner, or
+   * else, in a full process, the longest idle one without an owner. False when none is idle.
    */
   add(entry: SessionEntry<Live>): boolean;
-  /** The session, unless its idle time is over. */
+  /** The session, unless its idle time has expired. */
   find(id: string): SessionEntry<Live> | undefined;
   /**
-   * Gives a session that nothing vouched for to the caller that signed in, from now on its only one; streams that were opened
-   * before end. Undefined where the share of the owner is full of sessions in use.
+   * Gives a session that nothing vouched for to the caller that signed in, from now on its only one; streams that
+   * were opened before end. Undefined if the share of the owner is full of sessions in use.
    */
   claim(
     entry: SessionEntry<Live>,
     caller: Pick<SessionEntry<Live>, "holder" | "owner">,
   ): SessionEntry<Live> | undefined;
   /**
-   * Marks a request or stream as under way: its session is not idle until the function given back was called. `onClaim` is
-   * called when the session is given to another caller before.
+   * Marks a request or stream as in progress: its session is not idle until the function given back
+   * was called. `onClaim` is called when the session is given to another caller before.
    */
   hold(entry: SessionEntry<Live>, onClaim?: () => void): () => void;
   remove(id: string): void;
@@ -42,7 +42,7 @@ export interface SessionTable<Live> {
   clear(): SessionEntry<Live>[];
 }
 
-/** Makes an empty table. `onEnd` hears of each session that ends by itself or for another one. */
+/** Makes an empty table. `onEnd` is called for each session that expires or is evicted. */
 export function createSessionTable<Live>(
   { idleMs, maxSessions, maxPerPrincipal }: SessionBounds,
   onEnd: (entry: SessionEntry<Live>) => void,
@@ -153,7 +153,7 @@ export function createSessionTable<Live>(
 
 interface SessionState<Live> {
   entry: SessionEntry<Live>;
-  /** Requests and streams under way. */
+  /** Requests and streams in progress. */
   requests: number;
   /** When the last of them began or ended, in unix milliseconds. */
   usedAt: number;

@@ -21,8 +21,8 @@ export function sleep(
 }
 
 /**
- * Resolves in a later turn of the event loop: what else waits gets its turn first, and memory is collected. Takes no timer
- * where the runtime has `setImmediate`.
+ * Resolves in a later turn of the event loop: other waiting work gets its turn first, and memory is
+ * collected. Uses no timer where the runtime has `setImmediate`.
  */
 export function nextTurn(): Promise<void> {
   const { setImmediate: immediately = setTimeout } = globalThis as {

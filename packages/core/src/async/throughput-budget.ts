@@ -1,9 +1,10 @@
-/** Bytes per second that a peer moves at least while it is its turn, where nothing else is said. */
+/** Default minimum of bytes per second that a peer moves while it is its turn. */
 const leastBytesPerSecond = 4_096;
 
 /**
- * How long a peer may keep the other end waiting: for `graceMs`, and a second more for every 4 KiB that it moves.
- * A peer that stops is late, and so is one that drips; one that is fast saves nothing up.
+ * How long a peer may keep this process waiting: for `graceMs`, and a second more for every 4 KiB
+ * that it moves. A peer that stops is late, and so is one that drips; one that is fast saves
+ * nothing up.
  */
 export class ThroughputBudget {
   readonly #graceMs: number;
@@ -21,7 +22,7 @@ export class ThroughputBudget {
     return this.#leftMs;
   }
 
-  /** Milliseconds that so many bytes may take. */
+  /** Milliseconds that this many bytes may take. */
   msFor(bytes: number): number {
     return bytes / this.#bytesPerMs;
   }

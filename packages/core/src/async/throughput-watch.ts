@@ -1,10 +1,10 @@
 import { backgroundClock, type Clock } from "./clock.ts";
 
-/** How slow a peer may be. What is left out has no limit. */
+/** How slow a peer may be. An absent limit is not enforced. */
 export interface ThroughputRules {
   /** Longest time without a byte, in milliseconds. */
   readonly idleMs?: number | undefined;
-  /** Least bytes per second over each `windowMs`. */
+  /** Minimum bytes per second over each `windowMs`. */
   readonly minBytesPerSecond?: number | undefined;
   readonly windowMs?: number | undefined;
   /** Whether the first window passes whatever moves in it. Default false. */
@@ -13,7 +13,7 @@ export interface ThroughputRules {
   readonly holdEndsWindow?: boolean | undefined;
   /** Longest time in all, in milliseconds. */
   readonly totalMs?: number | undefined;
-  /** Whether `totalMs` counts the time of holds, too. Default false. */
+  /** Whether `totalMs` includes the time of holds. Default false. */
   readonly holdCountsInTotal?: boolean | undefined;
 }
 
@@ -22,7 +22,7 @@ export type Lateness = "idle" | "slow" | "total";
 
 /** Watches a peer that moves bytes. Time counts while this end waits for the peer. */
 export interface ThroughputWatch {
-  /** The peer moved so many bytes. */
+  /** The peer moved this many bytes. */
   moved(bytes: number): void;
   /** This end is busy: time stands still until {@link go}. */
   hold(): void;

@@ -1,7 +1,7 @@
 import { systemClock, type Clock } from "./clock.ts";
 import { onAbort } from "./on-abort.ts";
 
-/** What ends a wait before the work is done. */
+/** Limits that end a wait before the work is done. */
 export interface Deadline {
   /** Longest wait, in milliseconds. */
   readonly timeoutMs: number;

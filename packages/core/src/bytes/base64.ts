@@ -74,7 +74,7 @@ export function decodeBase64Url(text: string): Uint8Array | undefined {
 const urlAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const urlValues = valuesOf(urlAlphabet);
 
-/** Digit of each ASCII character, −1 where it is none. */
+/** Digit of each ASCII character, −1 for any other. */
 function valuesOf(digits: string): Int8Array {
   const table = new Int8Array(128).fill(-1);
   for (let value = 0; value < 64; value++) table[digits.charCodeAt(value)] = value;

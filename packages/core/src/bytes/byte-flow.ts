@@ -18,14 +18,14 @@ export interface Lending {
 export interface ByteFlow {
   /**
    * Gives every chunk to `write`, one after the other, and waits where it returns a promise.
-   * Resolves after the last byte; rejects when the source broke, and with what `write` threw, and
-   * has let go of the source then. With `lending`, a flow that can reads into as much memory and no
-   * more; a `write` that takes lent chunks returns a promise before all blocks are lent.
+   * Resolves after the last byte; rejects when the source fails, and with errors of `write`, after
+   * releasing the source. With `lending`, a flow that can reads only into that memory; a `write`
+   * that takes lent chunks returns a promise before all blocks are lent.
    */
   pump(write: WriteChunk, lending?: Lending): Promise<void>;
   /**
-   * Gives up the source, also while it is pumped, which rejects then; nothing is read into lent memory any more.
-   * Idempotent, and a no-op after the end.
+   * Gives up the source, even while it is pumped, which then rejects; nothing is read into lent
+   * memory any more. Idempotent, and a no-op after the end.
    */
   cancel(reason?: unknown): void;
 }
@@ -34,7 +34,7 @@ const flows = new WeakMap<ReadableStream<Uint8Array>, ByteFlow>();
 
 /**
  * A stream of the bytes of a flow, for readers that know streams only. It pumps nothing before the first read, and a
- * chunk only when one is read; its reader owns the chunks. An abort errors it at once with `signal.reason`, also
+ * chunk only when one is read; its reader owns the chunks. An abort errors it at once with `signal.reason`, even
  * while it is not read.
  */
 export function createFlowBody(flow: ByteFlow, signal?: AbortSignal): ReadableStream<Uint8Array> {
@@ -100,7 +100,7 @@ export function createFlowBody(flow: ByteFlow, signal?: AbortSignal): ReadableSt
   return body;
 }
 
-/** A flow that calls `end` when it is over. */
+/** A flow that calls `end` when it ends. */
 function untilEnd(flow: ByteFlow, end: () => void): ByteFlow {
   return {
     async pump(write, lending) {

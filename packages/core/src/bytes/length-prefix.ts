@@ -1,7 +1,7 @@
 /**
- * Joins strings so that no two lists give the same bytes: each as its UTF-8 behind its length in
- * two bytes. `undefined` when one is no string, has a lone surrogate (several would become one
- * UTF-8 sequence) or is longer than 65,535 bytes.
+ * Joins strings so that no two lists give the same bytes: each as its UTF-8 after its length in two
+ * bytes. `undefined` when one is not a string, has a lone surrogate (several would become one UTF-8
+ * sequence) or is longer than 65,535 bytes.
  */
 export function encodeFields(...fields: readonly string[]): Uint8Array | undefined {
   const parts: Uint8Array[] = [];

@@ -1,13 +1,16 @@
-/** What was used lately, within bounds: what was not used for longest goes first. */
+/** A bounded LRU cache: evicts the least recently used entry first. */
 export interface RecentEntries<Entry> {
   get(name: string): Entry | undefined;
-  /** Keeps an entry in place of the one of that name; one that alone is over the bounds is not kept. */
+  /**
+   * Keeps an entry in place of the one of that name; one that exceeds the bounds by itself is not
+   * kept.
+   */
   set(name: string, entry: Entry, bytes: number): void;
   delete(name: string): void;
   clear(): void;
 }
 
-/** A `Map` tells the order in which its keys were set: the first is what was not used for longest. */
+/** A `Map` tells the order in which its keys were set: the first is the least recently used. */
 export function createRecentEntries<Entry>(
   maxEntries: number,
   maxBytes: number,

@@ -40,8 +40,8 @@ export interface FileRegion {
   /** Offset in bytes one past the last byte. */
   readonly end: number;
   /**
-   * Canonical path at which the file lay when it was opened; absent where that is unknown. Another file
-   * may lie there by now: compare device and inode before you send a reader there.
+   * Canonical path of the file when it was opened; absent if unknown. Another file may lie there by
+   * now: compare device and inode before you send a reader there.
    */
   readonly path?: string;
   /**
@@ -66,7 +66,7 @@ export interface Sink<Result> extends AsyncDisposable {
 
 /**
  * Makes a stream that asks `next` for a chunk when its reader wants one; `undefined` ends it. `end` is called once,
- * however the stream ends: with the reason where it broke or was cancelled.
+ * however the stream ends: with the reason if it failed or was cancelled.
  */
 export function pullStream(
   next: () => Promise<Uint8Array | undefined>,

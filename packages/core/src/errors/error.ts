@@ -21,8 +21,8 @@ const codes = [
 ] as const;
 
 /**
- * What went wrong, by cause. The set is closed: a code names a cause, never an operation,
- * so that callers can switch on it and translations to HTTP and JSON-RPC are one table each.
+ * What went wrong, by cause. The set is closed: a code names a cause, never an operation, so that
+ * callers can switch on it and translations to HTTP and JSON-RPC are one table each.
  *
  * - `not_found` — no such object, or the caller may not know that it exists
  * - `permission_denied` — the caller is known and may not
@@ -32,7 +32,7 @@ const codes = [
  * - `precondition_failed` — the object is not the version that was asked for
  * - `range_not_satisfiable` — the range starts at or beyond the end (`size` tells where that is)
  * - `too_large` — over a size limit
- * - `expired` — the permission was real and its time is over
+ * - `expired` — the permission was real and has expired
  * - `already_exists` — the target is there and was not to be replaced
  * - `no_space` — the disk or quota is full
  * - `throttled` — slow down (`retryAfterMs` tells by how much, when known)
@@ -54,7 +54,7 @@ const retryable: ReadonlySet<unknown> = new Set([
   "interrupted",
 ]);
 
-/** What a {@link SluiceError} carries beside its code and message. */
+/** Members of a {@link SluiceError} besides its code and message. */
 export interface SluiceErrorOptions {
   /** The underlying fault. For logs only: it never goes over the wire. */
   readonly cause?: unknown;
@@ -96,7 +96,7 @@ export class SluiceError extends Error {
     return retryable.has(this.code);
   }
 
-  /** Recognises a Sluice error by its shape, also one of another installed copy or realm. */
+  /** Recognises a Sluice error by its shape, even one of another installed copy or realm. */
   static is(error: unknown): error is SluiceError {
     return (
       typeof error === "object" &&
@@ -107,7 +107,7 @@ export class SluiceError extends Error {
   }
 }
 
-/** When to call again after an error, in words for a person or a model. */
+/** When to retry after an error, in words for a person or a model. */
 export function retryWords(error: unknown): string {
   const { retryAfterMs } = SluiceError.is(error) ? error : {};
   if (retryAfterMs === undefined) return "try again later";

@@ -1,6 +1,6 @@
 import { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./error.ts";
 
-/** An HTTP answer that brought no bytes, as an error of ours. The server's words are not in it. */
+/** An HTTP response without the bytes, as a Sluice error. The server's text is not in it. */
 export function httpError(
   what: string,
   status: number,
@@ -10,7 +10,7 @@ export function httpError(
   return new SluiceError(code, `client: ${what}: ${hint} (HTTP ${status})`, options);
 }
 
-/** The code of an HTTP answer that brought no bytes. */
+/** The code of an HTTP response without the bytes. */
 export function codeOfStatus(status: number): SluiceErrorCode {
   const [code] = meaningOf(status);
   return code;
@@ -21,12 +21,12 @@ const rows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new Map([
   [401, ["unauthenticated", "sign in again"]],
   [403, ["permission_denied", "ask for access"]],
   [404, ["not_found", "there is no such resource, or the link is used up"]],
-  [408, ["timeout", "the server gave up waiting; try again"]],
-  [410, ["expired", "the link is over; ask for a new one"]],
+  [408, ["timeout", "the server timed out; try again"]],
+  [410, ["expired", "the link expired; ask for a new one"]],
   [412, ["precondition_failed", "the resource changed; start again"]],
   [413, ["too_large", "larger than the server allows"]],
   [416, ["range_not_satisfiable", "the resource is shorter than it was; start again"]],
-  [425, ["unavailable", "the server wants to be asked later; try again"]],
+  [425, ["unavailable", "the server asks for a later retry"]],
   [429, ["throttled", "too many requests; try again later"]],
 ]);
 
@@ -36,6 +36,6 @@ function meaningOf(status: number): readonly [SluiceErrorCode, string] {
     rows.get(status) ??
     (isFault
       ? ["unavailable", "the server failed; try again later"]
-      : ["protocol", "an answer that makes no sense here"])
+      : ["protocol", "an unexpected response"])
   );
 }

@@ -1,9 +1,10 @@
 import { SluiceError } from "./error.ts";
 
 /**
- * What a failed connection says of TLS, as an error that no retry mends: `untrusted` for a certificate that the
- * client does not trust, `protocol` where the two ends share no TLS. `undefined` for every other fault. `operation`
- * begins the message. It knows the codes of Node, also behind the `fetch failed` of its `fetch`.
+ * The TLS fault of a failed connection, as an error that no retry mends: `untrusted` for a
+ * certificate that the client does not trust, `protocol` if the two ends share no TLS. `undefined`
+ * for every other fault. `operation` begins the message. Recognises the codes of Node, even inside
+ * the `fetch failed` of its `fetch`.
  */
 export function tlsFault(
   operation: string,
@@ -42,7 +43,7 @@ function isCoded(error: unknown): error is CodedError {
   return typeof error === "object" && error !== null;
 }
 
-/** True for an error of `tlsFault`, or for what it is made of. */
+/** True for an error of `tlsFault`, or for its cause. */
 export function isTlsFault(error: unknown): boolean {
   return causesOf(error).some(({ code }) => typeof code === "string" && isTls(code));
 }

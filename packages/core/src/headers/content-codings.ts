@@ -1,6 +1,6 @@
 /**
- * The content codings that a `Content-Encoding` (RFC 9110 §8.4) names, in lower case and in the order in which they were
- * applied; empty where it changes no byte: `identity`, and what uploaders write by mistake, such as a charset.
+ * The content codings that a `Content-Encoding` (RFC 9110 §8.4) names, in lower case and in the order in which they
+ * were applied; empty if it changes no byte: `identity`, and what uploaders write by mistake, such as a charset.
  */
 export function contentCodings(header: string | null | undefined): string[] {
   const names = (header ?? "").toLowerCase().split(",");

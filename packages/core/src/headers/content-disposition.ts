@@ -1,7 +1,7 @@
 import { fieldText, readParameters, readToken } from "./field-text.ts";
 import { sanitizeFileName, trueFileName } from "./file-name.ts";
 
-/** What a `Content-Disposition` header says (RFC 6266). */
+/** A parsed `Content-Disposition` header (RFC 6266). */
 export interface ContentDisposition {
   /** `attachment`, `inline` or another word, in lower case. */
   readonly type: string;
@@ -10,7 +10,7 @@ export interface ContentDisposition {
    * pass them through `localFileName` or `sanitizeFileName`.
    */
   readonly fileNames: readonly string[];
-  /** Field of a form that a part belongs to (RFC 7578 §4.2); absent where there is no `name`. */
+  /** Field of a form that a part belongs to (RFC 7578 §4.2); absent if there is no `name`. */
   readonly fieldName?: string | undefined;
 }
 

@@ -1,4 +1,7 @@
-/** Control and direction characters, and line separators: what could hide text, reorder it or begin a new line. */
+/**
+ * Control and direction characters, and line separators: characters that could hide text, reorder
+ * it or begin a new line.
+ */
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /**
@@ -10,7 +13,7 @@ export function excerpt(text: string, maxLength = 300): string {
   return beginning.replace(unprintable, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`);
 }
 
-/** What precedes the value of a parameter that is a credential. */
+/** Text before the value of a parameter that is a credential. */
 const secretName =
   /(?:\b|_)(?:(?:account|api|access)_?key|(?:client_?)?secret|credential|password|pwd|(?:secret|shared)_?access_?key|(?:sharedaccess)?signature|sig|token)=/i;
 

@@ -11,7 +11,7 @@ export function fieldText(header: string | null | undefined): string {
 
 /** RFC 9110 §5.6.2. */
 const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
-/** What stands between the quotes of a quoted string (§5.6.4). */
+/** The text between the quotes of a quoted string (§5.6.4). */
 const quoted = String.raw`(?:[\t !#-\[\]-~\x80-\uffff]|\\[\t -~\x80-\uffff])*`;
 const value = `(?:(${token})|"(${quoted})")`;
 

@@ -11,11 +11,11 @@ export function trueFileName(name: string): string {
 }
 
 /**
- * One path component that is safe on any system, out of names that another party chose: the first of `names` that leaves
- * anything, else `download`. The result has no separator, no control, direction or unseen character but the joiners and
- * selectors of scripts and emoji, no character that Windows forbids, no leading or trailing dot or space,
- * no leading `-` or `~`, is no device name, and has at most 255 UTF-8 bytes with its extension kept. It is safe on disk, not trustworthy:
- * show it as the sender's word.
+ * One path component that is safe on any system, out of names that another party chose: the first of `names` that
+ * leaves anything, else `download`. The result has no separator, no control, direction or unseen character but the
+ * joiners and selectors of scripts and emoji, no character that Windows forbids, no leading or trailing dot or
+ * space, no leading `-` or `~`, is not a device name, and has at most 255 UTF-8 bytes with its extension kept. It is
+ * safe on disk, not trustworthy: show it as the sender's word.
  */
 export function sanitizeFileName(...names: readonly (string | undefined)[]): string {
   for (const name of names) {
@@ -69,7 +69,7 @@ export function fileNameFromUri(uri: string): string | undefined {
 
 const hostSchemes: ReadonlySet<string> = new Set(["http", "https", "ws", "wss", "ftp", "file"]);
 
-/** What file systems take. */
+/** Limits of file systems. */
 const maxBytes = 255;
 // longer than this, what follows the last dot is part of the name
 const maxExtensionBytes = 32;
@@ -112,7 +112,7 @@ function lastComponent(name: string): string {
 }
 
 function sanitize(name: string): string {
-  // what is dropped may have kept two characters apart, so composing comes after it
+  // a dropped character may have kept two others apart, so compose after it
   const visible = seen(lastComponent(name))
     .normalize("NFC")
     .replace(/[<>:"|?*]/g, "_");
@@ -164,8 +164,8 @@ function byteLength(text: string): number {
 }
 
 /**
- * A command line that saves a URL under a file name. With `-OJ` it replaces no file, and knows ASCII names alone: any other
- * name is written out.
+ * A command line that saves a URL under a file name. With `-OJ` it replaces no file, and supports
+ * only ASCII names: any other name is written out.
  */
 export function curlLine(url: string, name: string): string {
   const written = sanitizeFileName(name);

@@ -13,8 +13,8 @@ const maxLength = 16_384;
 
 /**
  * Reads a `Link` header by the algorithm of RFC 8288 Appendix B.2: several links, relation lists, quoted pairs,
- * parameters without a value. What follows a link that cannot be read is passed over. Reads each
- * character at most twice.
+ * parameters without a value. Skips the rest after a link that cannot be read. Reads each character at most
+ * twice.
  */
 export function parseLinks(header: string | null | undefined): readonly Link[] {
   const text = header && header.length <= maxLength ? header : "";
@@ -70,7 +70,7 @@ function readParameters(text: string, from: number): Parameters {
       at = skip(text, end, isBlank);
     }
     if (name !== "" && !values.has(name)) values.set(name, value);
-    // what stands behind a blank in a name, or behind a quoted value, belongs to nothing
+    // text after a blank in a name, or after a quoted value, belongs to nothing
     at = skip(text, at, isInValue);
   }
   return { values, end: at };

@@ -13,7 +13,10 @@ export function isClearUrl({ protocol, hostname }: URL): boolean {
 /** `origin` of the errors of {@link ensureConfidential}. */
 export const clearOrigin = "clear";
 
-/** Throws `untrusted` where credentials would travel to another machine in the clear. `operation` begins the message. */
+/**
+ * Throws `untrusted` if credentials would travel to another machine in the clear. `operation`
+ * begins the message.
+ */
 export function ensureConfidential(operation: string, url: URL): void {
   if (!isClearUrl(url)) return;
   const secure = url.protocol.replace(":", "s:");

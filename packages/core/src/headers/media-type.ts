@@ -42,9 +42,9 @@ export function formatContentType(text: string | null | undefined): string {
 }
 
 /**
- * The format of a response that is probably the text of an error: services write errors in HTML, JSON or XML, and some
- * send them with status 200. `undefined` for any other type, and where `promised`, the type of the resource, is of the same
- * format or says nothing of it. Gives `HTML`, `JSON` or `XML`.
+ * The format of a response that is probably the text of an error: services write errors in HTML, JSON or XML, and
+ * some send them with status 200. `undefined` for any other type, and if `promised`, the type of the resource, is of
+ * the same format or does not tell it. Gives `HTML`, `JSON` or `XML`.
  */
 export function unpromisedFormat(
   found: string | null | undefined,
@@ -57,7 +57,7 @@ export function unpromisedFormat(
 }
 
 function messageFormat(type: string | null | undefined): string | undefined {
-  // JSON also of lines, and JSON and XML with a suffix
+  // including JSON lines, and JSON and XML with a suffix
   const [, one, other] = /(html$|json)|[/+](xml)$/.exec(parseMediaType(type)?.essence ?? "") ?? [];
   return (one ?? other)?.toUpperCase();
 }

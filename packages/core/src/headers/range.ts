@@ -1,7 +1,7 @@
 import { fieldText } from "./field-text.ts";
 import type { ByteRange } from "../bytes/source.ts";
 
-/** What a `Content-Range` header says (RFC 9110 §14.4). */
+/** A parsed `Content-Range` header (RFC 9110 §14.4). */
 export interface ContentRange {
   /** The bytes that follow; absent in a 416, which only tells the size. */
   readonly range?: Required<ByteRange> | undefined;
@@ -61,8 +61,8 @@ export function parseContentRange(header: string | null | undefined): ContentRan
 }
 
 /**
- * A `Content-Range` header: of a 206 with `range`, where an unknown `size` is `*`; of a 416 with `size` alone
- * (RFC 9110 §15.5.17).
+ * A `Content-Range` header: of a 206 with `range`, where an unknown `size` is `*`; of a 416 with
+ * only `size` (RFC 9110 §15.5.17).
  */
 export function formatContentRange({ range, size }: ContentRange): string {
   if (size !== undefined) ensureSize(size);
@@ -75,5 +75,5 @@ const contentRange = /^bytes (?:(\d+)-(\d+)|\*)\/(\d+|\*)$/i;
 
 function ensureSize(value: number): void {
   if (!Number.isSafeInteger(value) || value < 0)
-    throw new RangeError(`range: ${value} is no byte count; pass a safe integer from 0`);
+    throw new RangeError(`range: ${value} is not a byte count; pass a safe integer from 0`);
 }

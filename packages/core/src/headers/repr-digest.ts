@@ -32,7 +32,8 @@ export function parseReprDigest(header: string | null | undefined): string | und
   return sha256;
 }
 
-// the grammar of a structured-field dictionary (RFC 9651 §3.2) without inner lists, which are no digest
+// the grammar of a structured-field dictionary (RFC 9651 §3.2) without inner lists, which are not
+// digests
 const key = "[a-z*][a-z0-9_.*-]*";
 const byteSequence = ":([A-Za-z0-9+/=]*):";
 const otherItem = [

@@ -1,4 +1,7 @@
-/** What routes are compared with: visible ASCII without a backslash and without a fragment. */
+/**
+ * The characters that routes are compared with: visible ASCII without a backslash and without a
+ * fragment.
+ */
 const originForm = /^\/[!"$-[\]-~]*$/;
 /** Spellings that one router resolves and another one compares: empty and dot segments, encoded or not. */
 const ambiguous = /\/\/|\/\.\.?(?:\/|$)|%(?:2[ef]|5c)/i;

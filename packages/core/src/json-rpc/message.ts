@@ -18,7 +18,7 @@ export interface RpcResponse {
   readonly error?: { readonly code: number; readonly message: string; readonly data?: unknown };
 }
 
-/** One message as MCP sends it. What is in its params or result is for the SDK to check. */
+/** One message as MCP sends it. The SDK checks its params or result. */
 export type RpcMessage = RpcCall | RpcResponse;
 
 /** A message of which only the kind is known: its members are not checked. */
@@ -74,8 +74,8 @@ export function readJson(text: string, maxContainers?: number): ReadJson {
 }
 
 /**
- * Reads a text as one JSON-RPC message. Batches are a fault: revision 2025-06-18 took them out of MCP. Where an
- * SDK still answers them, as over HTTP, read with {@link readJson}.
+ * Reads a text as one JSON-RPC message. Batches are a fault: revision 2025-06-18 removed them from
+ * MCP. If an SDK still answers them, as over HTTP, read with {@link readJson}.
  */
 export function readRpc(text: string, maxContainers?: number): ReadRpc {
   const { value, fault } = readJson(text, maxContainers);
@@ -164,8 +164,9 @@ const notJsonRpc: MessageFault = {
 const maxLevels = 128;
 
 /**
- * Parses JSON of another party. Throws a `SyntaxError` for what is no JSON, and, before any value is made, for arrays
- * and objects nested deeper than 128 levels. That message quotes nothing of the text.
+ * Parses JSON of another party. Throws a `SyntaxError` for invalid JSON, and, before any value is
+ * made, for arrays and objects nested deeper than 128 levels. That message quotes nothing of the
+ * text.
  */
 export function parseJson(text: string): unknown {
   if (isTooComplex(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
@@ -173,8 +174,8 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * True for nesting deeper than 128 levels, and for more than `maxContainers` arrays and objects: a parser takes long for each,
- * however small it is. Looks at each character once; text that is no JSON gives any answer.
+ * True for nesting deeper than 128 levels, and for more than `maxContainers` arrays and objects: a parser takes long
+ * for each, however small it is. Looks at each character once; for invalid JSON the result is arbitrary.
  */
 export function isTooComplex(text: string, maxContainers: number = Infinity): boolean {
   let level = 0;
@@ -196,7 +197,7 @@ function endOfString(text: string, from: number): number {
   let at = from;
   for (;;) {
     const code = text.charCodeAt(at);
-    // NaN: the text is over
+    // NaN: the text has ended
     if (code === quote || Number.isNaN(code)) return at;
     at += code === backslash ? 2 : 1;
   }

@@ -38,7 +38,7 @@ export function isSameResource(one: string, other: string): boolean {
   );
 }
 
-/** Everything encoded that can be; what is no encoding stays as it is. */
+/** Everything encoded that can be; an invalid encoding stays as it is. */
 function spellOut(part: string): string {
   try {
     return encodeURIComponent(decodeURIComponent(part));

@@ -14,7 +14,7 @@ export interface ServerEvent {
   readonly retryMs?: number;
 }
 
-/** What {@link createEventReader} needs. */
+/** Options of {@link createEventReader}. */
 export interface EventReaderOptions {
   /** Begins the message of an error. */
   readonly operation: string;
@@ -26,7 +26,7 @@ export interface EventReaderOptions {
 export interface EventReader {
   /** Throws `too_large` for an event that is too long. */
   read(bytes: Uint8Array): ServerEvent[];
-  /** What has come of an event that has no end yet. */
+  /** The beginning of an event that has no end yet. */
   readonly rest: string;
 }
 
@@ -34,7 +34,7 @@ export interface EventReader {
 export function createEventReader(options: EventReaderOptions): EventReader {
   const { operation, maxEventLength = Infinity } = options;
   const decoder = new TextDecoder();
-  /** What has come of an event, in pieces: a long one is joined once. */
+  /** The pieces of an event so far: a long one is joined once. */
   let pieces: string[] = [];
   let length = 0;
   /** The last characters of the pieces: an empty line may begin in them. */
@@ -72,7 +72,10 @@ export function createEventReader(options: EventReaderOptions): EventReader {
   };
 }
 
-/** The events of a body, each with the JSON-RPC message in its data. What has no end when the body ends is the last one. */
+/**
+ * The events of a body, each with the JSON-RPC message in its data. An event that is incomplete
+ * when the body ends is the last one.
+ */
 export async function* eventsIn(
   body: ReadableStream<Uint8Array>,
   options: EventReaderOptions,

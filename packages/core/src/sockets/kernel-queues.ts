@@ -3,13 +3,13 @@ import type { Socket } from "node:net";
 import { endianness } from "node:os";
 import { backgroundClock } from "../async/clock.ts";
 
-/** What the system tells of the bytes of a TCP connection that were handed to it. */
+/** The system's figures on the bytes of a TCP connection that were handed to it. */
 export interface KernelQueues {
   /** Bytes that the peer's system has not acknowledged. */
   readonly unacknowledged: number;
   /** Bytes that the peer itself has not read; known where the peer is a process of this machine. */
   readonly unread?: number | undefined;
-  /** Whether the peer's system owes an answer to what was sent again, or to a question whether it has room. */
+  /** Whether the peer's system owes an answer to a retransmission, or to a window probe. */
   readonly isUnanswered: boolean;
 }
 
@@ -21,8 +21,8 @@ interface StreamHandle {
 }
 
 /**
- * Bytes of a socket that the system accepted, of a part of a chunk, too. Node has no public name for the rest of a chunk that waits
- * in libuv; where its handle is another one, only whole chunks count.
+ * Bytes of a socket that the system accepted, including parts of chunks. Node has no public name
+ * for the rest of a chunk that waits in libuv; with another handle, only whole chunks count.
  */
 export function acceptedBytes(socket: Socket): number {
   const { _handle: handle } = socket as { readonly _handle?: StreamHandle | null };
@@ -33,7 +33,7 @@ export function acceptedBytes(socket: Socket): number {
     : bytesWritten - writeQueueSize;
 }
 
-/** Reads the queues of a socket; `undefined` where the system does not tell. */
+/** Reads the queues of a socket; `undefined` if the system does not tell. */
 export type ReadQueues = (socket: Socket) => Promise<KernelQueues | undefined>;
 
 /**
@@ -87,7 +87,9 @@ async function readNext(): Promise<Tables> {
   return new Tables(texts.join(""));
 }
 
-/** Behind the ends: state, both queues, timer, repeats of what was sent, user, and questions for room without an answer. */
+/**
+ * After the ends: state, both queues, timer, retransmissions, user, and unanswered window probes.
+ */
 const rowRest =
   /^ [\dA-F]{2} (?<sent>[\dA-F]{8}):(?<received>[\dA-F]{8}) \S+ (?<repeats>[\dA-F]{8}) +\d+ +(?<probes>\d+) /;
 

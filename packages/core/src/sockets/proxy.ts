@@ -10,9 +10,10 @@ import { isLoopbackHost } from "../headers/loopback-host.ts";
 export const proxyOrigin = "proxy";
 
 /**
- * The proxy through which a URL is reached: that of `HTTPS_PROXY` for `https:` and `wss:`, where there is none and for
- * `http:` and `ws:` that of `HTTP_PROXY`; names in lower case come first, and an empty one is none. Loopback addresses, and
- * hosts that `NO_PROXY` names, are reached directly. Throws `invalid_argument` for what is no address of a proxy.
+ * The proxy through which a URL is reached: `HTTPS_PROXY` for `https:` and `wss:`, or else, and for `http:`
+ * and `ws:`, `HTTP_PROXY`; names in lower case come first, and an empty one does not count. Loopback
+ * addresses, and hosts that `NO_PROXY` names, are reached directly. Throws `invalid_argument` for an invalid
+ * proxy address.
  */
 export function proxyFor(url: URL, env: NodeJS.ProcessEnv = process.env): URL | undefined {
   if (isLoopbackHost(url.hostname)) return undefined;
@@ -26,7 +27,7 @@ export function proxyFor(url: URL, env: NodeJS.ProcessEnv = process.env): URL | 
   // never repeats it: it may hold a password
   throw new SluiceError(
     "invalid_argument",
-    "proxy: HTTPS_PROXY or HTTP_PROXY is no http: or https: address; write it like http://proxy.example:3128",
+    "proxy: HTTPS_PROXY or HTTP_PROXY is not an http: or https: address; write it like http://proxy.example:3128",
     { origin: proxyOrigin },
   );
 }
@@ -51,9 +52,9 @@ export interface TunnelEnd {
 }
 
 /**
- * A connection to the end through a proxy, with TLS where the URL wants it. Plain HTTP is tunnelled, too. One attempt, which
- * is over within `timeoutMs` whatever the proxy does. Rejects with `unavailable`, `permission_denied` where the proxy
- * refuses, or with the fault of TLS.
+ * A connection to the end through a proxy, with TLS if the URL requires it. Plain HTTP is tunnelled
+ * as well. One attempt, which ends within `timeoutMs` whatever the proxy does. Rejects with
+ * `unavailable`, `permission_denied` if the proxy refuses, or with the fault of TLS.
  */
 export function openTunnel(
   proxy: URL,
@@ -80,7 +81,7 @@ export function openTunnel(
       reject(error);
     };
     const stopTimer = systemClock.schedule(
-      () => fail(proxyFault("unavailable", `${name} opens no connection to ${end} in time`)),
+      () => fail(proxyFault("unavailable", `${name} did not connect to ${end} in time`)),
       timeoutMs,
     );
     asking.once("connect", ({ statusCode = 0 }, opened: Socket, head: Buffer) => {
@@ -90,7 +91,7 @@ export function openTunnel(
       if (refusal) return fail(refusal);
       // the server behind cannot have spoken first
       if (head.length > 0)
-        return fail(proxyFault("protocol", `${name} sent more than its answer to CONNECT`));
+        return fail(proxyFault("protocol", `${name} sent more than its response to CONNECT`));
       const done = (): void => {
         stopTimer();
         resolve(socket as Socket);
@@ -111,13 +112,17 @@ export function openTunnel(
 
 function closed(name: string, end: string, cause?: NodeJS.ErrnoException): SluiceError {
   const code = cause?.code ?? "no answer";
-  return proxyFault("unavailable", `${name} broke off before it reached ${end} (${code})`, cause);
+  return proxyFault(
+    "unavailable",
+    `${name} disconnected before it reached ${end} (${code})`,
+    cause,
+  );
 }
 
 function refusalOf(status: number, name: string, end: string): SluiceError | undefined {
   if (status >= 200 && status < 300) return undefined;
   if (status === 407)
-    return proxyFault("permission_denied", `${name} wants a name and a password (HTTP 407)`);
+    return proxyFault("permission_denied", `${name} requires a name and a password (HTTP 407)`);
   const code = status >= 400 && status < 500 ? "permission_denied" : "unavailable";
   return proxyFault(code, `${name} does not connect to ${end} (HTTP ${status})`);
 }

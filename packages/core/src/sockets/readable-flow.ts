@@ -9,7 +9,7 @@ import { inletOf } from "./socket-inlet.ts";
 export interface ReadableFlowOptions {
   /** Start of messages. */
   readonly operation: string;
-  /** Ends the flow with `signal.reason`, also while it is not pumped. */
+  /** Ends the flow with `signal.reason`, even while it is not pumped. */
   readonly signal?: AbortSignal | undefined;
   /** The answer of Node's HTTP client whose body the stream gives unchanged. Default: the stream, where it is one. */
   readonly message?: IncomingMessage | undefined;
@@ -86,7 +86,10 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
   };
 }
 
-/** What takes the rest of a body straight from the socket, tried whenever the parser has nothing more at the moment. */
+/**
+ * Takes the rest of a body straight from the socket; tried whenever the parser has nothing more at
+ * the moment.
+ */
 interface Diversion {
   readonly message: IncomingMessage;
   readonly divert: (given: number) => void;
@@ -111,7 +114,7 @@ function pumpParsed(
       const wait = write(chunk);
       if (!wait) return diversion?.divert(given);
       readable.pause();
-      // or else the parser goes on until it has a chunk in store, and never has nothing
+      // or else the parser continues until it has a chunk in store, and never has nothing
       diversion?.message.socket.pause();
       wait.then(goOn, fail);
     } catch (error) {
@@ -128,9 +131,8 @@ interface Divertible {
 }
 
 /**
- * What takes the rest of a body of known length straight from the socket, into memory that is used
- * again and again, where that is possible. The parser has done its work by then: all
- * that is left to know is how many bytes are missing.
+ * Takes the rest of a body of known length straight from the socket, into reused memory, where
+ * possible. The parser has done its work by then: only the number of missing bytes matters.
  */
 function divertible(
   { readable, message, divertBytes }: Divertible,

@@ -7,31 +7,33 @@ import { acceptedBytes, readQueues, type ReadQueues } from "./kernel-queues.ts";
 export interface ReaderPace {
   /** Longest time in which it takes nothing, in milliseconds. Default 45,000. */
   readonly graceMs?: number | undefined;
-  /** Bytes that it takes in a second at least. Default 4096. */
+  /** Minimum bytes that it takes per second. Default 4096. */
   readonly minBytesPerSecond?: number | undefined;
 }
 
-/** What a {@link ReaderWatch} needs. */
+/** Options of a {@link ReaderWatch}. */
 export interface ReaderWatchOptions extends ReaderPace {
   /** The connection; `undefined` while it is not this reader's turn. */
   readonly socket: () => Socket | undefined;
-  /** Whether the peer passes the bytes on, and may have a store of its own of them. */
+  /** Whether the peer forwards the bytes, and may buffer them. */
   readonly isProxy?: boolean;
   /** Called once for a reader that is too slow, or gone. */
   readonly onLate: () => void;
 }
 
 /**
- * Most bytes that a reader may still have to read when the system here says that it took them. They lie in buffers that
- * show nothing of what is read until a large part of them is empty: those of both systems, and of a proxy.
+ * Maximum bytes that a reader may still have to read when the local system reports them taken. They
+ * lie in buffers that report no reads until a large part of them is empty: those of both systems,
+ * and of a proxy.
  */
 const hiddenBytes = 6 * 1024 * 1024;
 
 /**
- * Watches whether the reader of a socket takes what waits for it. It has `graceMs`, and a second more for every 4 KiB that it took.
- * What the system accepted is no measure: it accepts megabytes from us at once, and then nothing until a slow reader took a part of
- * them. Where the reader is a process of this machine, the system tells what was read, and no more than `graceMs` is saved up.
- * Elsewhere as much is saved up as reading {@link hiddenBytes} takes; a peer whose system is gone has `graceMs` there, too.
+ * Watches whether the reader of a socket takes the bytes that wait for it. It has `graceMs`, and a second more for
+ * every 4 KiB that it took. Bytes that the system accepted are not a measure: it accepts megabytes from us at
+ * once, and then none until a slow reader took a part of them. If the reader is a process of this machine, the
+ * system reports the bytes read, and no more than `graceMs` is saved up. Elsewhere as much is saved up as reading
+ * {@link hiddenBytes} takes; there, too, a peer whose system is gone has `graceMs`.
  *
  * Its one timer runs while something waits. Time in which this process did not run is not the reader's.
  */
@@ -42,11 +44,14 @@ export class ReaderWatch {
   readonly #bytesPerMs: number;
   readonly #lookMs: number;
   #leftMs: number;
-  /** Time since which nothing at all was heard of the peer's system. */
+  /** Time since which the peer's system sent nothing at all. */
   #silentMs = 0;
   #countedTo = backgroundClock.now();
   #accepted = 0;
-  /** Most bytes that it was seen to have taken. Those of earlier answers count: it may have to read them still. */
+  /**
+   * Maximum bytes that it was seen to have taken. Those of earlier answers count: it may have to
+   * read them still.
+   */
   #taken = 0;
   #measure: "read" | "acknowledged" | "accepted" | undefined;
   #cancelLook: (() => void) | undefined;
@@ -108,7 +113,8 @@ export class ReaderWatch {
     const taken = accepted - (queues?.unacknowledged ?? 0) - (unread ?? 0);
     const measure = unread !== undefined ? "read" : queues ? "acknowledged" : "accepted";
     if (measure !== (this.#measure ?? measure)) {
-      // the tables are no snapshot, and a row can be missing once: what two measures say is not to be compared
+      // the tables are not a snapshot, and a row can be missing once: two measures cannot be
+      // compared
       this.#measure = measure;
       this.#taken = taken;
       return;

@@ -9,7 +9,8 @@ import type { Lending, WriteChunk } from "../bytes/byte-flow.ts";
  */
 interface SocketInlet {
   /**
-   * Bytes go to `write` from now on, and `fail` hears what it threw. The socket can carry no other exchange afterwards.
+   * Bytes go to `write` from now on, and its errors to `fail`. The socket can carry no other
+   * exchange afterwards.
    */
   divert(write: WriteChunk, lending: Lending, fail: (error: unknown) => void): void;
 }
@@ -28,8 +29,10 @@ export interface InletAgents {
 }
 
 /**
- * Agents whose sockets have an inlet. A request that fails since its connection had died while it was idle has the code
- * {@link staleConnection}. For the parser they read at most `readBytes` at once. Default: 64 KiB. */
+ * Agents whose sockets have an inlet. A request that fails because its idle connection had closed
+ * has the code {@link staleConnection}. For the parser they read at most `readBytes` at once.
+ * Default: 64 KiB.
+ */
 export function createInletAgents(options: AgentOptions, readBytes = 65_536): InletAgents {
   return {
     http: fit(new HttpAgent(options), readBytes),
@@ -37,7 +40,7 @@ export function createInletAgents(options: AgentOptions, readBytes = 65_536): In
   };
 }
 
-/** Code of the error of a request whose connection had died while it was idle: on a new one it works. */
+/** Code of the error of a request whose idle connection had closed: on a new one it works. */
 export const staleConnection = "STALE_CONNECTION";
 
 const resets: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
@@ -88,7 +91,7 @@ interface OpenInlet extends SocketInlet {
 }
 
 function createInlet(readBytes: number): OpenInlet {
-  // what is read for the parser, which copies what it keeps
+  // bytes for the parser, which copies those that it keeps
   const scratch = Buffer.allocUnsafeSlow(readBytes);
   let socket: Socket;
   let write: WriteChunk | undefined;
@@ -158,7 +161,7 @@ function createInlet(readBytes: number): OpenInlet {
 
   return {
     onread: {
-      // asked after every read for what the next one fills; nothing that is lent is ever filled
+      // called after every read for the memory of the next; lent memory is never filled
       buffer: () =>
         write && roomOf(current()) > 0 ? current().bytes.subarray(current().filled) : scratch,
       callback(count, bytes) {

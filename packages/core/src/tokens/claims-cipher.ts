@@ -27,11 +27,11 @@ export interface ClaimsCipherOptions extends SealerOptions {
   readonly keyInfo: string;
 }
 
-/** What makes the encryption of one token unlike any other. */
+/** Inputs that make the encryption of one token unlike any other. */
 export interface ClaimsNonce {
-  /** 24 bytes. Constant only where `secret` is new for each token. */
+  /** 24 bytes. Constant only if `secret` is new for each token. */
   readonly nonce: Uint8Array;
-  /** Random bytes that go into the key. Absent: the ring's key alone. */
+  /** Random bytes that go into the key. Absent: only the ring's key. */
   readonly secret?: Uint8Array;
 }
 

@@ -10,7 +10,7 @@ export interface RawClaims {
   /** Unix milliseconds, whole seconds. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** 32 bytes that stand for the session it was made in; absent where there is none. */
+  /** 32 bytes that stand for the session it was made in; absent if there is none. */
   readonly session?: Uint8Array | undefined;
   /** 16 bytes that only the same key and principal give; absent in a self-authenticating token. */
   readonly principal?: Uint8Array | undefined;

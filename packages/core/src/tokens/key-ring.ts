@@ -139,8 +139,8 @@ function ensureKey({ kid, key }: SealingKey): void {
 }
 
 /**
- * Says what shows that 32 bytes are no random key; `undefined` when nothing does. A truly random
- * key is refused less than once in 2^40.
+ * Says what shows that a key of 32 bytes is not random; `undefined` when nothing does. A truly
+ * random key is refused less than once in 2^40.
  */
 function keyWeakness(key: Uint8Array): string | undefined {
   if (hasConstantStep(key)) return "is one repeated byte or a simple sequence";

@@ -2,9 +2,9 @@ import { createSha256 } from "../bytes/sha256.ts";
 import { encodeFields } from "../bytes/length-prefix.ts";
 
 /**
- * The holder of a grant. At least `subject` or `sessionId` is not empty: a client id alone names no holder.
- * `scopes` and `claims` say what the caller of one request may claim. They are no part of the identity: tags,
- * tokens, quotas and records are the same with any of them, and hold none of them.
+ * The holder of a grant. At least `subject` or `sessionId` is not empty: a client id does not suffice.
+ * `scopes` and `claims` say what the caller of one request may claim. They do not belong to the
+ * identity: tags, tokens, quotas and records are the same with any of them, and hold none of them.
  */
 export interface Principal {
   /** Issuer that vouches for the subject: the `iss` of the access token. */
@@ -15,11 +15,11 @@ export interface Principal {
   readonly clientId: string;
   /** `Mcp-Session-Id`, in the protocol revisions with sessions only; a grant for it is bound to that session too. */
   readonly sessionId?: string | undefined;
-  /** Verified OAuth scopes of this request. Absent where nothing verified any. */
+  /** Verified OAuth scopes of this request. Absent if none were verified. */
   readonly scopes?: readonly string[] | undefined;
   /**
-   * Verified claims of this request, such as roles. Absent where nothing verified any. They can be personal data: write
-   * them into no log and no record.
+   * Verified claims of this request, such as roles. Absent if none were verified. They can be
+   * personal data: write them into no log and no record.
    */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
 }
@@ -43,7 +43,7 @@ export function resourceTag(key: string): string {
 export const principalRule =
   "principal: issuer, subject and clientId must be strings, with a subject or a sessionId that is not empty";
 
-/** The principal's fields, unambiguously joined; `undefined` when it is no proper principal. */
+/** The principal's fields, unambiguously joined; `undefined` for an invalid principal. */
 export function encodePrincipal(
   principal: Principal,
   withSession: boolean,

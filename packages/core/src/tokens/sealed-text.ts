@@ -7,7 +7,7 @@ import { encodeFields, isText } from "../bytes/length-prefix.ts";
 /** Options of {@link createTextSealer}. */
 export interface TextSealerOptions {
   readonly keys: KeyRing;
-  /** What the text is for: one key is derived for each purpose, so that none opens another's. */
+  /** Purpose of the text: one key is derived for each purpose, so that none opens another's. */
   readonly purpose: string;
   /** Longest sealed text that is looked at, in characters. Default: 16,384. */
   readonly maxLength?: number;
@@ -17,7 +17,9 @@ export interface TextSealerOptions {
 export interface TextSealer {
   /** `context` names the purpose and the holder; it is not in the result, and must be the same in `unseal`. */
   seal(text: string, context: readonly string[]): string;
-  /** The text; `invalid_argument` for what was not sealed by these keys for this purpose and context. */
+  /**
+   * The text; `invalid_argument` unless it was sealed by these keys for this purpose and context.
+   */
   unseal(sealed: string, context: readonly string[]): string;
 }
 

@@ -12,8 +12,8 @@ export interface Sealer {
    */
   seal(purpose: TokenPurpose, claims: TokenClaims): IssuedToken;
   /**
-   * Opens a token. Throws `expired` when a genuine token is over, `not_found` for every other fault.
-   * `now` is unix milliseconds. Default: `Date.now()`.
+   * Opens a token. Throws `expired` when a genuine token has expired, `not_found` for every other
+   * fault. `now` is unix milliseconds. Default: `Date.now()`.
    */
   unseal(purpose: TokenPurpose, token: string, options?: { readonly now?: number }): OpenedToken;
 }

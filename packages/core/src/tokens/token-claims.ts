@@ -15,9 +15,12 @@ import {
   type TokenPurpose,
 } from "./token-lifetime.ts";
 
-/** What a new token claims. */
+/** Claims of a new token. */
 export interface TokenClaims {
-  /** What the token permits to move, as the server names it: 1 to 1,040 UTF-8 bytes. */
+  /**
+   * Name of the object that the token permits to move, as the server has it: 1 to 1,040 UTF-8
+   * bytes.
+   */
   readonly key: string;
   /**
    * The principal that may use the token: with a `sessionId` in no other session, without a `subject` in that session
@@ -49,7 +52,7 @@ export interface IssuedToken {
   readonly expiresAt: number;
 }
 
-/** What a genuine token claims. */
+/** Claims of a genuine token. */
 export interface OpenedToken {
   /** Random id of the grant, 22 characters of base64url: the name of a grant in stores and logs. */
   readonly id: string;
@@ -120,7 +123,7 @@ export function readClaims(
   if (!claims || !isLegalLifetime(purpose, authOf(claims), claims)) throw invalidToken();
   if (claims.issuedAt > now + maxAheadMs) throw invalidToken();
   if (isExpired(claims.expiresAt, now))
-    throw new SluiceError("expired", "token: its time is over; ask for a new one");
+    throw new SluiceError("expired", "token: expired; ask for a new one");
   const { id, key, use, issuedAt, expiresAt, principal, etag, session } = claims;
   const sessionTag = session && bytesToHex(session);
   return {
@@ -190,7 +193,7 @@ function matchesTag(sealed: Uint8Array, made: Uint8Array | undefined): boolean {
   return made !== undefined && equalBytes(sealed, made);
 }
 
-/** The audience in one spelling. Throws a `TypeError` when it is no URL of a server. */
+/** The audience in one spelling. Throws a `TypeError` when it is not a server URL. */
 export function canonicalAudience(audience: string): string {
   const url = URL.canParse(audience) ? new URL(audience) : undefined;
   if (!url || url.hash !== "" || url.username !== "" || url.password !== "")

@@ -1,4 +1,4 @@
-/** What a token is for. Each purpose has a key of its own, so no token passes for another purpose. */
+/** Purpose of a token. Each purpose has its own key, so no token passes for another purpose. */
 export type TokenPurpose = "download" | "upload" | "resume" | "connect";
 
 /** `bound`: only its principal may use it. `self`: every holder may. */
@@ -41,10 +41,13 @@ export const tokenLifetimes: Readonly<
   },
 };
 
-/** Clocks of one deployment may differ by this many milliseconds: a token is over that long after `expiresAt`. */
+/**
+ * Clocks of one deployment may differ by this many milliseconds: a token expires that long after
+ * `expiresAt`.
+ */
 export const clockSkewMs = 5_000;
 
-/** True when what ends at `expiresAt`, in unix milliseconds, is over: {@link clockSkewMs} after it. */
+/** True {@link clockSkewMs} after `expiresAt`, in unix milliseconds. */
 export function isExpired(expiresAt: number, now: number): boolean {
   return now >= expiresAt + clockSkewMs;
 }
@@ -67,7 +70,10 @@ export function mintTimes(
   return { issuedAt, expiresAt: issuedAt + wholeSeconds(ttlMs) };
 }
 
-/** True when a token may live from `issuedAt` to `expiresAt`; what the time is now, {@link isExpired} asks. */
+/**
+ * True when a token may live from `issuedAt` to `expiresAt`; {@link isExpired} looks at the current
+ * time.
+ */
 export function isLegalLifetime(
   purpose: TokenPurpose,
   auth: TokenAuth,

@@ -5,13 +5,13 @@ import { codeOfStatus } from "../errors/http-error.ts";
 export interface TransferProgress {
   /** Bytes kept, from byte 0 on and without a gap. When it falls to 0, discard what was written. */
   readonly receivedBytes: number;
-  /** Bytes of the whole object, once a response told. */
+  /** Bytes of the whole object, once a response told it. */
   readonly size?: number | undefined;
   /** Strong tag, with quotes, of the version that the kept bytes belong to. */
   readonly etag?: string | undefined;
   /** The last authorization gave a URL that can be fetched again. */
   readonly reusable: boolean;
-  /** What was spent of the retry budgets. */
+  /** The spent part of the retry budgets. */
   readonly tries: SpentRetries;
 }
 
@@ -27,7 +27,7 @@ export interface SpentRetries {
   readonly refreshes: number;
   readonly reissues: number;
   readonly attempts: number;
-  /** Never forgiven: an object that changes for ever must not be fetched for ever. */
+  /** Never forgiven: an object that keeps changing must not be fetched for ever. */
   readonly restarts: number;
   /** `receivedBytes` when the budgets last began anew. */
   readonly mark: number;
@@ -65,7 +65,10 @@ const maxReissues = 2;
 const maxAttempts = 5;
 const maxRestarts = 3;
 const maxRetryAfterMs = 60_000;
-/** Bytes after which tries begin anew. One byte per connection is no progress: a server could keep a client busy for ever. */
+/**
+ * Bytes after which tries begin anew. One byte per connection is not progress: a server could keep
+ * a client busy for ever.
+ */
 export const progressBytes = 65_536;
 
 /**

@@ -28,7 +28,7 @@ export type Transfer = TransferProgress &
     | { readonly state: "failed"; readonly failure: TransferFailure }
   );
 
-/** What the client's engine saw or did. */
+/** An event of the client's engine. */
 export type TransferEvent =
   /** `resources/stream` was answered. `reusable`: with a URL that can be fetched again, also beside direct bytes. */
   | { readonly type: "authorized"; readonly reusable: boolean }
@@ -39,7 +39,7 @@ export type TransferEvent =
       readonly size?: number | undefined;
       readonly etag?: string | undefined;
     }
-  /** So many more bytes arrived. */
+  /** This many more bytes arrived. */
   | { readonly type: "received"; readonly bytes: number }
   /** The body ended cleanly. */
   | { readonly type: "ended" }
@@ -49,7 +49,7 @@ export type TransferEvent =
   | { readonly type: "resumed" }
   /** Length and every digest that was promised are right. */
   | { readonly type: "verified" }
-  /** Something that no retry mends, for example a full disk or wrong bytes. */
+  /** A fault that no retry mends, such as a full disk or wrong bytes. */
   | { readonly type: "failed"; readonly code: SluiceErrorCode }
   /** The user gave up. */
   | { readonly type: "cancelled" };
@@ -62,7 +62,7 @@ export interface KeptBytes {
   readonly size?: number;
 }
 
-/** A transfer that was just asked for; it goes on from `kept` where there is something. */
+/** A new transfer; it resumes from `kept` if that has bytes. */
 export function startTransfer(kept?: KeptBytes): Transfer {
   return {
     state: "requested",
@@ -77,8 +77,8 @@ export function startTransfer(kept?: KeptBytes): Transfer {
  * The transfer after an event. Pure. `complete`, `failed` and `cancelled` are final and ignore
  * every event; an event that cannot happen in a state is a `TypeError`.
  *
- * Bytes of two versions never meet: a response goes on from the kept bytes only with the same
- * strong tag at exactly the next byte, otherwise the transfer begins again at 0.
+ * Bytes of two versions never meet: a response continues the kept bytes only with the same strong
+ * tag at exactly the next byte, otherwise the transfer begins again at 0.
  */
 export function advanceTransfer(transfer: Transfer, event: TransferEvent): Transfer {
   const { state } = transfer;

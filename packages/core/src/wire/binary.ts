@@ -18,15 +18,15 @@ export interface BinaryRef {
   readonly streamId: string;
   /** Bytes of the whole. */
   readonly size: number;
-  /** SHA-256, 64 hex digits. Absent where it is not known before the first byte is sent. */
+  /** SHA-256, 64 hex digits. Absent if it is not known before the first byte is sent. */
   readonly checksum?: string;
   /** Ours, towards peers that declared it: the bytes come in chunks between other messages. Absent: in one piece. */
   readonly interleave?: true;
 }
 
 /**
- * Notification, ours, between peers that declared to interleave, with `{ streamId, bytes }`: the receiver takes so many
- * bytes more, beyond the window that it declared.
+ * Notification, ours, between peers that declared to interleave, with `{ streamId, bytes }`: the
+ * receiver takes this many more bytes, beyond the window that it declared.
  */
 export const BINARY_CREDIT_METHOD = "notifications/binary/credit";
 

@@ -21,7 +21,7 @@ export interface ErrorRow {
   readonly legacy: number;
   /** `error.code` towards a peer of a stateless revision. */
   readonly modern: number;
-  /** What a receiver makes of it. */
+  /** The code that a receiver makes of it. */
   readonly code: SluiceErrorCode;
 }
 

@@ -12,7 +12,7 @@ export const HEADER_MISMATCH_CODE = -32020;
 /** Method with which a server asks the user for something (MCP; mode `binary`: SEP-1306 §2). */
 export const ELICIT_METHOD = "elicitation/create";
 
-/** Method with which a client without a session hears of changes (2026-07-28). */
+/** Method with which a client without a session receives changes (2026-07-28). */
 export const LISTEN_METHOD = "subscriptions/listen";
 
 /** First protocol revision without sessions and without resumable event streams. */

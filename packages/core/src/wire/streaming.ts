@@ -19,14 +19,22 @@ export const RESOURCE_SIZE_HEADER = "mcp-resource-size";
 /** Request header with which a proxy in front says that it sends files itself. Never from or to a client. */
 export const OFFLOAD_HEADER = "x-sluice-offload";
 
-/** `rel` of the `Link` at which a stream goes on: of bytes (docs/protocol/streaming.md) or of events (SEP-1335). */
+/**
+ * `rel` of the `Link` at which a stream continues: of bytes (docs/protocol/streaming.md) or of
+ * events (SEP-1335).
+ */
 export const STREAM_RELATION = "stream";
 
-/** What a client declares, literally as `capabilities.resourceStreaming` and mirrored in the extension. */
+/**
+ * Declaration of a client, literally as `capabilities.resourceStreaming` and mirrored in the
+ * extension.
+ */
 export interface ClientStreaming {
   /** Largest stream in bytes that the client accepts (SEP-2532 §1). Absent: any. */
   readonly maxStreamSize?: number;
-  /** Ours, extension only: answers the client would rather have, best first. Absent: the server chooses. */
+  /**
+   * Ours, extension only: modes that the client prefers, best first. Absent: the server chooses.
+   */
   readonly prefer?: readonly DeliveryMode[];
 }
 
@@ -43,7 +51,7 @@ export interface DownloadUrlResult {
   readonly downloadUrl: string;
 }
 
-/** What we add to a download URL result under `_meta[EXTENSION_ID]`. */
+/** Our additions to a download URL result, under `_meta[EXTENSION_ID]`. */
 export interface DownloadUrlMeta {
   /** `bound`: send the session's credentials with the GET. `self`: the URL is enough. Absent means `bound`. */
   readonly auth: "bound" | "self";

@@ -2,11 +2,11 @@
 
 /**
  * Extension id under `_meta` of an entry of `uploadEndpoints` (SEP-1306 §2) and of an upload descriptor
- * (SEP-2631): what the endpoint takes beside the multipart form that every one takes.
+ * (SEP-2631): the forms that the endpoint accepts besides multipart, which each accepts.
  */
 export const UPLOADS_EXTENSION_ID = "dev.sluice/uploads";
 
-/** What `_meta[UPLOADS_EXTENSION_ID]` of an upload endpoint says. */
+/** `_meta[UPLOADS_EXTENSION_ID]` of an upload endpoint. */
 export interface UploadEndpointMeta {
   /**
    * `raw`: one file as the body of a `POST`. `resumable`: also in steps, as
@@ -19,11 +19,11 @@ export interface UploadEndpointMeta {
   readonly sessionBound?: boolean;
   /** ISO 8601 date-time, from which the endpoint is refused. Absent: not told. */
   readonly expiresAt?: string;
-  /** Most files, where `multiple` is true. Absent: not told. */
+  /** Maximum number of files, if `multiple` is true. Absent: not told. */
   readonly maxFiles?: number;
 }
 
-/** What a client declares as `capabilities.elicitation.binary` (SEP-1306 §1). */
+/** Declaration of a client, as `capabilities.elicitation.binary` (SEP-1306 §1). */
 export interface BinaryElicitation {
   /** Largest file in bytes. Absent: any. */
   readonly maxFileSize?: number;
@@ -82,5 +82,5 @@ export const UPLOAD_LENGTH_HEADER = "upload-length";
 /** Dictionary (§4.1): limits of the server, such as `max-size=1048576`. */
 export const UPLOAD_LIMIT_HEADER = "upload-limit";
 
-/** Media type of a body that goes on with an upload (§6). */
+/** Media type of a body that continues an upload (§6). */
 export const PARTIAL_UPLOAD_TYPE = "application/partial-upload";

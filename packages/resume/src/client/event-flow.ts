@@ -13,7 +13,7 @@ import { isInTime, Notifier, onAbort, sleep, systemClock } from "@sluice/core/as
 import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
 
-/** A stream of events that goes on over any number of connections. */
+/** An event stream over any number of connections. */
 export interface EventFlow {
   /** True for the id of a request of the server whose answer belongs to this stream. */
   expects(id: unknown): boolean;
@@ -23,7 +23,7 @@ export interface EventFlow {
   follow(): AsyncGenerator<string>;
 }
 
-/** What {@link createEventFlow} needs. */
+/** Options of {@link createEventFlow}. */
 export interface EventFlowOptions {
   /** The first answer. */
   readonly first: ReadableStream<Uint8Array>;
@@ -55,11 +55,11 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   let failures = 0;
   let silences = 0;
 
-  /** Takes in an event; `undefined` for one that the client has had, and for what tells it nothing. */
+  /** Takes in an event; `undefined` for one that the client has had, or that tells it nothing. */
   function take({ id, data, retryMs: ms }: ServerEvent): "event" | "result" | undefined {
     if (ms !== undefined) retryMs = Math.min(ms, limits.maxRetryMs);
     if (data === undefined) return undefined;
-    // the same event again is no progress
+    // the same event again is not progress
     if (id !== lastEventId) silences = 0;
     // an empty id means none (HTML, section 9.2.6)
     if (id !== undefined) lastEventId = id === "" ? undefined : id;
@@ -72,7 +72,10 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
     const key = keyOf(message.id);
     if (asked.has(key)) return undefined;
     if (asked.size >= maxAsked)
-      throw new SluiceError("protocol", "client: the server asks too much within one request");
+      throw new SluiceError(
+        "protocol",
+        "client: the server sends too many requests within one call",
+      );
     asked.add(key);
     waiting.add(key);
     return "event";
@@ -117,7 +120,10 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
       if (waiting.size > 0) return undefined;
     }
     if (answers.length === 0)
-      throw new SluiceError("interrupted", "client: the server waits for what it has not asked");
+      throw new SluiceError(
+        "interrupted",
+        "client: the server waits for responses to requests that it has not sent",
+      );
     const body = await link.post(`[${answers.join(",")}]`, lastEventId);
     answers = [];
     answerBytes = 0;
@@ -152,7 +158,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
       waiting.delete(keyOf(response.id));
       answerBytes += text.length;
       if (answerBytes > limits.maxAnswerBytes) {
-        link.fail(new SluiceError("too_large", "client: the answers to the server are too long"));
+        link.fail(new SluiceError("too_large", "client: the responses to the server are too long"));
         return;
       }
       answers.push(text);

@@ -11,7 +11,7 @@ import { streamLinkOf } from "../protocol/stream-link.ts";
 
 type Body = ReadableStream<Uint8Array>;
 
-/** Asks at the link of a stream, and follows it when it changes. */
+/** Requests the link of a stream, and follows it when it changes. */
 export interface LinkRequest {
   /** The rest of the stream, or that the server waits for the client. */
   get(lastEventId: string | undefined): Promise<Body | "your turn">;

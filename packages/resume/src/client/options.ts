@@ -1,4 +1,4 @@
-/** Bounds of a stream that is picked up again. */
+/** Bounds of a resumed stream. */
 export interface ResumeOptions {
   /** Milliseconds for one request, from its first byte to its result. Default: 1 h. */
   readonly totalMs?: number;
@@ -10,11 +10,14 @@ export interface ResumeOptions {
   readonly renewMs?: number;
   /** Tries in a row that bring nothing. Default: 5. */
   readonly maxTries?: number;
-  /** Milliseconds to wait before a new try, where the server did not say; doubled after each that failed. Default: 1 s. */
+  /**
+   * Milliseconds before a retry, if the server names none; doubled after each failure. Default: 1
+   * s.
+   */
   readonly retryMs?: number;
   /** Longest wait that a server may ask for with `retry`, in milliseconds. Default: 60 s. */
   readonly maxRetryMs?: number;
-  /** Most bytes of answers that wait for their turn. Default: 4 MiB. */
+  /** Maximum bytes of responses that wait for their turn. Default: 4 MiB. */
   readonly maxAnswerBytes?: number;
   /** Longest event, in characters. Default: 16 Mi. */
   readonly maxEventLength?: number;
@@ -33,7 +36,7 @@ const resumeDefaults: Required<ResumeOptions> = {
   maxEventLength: 16 * 1024 * 1024,
 };
 
-/** Fills in what is absent; throws a `RangeError` for what is no bound. */
+/** Fills in absent bounds; throws a `RangeError` for invalid ones. */
 export function readResumeOptions(options: ResumeOptions): Required<ResumeOptions> {
   const limits = { ...resumeDefaults, ...options };
   for (const [name, limit] of Object.entries(limits))

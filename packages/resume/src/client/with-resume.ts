@@ -27,9 +27,9 @@ interface FollowedAnswer {
 /**
  * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2, towards servers that let clients
  * pick up streams of events (SEP-1335, sessions of MCP 2025-11-25 and older). The SDK sees one uninterrupted
- * answer to each request, however often the connection breaks or the server ends it; what the SDK
- * answers to requests of the server is kept until it is the client's turn. Answers without a link, and
- * every other request, go through as they are.
+ * answer to each request, however often the connection breaks or the server ends it; responses of the SDK to
+ * requests of the server are kept until it is the client's turn. Answers without a link, and every other
+ * request, go through as they are.
  */
 export function withResume(
   fetch: FetchLike = globalThis.fetch,
@@ -100,7 +100,7 @@ export function withResume(
       if (headers.has("last-event-id"))
         throw new SluiceError(
           "unsupported",
-          "client: streams are picked up in MCP 2025-11-25 and older; with this server send the request again, answer input_required results, and hear of changes through subscriptions/listen",
+          "client: streams resume only in MCP 2025-11-25 and older; with this server send the request again, answer input_required results, and receive changes through subscriptions/listen",
         );
       return fetch(input, init);
     }

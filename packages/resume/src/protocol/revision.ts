@@ -13,6 +13,6 @@ export function takesPriming(version: string | null): boolean {
   return version !== null && version >= "2025-11-25";
 }
 
-/** Says to a client of a revision without sessions what there is instead. */
+/** Tells a client of a revision without sessions the alternatives. */
 export const statelessAdvice =
-  "Streams of events are picked up in MCP 2025-11-25 and older. In 2026-07-28 send the request again, take input_required results for what the server asks, and subscriptions/listen for changes.";
+  "Event streams resume only in MCP 2025-11-25 and older. In 2026-07-28 send the request again, take input_required results for requests of the server, and subscriptions/listen for changes.";

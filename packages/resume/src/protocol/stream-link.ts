@@ -1,7 +1,7 @@
 import { linkWith } from "@sluice/core";
 import { STREAM_RELATION } from "@sluice/core/wire";
 
-/** `Link` header of an answer whose stream goes on at a URL. */
+/** `Link` header of a response whose stream continues at a URL. */
 export function formatStreamLink(url: string): string {
   return `<${url}>; rel="${STREAM_RELATION}"`;
 }

@@ -20,8 +20,8 @@ import type { RunningCall } from "../stream/stream-writer.ts";
 
 /**
  * Runs a call again from its start. Its messages are compared with those of the first run, in order: equal ones are
- * not written again, and its questions get the answers that were given then. Behind them it goes on like the first run.
- * A call that says something else ends with an error: what it would do is unknown.
+ * not written again, and its requests get the responses that were given then. After them it continues like the
+ * first run. A call that says something else ends with an error: its effects are unknown.
  */
 export function rerunCall(
   interrupted: InterruptedCall,
@@ -63,7 +63,7 @@ export function rerunCall(
     const isOurs = isResponse(message)
       ? message.id === call.id
       : sending?.relatedRequestId === call.id;
-    // a message of the session at large was heard, or missed, in the first run
+    // a message of the whole session was received, or missed, in the first run
     if (!isOurs || writer.isOver) return;
     const before = said.shift();
     if (before === undefined) return write(message);

@@ -66,7 +66,7 @@ export async function answerGet(parts: ResumeParts, asked: SessionRequest): Prom
   try {
     const member = await findMember(sluice, asked);
     const answer = member && (await goOn(parts, asked, { position, member }));
-    // 404 would tell the client that its session is over
+    // 404 would tell the client that its session has ended
     return answer ?? toResponse(problem(400));
   } catch (error) {
     onError(error);
@@ -94,7 +94,7 @@ async function goOn(
   const primed = takesPriming(request.headers.get("mcp-protocol-version"));
   // a reader that stays does not come back to have its stream taken over
   const adopt = (now: StreamPage) => takeOver(parts, { streamId, page: now, asked });
-  // no 204: this client answers with a POST of its own, and would take it for the end
+  // no 204: this client answers with its own POST, and would take it for the end
   const sendAway = primed ? "idle" : "never";
   return answerWithEvents(parts, { position, sessionId, link, primed, sendAway, adopt });
 }

@@ -110,7 +110,7 @@ async function post(
     ? "repeated"
     : await store.answer(streamId, answers, Date.now()).catch(tooLarge);
   if (kept === "too large") return toResponse(problem(413, { reason: "too_large" }));
-  // of a stream that ended meanwhile, the rest is all that is of use
+  // of a stream that has ended by now, only the rest is of use
   if (kept === "refused" && !(await look(parts, position)).isOver) return refuse();
   if (kept === undefined) throw new SluiceError("not_found", "resume: the stream is gone");
   const call = calls.of(streamId);

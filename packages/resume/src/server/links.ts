@@ -10,7 +10,7 @@ export interface LinkedPosition {
   readonly member: SessionMember;
 }
 
-/** Makes and opens the links at which streams go on. */
+/** Makes and opens the links at which streams continue. */
 export interface StreamLinks {
   /** `Link` header to a position, for this member; `undefined` for a member that gets none. */
   linkTo(member: SessionMember, position: StreamPosition): string | undefined;
@@ -49,7 +49,7 @@ export function createStreamLinks(
       if (!grant.matchesPrincipal(principal) || !grant.sessionBound || !sessionId)
         throw new SluiceError("not_found", "resume: the link belongs to another principal");
       if (await isSessionOver(sessionId))
-        throw new SluiceError("not_found", "resume: the session is over");
+        throw new SluiceError("not_found", "resume: the session has ended");
       await host.bindSession(member);
       const [streamId = "", seq] = grant.key.split(" ");
       return { position: { streamId, seq: Number(seq) }, member };

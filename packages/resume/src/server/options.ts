@@ -8,7 +8,7 @@ export interface WithResumeOptions extends EndpointOptions {
   readonly store: EventStore;
   /** Milliseconds for which a reader is kept while there is nothing to read. 0 sends it away at once. Default: 25 s. */
   readonly holdMs?: number;
-  /** Milliseconds that a reader is told to wait before it comes back. Default: 1 s. */
+  /** Milliseconds before a reader reconnects, sent as `retry`. Default: 1 s. */
   readonly retryMs?: number;
   /** Life of a link in milliseconds; every answer carries a new one. Default: 5 min, at most 15 min. */
   readonly linkTtlMs?: number;
@@ -31,7 +31,7 @@ export interface WithResumeOptions extends EndpointOptions {
 
 /** How to close. */
 export interface CloseResumeOptions {
-  /** Milliseconds that calls under way may still take. Default: 0. */
+  /** Milliseconds that calls in progress may still take. Default: 0. */
   readonly deadlineMs?: number;
   /** Ends the wait at once. */
   readonly signal?: AbortSignal;
@@ -40,8 +40,9 @@ export interface CloseResumeOptions {
 /** A handler whose streams can be picked up again. */
 export interface ResumeHandler extends SluiceHandler {
   /**
-   * Sends readers away that can go on elsewhere, lets calls end until the deadline, and gives up the others: with a
-   * shared store another process takes them over at once. Their tools are cancelled here. Idempotent.
+   * Sends readers away that can resume elsewhere, lets calls end until the deadline, and gives up the
+   * others: with a shared store another process takes them over at once. Their tools are cancelled
+   * here. Idempotent.
    */
   close(options?: CloseResumeOptions): Promise<void>;
 }

@@ -7,7 +7,7 @@ import type { StreamLinks } from "./links.ts";
 import type { ResumeTimes } from "./options.ts";
 import type { RunningCalls } from "./running-calls.ts";
 
-/** What the functions of one `withResume` are made of; each picks what it uses. */
+/** The parts that the functions of one `withResume` share; each picks its own. */
 export interface ResumeParts extends ResumeTimes {
   readonly handler: McpFetchHandler;
   readonly sluice: Sluice;
@@ -15,7 +15,7 @@ export interface ResumeParts extends ResumeTimes {
   readonly calls: RunningCalls;
   readonly links: StreamLinks;
   readonly openWriter: (stream: WrittenStream) => StreamWriter;
-  /** Absent where calls never run again. */
+  /** Absent if calls never run again. */
   readonly reruns: CallReruns | undefined;
   readonly maxBodyBytes: number;
   readonly onError: (error: unknown) => void;

@@ -6,8 +6,8 @@ import type { ResumeParts } from "./parts.ts";
 const keptMs = tokenLifetimes.resume.bound.maxTtlMs;
 
 /**
- * Notes that a client was given everything up to a question, in an answer that ended there: it need not name the event
- * when it comes back. The note counts in the share of `owner`. False where it cannot be kept.
+ * Notes that a client was given everything up to a question, in an answer that ended there: it need not name the
+ * event when it comes back. The note counts in the share of `owner`. False if it cannot be kept.
  */
 export async function noteRead(
   { sluice, onError }: ResumeParts,
@@ -31,7 +31,7 @@ export async function isRead({ sluice }: ResumeParts, position: StreamPosition):
   return (await sluice.host.state.get(nameOf(position), Date.now())) !== undefined;
 }
 
-/** The store has the tag of a stream only: its id is half of what its links say. */
+/** The store has only the tag of a stream: its id is half of the content of its links. */
 function nameOf({ streamId, seq }: StreamPosition): string {
   return `read ${resourceTag(streamId)} ${seq}`;
 }

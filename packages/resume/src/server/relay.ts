@@ -12,12 +12,12 @@ import { formatQuestionId, ownIdOf } from "../stream/question.ts";
 import type { RunningCalls } from "./running-calls.ts";
 import type { RunningCall, StreamWriter } from "../stream/stream-writer.ts";
 
-/** What {@link startRelay} needs. */
+/** Options of {@link startRelay}. */
 export interface RelayOptions {
   readonly handler: McpFetchHandler;
   /** The endpoint as the handler sees it. */
   readonly url: string;
-  /** Headers of the request, for what is said to the server in its session later. */
+  /** Headers of the request, for later messages to the server in its session. */
   readonly headers: Headers;
   readonly mcpOptions: McpHandlerRequestOptions | undefined;
   /** Answer of the handler: the events that are written. */

@@ -23,7 +23,7 @@ export interface RunningCalls {
   close(options?: CloseResumeOptions): Promise<void>;
 }
 
-/** What {@link createRunningCalls} needs. */
+/** Options of {@link createRunningCalls}. */
 export interface RunningCallsOptions {
   readonly store: EventStore;
   /** Milliseconds for which a silent process keeps its streams. */
@@ -102,7 +102,7 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
 
   /** Resolves when there are no calls any more. */
   async function emptied(): Promise<void> {
-    // those that are added meanwhile come up, too
+    // the loop reaches those that are added during it
     for (const { writer } of calls.values())
       await new Promise<void>((resolve) => writer.onEnd(resolve));
   }

@@ -6,7 +6,7 @@ import { notesOf } from "@sluice/server/transport";
 /** A request to the endpoint or to a link of it. */
 export interface SessionRequest {
   readonly request: Request;
-  /** `Mcp-Session-Id`; empty where there is none. */
+  /** `Mcp-Session-Id`; empty if there is none. */
   readonly sessionId: string;
   readonly mcpOptions: McpHandlerRequestOptions | undefined;
 }

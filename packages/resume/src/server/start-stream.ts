@@ -9,8 +9,8 @@ import { findMember, ownerOf, type SessionMember, type SessionRequest } from "./
 import type { StreamRecord } from "./stream-record.ts";
 
 /**
- * Has a call answered by the handler, and keeps its answer while it comes about. An answer that is no stream of events
- * goes on as it is, and so does one that there is no room to keep.
+ * Runs a call through the handler and records the response as it arrives. A response that is not an
+ * event stream, or for which there is no room, passes through unrecorded.
  */
 export async function startStream(
   parts: ResumeParts,
@@ -52,7 +52,7 @@ export async function startStream(
   });
 }
 
-/** Has the end of the session remembered; without that, no link is given that would outlive it. */
+/** Has the end of the session remembered; without that, no link is given that would outlast it. */
 async function isBound({ sluice, onError }: ResumeParts, member: SessionMember): Promise<boolean> {
   try {
     await sluice.host.bindSession(member);

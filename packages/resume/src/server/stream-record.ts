@@ -2,7 +2,7 @@ import type { RpcId } from "@sluice/core";
 import type { StreamPage } from "@sluice/state";
 import type { RerunRecord } from "../stream/rerun.ts";
 
-/** What the event store keeps of a stream beside its events, as JSON. */
+/** Data of a stream in the event store besides its events, as JSON. */
 export interface StreamRecord {
   readonly requestId: RpcId;
   readonly sessionId: string;

@@ -12,7 +12,7 @@ export type SendAway = "asking" | "idle" | "never";
 /** How a stream is shown to one reader. */
 export interface EventFeedOptions {
   readonly store: EventStore;
-  /** Where the reader goes on. */
+  /** Where the reader resumes. */
   readonly position: StreamPosition;
   /** The writer of a stream, where it is in this process. */
   readonly writerOf: (streamId: string) => StreamWriter | undefined;
@@ -27,7 +27,7 @@ export interface EventFeedOptions {
   readonly adopt?: ((page: StreamPage) => Promise<unknown>) | undefined;
   /** Milliseconds for which a reader is kept while there is nothing to read. */
   readonly holdMs: number;
-  /** Milliseconds that a reader which is sent away is told to wait. */
+  /** Milliseconds before a reader that is sent away may reconnect. */
   readonly retryMs: number;
   readonly onError: (error: unknown) => void;
 }
@@ -45,7 +45,9 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
   const { store, position, writerOf, isClosing, primed, sendAway } = options;
   const { onAsked, adopt, holdMs, retryMs, onError } = options;
   const { streamId } = position;
-  /** Something is to be looked at: an event, the end, a reader that has gone, or the time is over. */
+  /**
+   * Something is to be looked at: an event, the end, a reader that left, or the end of its time.
+   */
   const news = new Notifier();
   const notify = (): void => news.notify();
   let isGone = false;
@@ -133,9 +135,9 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
 
 const encoder = new TextEncoder();
 const eventsAtOnce = 64;
-/** A client comes back only once to hear that the server waits for its answers. */
+/** A client comes back only once to learn that the server waits for its responses. */
 const askingRetryMs = 10;
-/** Least pause between two looks at a stream that another process writes. */
+/** Minimum pause between two looks at a stream that another process writes. */
 const leastMs = 100;
 /** Longest silence towards a reader that cannot be sent away, as in the SDK. */
 const silenceMs = 15_000;

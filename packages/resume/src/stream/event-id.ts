@@ -26,7 +26,7 @@ export function parseEventId(id: string | null): StreamPosition | undefined {
 /** Length of the id of a stream. */
 export const streamIdLength = 36;
 
-/** True for what {@link newStreamId} makes. */
+/** True for ids of {@link newStreamId}. */
 export function isStreamId(text: string): boolean {
   return streamId.test(text);
 }

@@ -9,7 +9,7 @@ export function formatQuestionId(streamId: string, id: RpcId): string {
   return `${streamId}?${JSON.stringify(id)}`;
 }
 
-/** The id that the server gave a question. Only for what {@link formatQuestionId} made. */
+/** The id that the server gave a question. Only for ids of {@link formatQuestionId}. */
 export function ownIdOf(questionId: RpcId): RpcId {
   return JSON.parse(String(questionId).slice(streamIdLength + 1)) as RpcId;
 }
@@ -27,7 +27,7 @@ export function questionName(id: RpcId): string {
   return /^[\x21-\x7e]{1,100}$/.test(text) ? text : `#${resourceTag(text)}`;
 }
 
-/** True for what a client may send as an answer: a response with exactly one of a result and an error. */
+/** True for a valid answer of a client: a response with exactly one of a result and an error. */
 export function isAnswer(message: unknown): message is LooseResponse {
   return isResponse(message) && "result" in message !== "error" in message;
 }

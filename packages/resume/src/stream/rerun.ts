@@ -3,7 +3,7 @@ import type { LooseRequest } from "@sluice/core";
 import type { StateStore, StreamPage } from "@sluice/state";
 import type { RunningCall, StreamWriter } from "./stream-writer.ts";
 
-/** What a call is run again with. */
+/** The data to run a call again. */
 export interface RerunRecord {
   /** The request of the client, as it came. */
   readonly call: LooseRequest;
@@ -17,7 +17,7 @@ export interface InterruptedCall extends RerunRecord {
   readonly epoch: number;
   readonly sessionId: string;
   readonly owner: string;
-  /** What was said and answered so far. */
+  /** The messages and responses so far. */
   readonly page: StreamPage;
   /** The request that picked the stream up. */
   readonly request: Request;
@@ -33,7 +33,7 @@ export interface CallReruns {
     owner: string | undefined,
   ): Promise<void>;
   forget(sessionId: string): Promise<void>;
-  /** What is kept for a call that may run again; `undefined` for one that may not. */
+  /** The data kept for a call that may run again; `undefined` for one that may not. */
   recordOf(sessionId: string, call: LooseRequest): Promise<RerunRecord | undefined>;
   start(call: InterruptedCall): Promise<RunningCall>;
 }

@@ -12,7 +12,7 @@ import { systemClock } from "@sluice/core/async";
 import { errorTable, type Reason } from "@sluice/core/wire";
 import { noAnswer, questionName } from "./question.ts";
 
-/** What the writers of one endpoint share. */
+/** Terms that the writers of one endpoint share. */
 export interface WriterTerms {
   readonly store: EventStore;
   /** Milliseconds for which a stream stays after its last event. */
@@ -102,7 +102,7 @@ export class StreamWriter {
     for (const listener of this.#onChange ?? []) listener();
   }
 
-  /** Resolves after so many milliseconds, at the next event, and at the end. */
+  /** Resolves after `ms` milliseconds, at the next event, and at the end. */
   pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       const wake = (): void => {
@@ -132,7 +132,10 @@ export class StreamWriter {
     });
   }
 
-  /** Prolongs the hold of this process; ends without an event when another process has the stream, or its time is over. */
+  /**
+   * Prolongs the hold of this process; ends without an event when another process has the stream,
+   * or it expired.
+   */
   async hold(heldUntil: number): Promise<void> {
     const { epoch } = this.#stream;
     const held = await this.#terms.store.hold(this.streamId, { epoch, now: Date.now(), heldUntil });
@@ -191,7 +194,7 @@ export class StreamWriter {
   /** Ends the stream with an error: without an event that cannot be kept, it would have a hole. */
   async #giveUp(error: unknown): Promise<void> {
     const code = SluiceError.is(error) ? error.code : "internal";
-    // another process has the stream, or its time is over
+    // another process has the stream, or it expired
     if (code === "precondition_failed" || code === "not_found") return;
     this.#terms.onError(error);
     await this.#writeError(code === "too_large" ? "too_large" : "internal");

@@ -1,11 +1,11 @@
 import { createScript, type Script } from "./redis-client.ts";
 
 // One stream is a hash of facts, a list of events, and hashes of its questions and answers. Beside
-// them stand, for all streams: bytes of each, the time at which each ends, the order in which those
-// that are over ended, and the sum of bytes. `at` moves a time of the caller to the clock of Redis where
-// the two differ too much.
+// them stand, for all streams: bytes of each, the time at which each ends, the order in which ended
+// ones ended, and the sum of bytes. `at` moves a time of the caller to the clock of Redis if the
+// two differ too much.
 
-/** Keys: what all keys begin with. First arguments: id, now, maxStreams, maxTotalBytes. */
+/** Keys: the prefix of all keys. First arguments: id, now, maxStreams, maxTotalBytes. */
 const common = `
 local prefix, id, now = KEYS[1], ARGV[1], at(ARGV[2])
 local maxStreams, maxTotalBytes = tonumber(ARGV[3]), tonumber(ARGV[4])

@@ -25,7 +25,7 @@ export type RedisClient =
 export interface RedisOptions {
   readonly redis: RedisClient;
   /**
-   * What every key begins with. Default: `{sluice}:`: the braces keep all of them on one node of a
+   * Prefix of every key. Default: `{sluice}:`: the braces keep all of them on one node of a
    * cluster, where scripts need them.
    */
   readonly prefix?: string;
@@ -118,7 +118,7 @@ export interface Commander {
   check(): Promise<unknown>;
 }
 
-/** Makes a commander of a client; a `TypeError` for what is none, a `RangeError` for a wait out of bounds. */
+/** Makes a commander of a client; a `TypeError` for anything else, a `RangeError` for a wait out of bounds. */
 export function createCommander(operation: string, options: RedisOptions): Commander {
   const { redis, prefix = defaultPrefix, timeoutMs = defaultTimeoutMs } = options;
   const ask = senderOf(redis);
@@ -159,7 +159,7 @@ export function createCommander(operation: string, options: RedisOptions): Comma
     }
   }
 
-  // with a wait of its own: one command that is never answered must not keep all calls waiting
+  // with its own wait: one command that is never answered must not keep all calls waiting
   const ensureFit = createInspection(operation, options, (...command) =>
     answered(evaluate(...command)),
   );
@@ -285,10 +285,10 @@ function senderOf(redis: RedisClient): Send | undefined {
 /** How long an answer is waited for, unless told: two commands, where a script was not known, included. */
 export const defaultTimeoutMs = 2_000;
 
-/** What every key begins with, unless told. */
+/** Default prefix of every key. */
 export const defaultPrefix = "{sluice}:";
 
-/** Redis forgets a key so much later than it may: clocks differ, and what is over is found to be over anyway. */
+/** Redis forgets a key this much later than it may: clocks differ, and an expired entry counts as expired anyway. */
 export const graceMs = 60_000;
 
 /** For how long Redis keeps the key of something that ends then, in milliseconds. */
@@ -298,7 +298,7 @@ export function lifeOf(now: number, expiresAt: number): number {
 
 /** The error for an answer that no script of ours gives. */
 export function unreadable(operation: string): SluiceError {
-  return new SluiceError("unavailable", `${operation}: an answer that is none`, {
+  return new SluiceError("unavailable", `${operation}: an invalid response`, {
     retryAfterMs: 1_000,
   });
 }

@@ -29,7 +29,7 @@ import {
 /**
  * An event store that any number of processes share, so that a stream can be picked up again in
  * another process and after a restart. Every method is one script. The bounds are those of all
- * processes together, which must be given the same ones; a `RangeError` for a bound that is none.
+ * processes together, which must be given the same ones; a `RangeError` for an invalid bound.
  */
 export function createRedisEventStore(options: RedisOptions & EventStoreLimits): EventStore {
   const { prefix = defaultPrefix } = options;
@@ -125,7 +125,7 @@ const refusals: readonly StoreRefusal[] = [
   "too_large",
 ];
 
-/** What a script refused, as an error. */
+/** The refusal of a script, as an error. */
 function refused(method: string, outcome: unknown): Error {
   const operation = `redis event store: ${method}`;
   const refusal = refusals.find((one) => one === String(outcome));

@@ -32,7 +32,7 @@ import {
 
 /** Options of {@link createRedisStateStore}. */
 export interface RedisStateStoreOptions extends RedisOptions, StateStoreLimits {
-  /** Most live records of one owner, and most sessions of one that something is bound to. Default: 10,000. */
+  /** Maximum live records of one owner, and maximum sessions of one that something is bound to. Default: 10,000. */
   readonly maxRecordsPerOwner?: number;
   /**
    * Whether Redis remembers through a restart whatever it answered, as it does with `appendonly yes`
@@ -52,7 +52,7 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
   const { maxRecordsPerOwner = 10_000 } = options;
   if (!Number.isSafeInteger(maxRecordsPerOwner) || maxRecordsPerOwner < 1)
     throw new RangeError("redis state store: maxRecordsPerOwner must be an integer from 1");
-  // Redis counts whole seconds, and what it is told is the time may be as old as a wait is long
+  // Redis counts whole seconds, and the time passed to it may be as old as a wait is long
   const margin = durable ? "" : clockSkewMs + timeoutMs + 1_000;
   const redis = createCommander("redis state store", options);
   const keyOf = {
@@ -135,14 +135,14 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
       const answer = await redis.run(lookScript, [keyOf.session(session)], [now]);
       if (answer === null || answer === undefined) return false;
       const [, over] = (typeof answer === "string" && /^\d+ ([01]) -/.exec(answer)) || [];
-      // what cannot be read may say that it is over
+      // an unreadable one may say that it has ended
       if (over === undefined) throw unreadable("redis state store: isSessionOver");
       return over === "1";
     },
   };
 }
 
-/** What a script gave, unless that is how long it cannot know. */
+/** The result of a script, unless that is how long it cannot know. */
 function known(call: "claim" | "take", answer: unknown): unknown {
   if (typeof answer !== "number") return answer;
   throw new SluiceError(
@@ -165,7 +165,7 @@ function claimOf(answer: unknown): GrantClaim {
 function recordIn(answer: unknown): Uint8Array | undefined {
   if (answer === null || answer === undefined) return undefined;
   const [, record] = (typeof answer === "string" && /^\d+ \d+ -\S* (.*)$/.exec(answer)) || [];
-  // a record may say that something is over: what cannot be read is not absent
+  // a record may say that something has ended: an unreadable one is not absent
   if (record === undefined) throw unreadable("redis state store: a record");
   return new Uint8Array(Buffer.from(record, "base64"));
 }

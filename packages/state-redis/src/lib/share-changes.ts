@@ -10,17 +10,18 @@ import {
 
 /** Options of {@link shareChanges}. */
 export interface ShareChangesOptions extends RedisOptions {
-  /** Name of what is shared: backends of the same name in all processes hear of the same changes. */
+  /** Name of the share: backends of the same name in all processes get the same changes. */
   readonly name: string;
   /** Pause between two looks at what other processes told, in milliseconds. Default: 250. */
   readonly pollMs?: number;
 }
 
 /**
- * A backend whose `watch` hears what the watch of any process hears: a queue of change events gives each
- * of them to one process only. Changes go through a Redis stream of about 10,000 batches, which is
- * forgotten a day after the last one. A watch ends with `unavailable` while Redis is down, and one
- * that was away for too long, or hears that Redis forgot what it was told, gives `reset`.
+ * A backend whose `watch` reports the changes that the watch of any process reports: a queue of
+ * change events gives each of them to one process only. Changes go through a Redis stream of about
+ * 10,000 batches, which is forgotten a day after the last one. A watch ends with `unavailable`
+ * while Redis is down, and one that was away for too long, or learns that Redis forgot changes,
+ * gives `reset`.
  */
 export function shareChanges(
   backend: StorageBackend,
@@ -95,7 +96,7 @@ interface WatchPosition {
   own?: string | undefined;
 }
 
-/** Tells all processes what this one hears, until its own watch ends. */
+/** Tells all processes the changes that this one gets, until its own watch ends. */
 async function tellAll(
   own: AsyncIterator<ChangeBatch>,
   shared: SharedLog,
@@ -107,12 +108,12 @@ async function tellAll(
     const { changed = [], removed = [], reset } = value;
     if (reset || changed.length > 0 || removed.length > 0)
       await shared.tell(definedMembers({ changed, removed, reset }));
-    // only now: what comes again after a restart does no harm, what is left out does
+    // only now: a repeated change after a restart does no harm, a missing one does
     position.own = value.cursor;
   }
 }
 
-/** What of a batch concerns keys with this prefix. */
+/** The part of a batch for keys with this prefix. */
 function below(prefix: string, { changed = [], removed = [], reset }: ChangeBatch) {
   if (reset) return { reset } as const;
   const mine = (key: string): boolean => key.startsWith(prefix);
@@ -125,8 +126,8 @@ interface SharedLog {
   tell(batch: ChangeBatch): Promise<void>;
   newest(): Promise<string>;
   /**
-   * What came after `id`, at most {@link mostAtOnce} batches; `undefined` when some of it may be gone: for a reader
-   * that was slow or away, and in a Redis that was restarted.
+   * Batches after `id`, at most {@link mostAtOnce}; `undefined` when some of it may be gone: for a
+   * reader that was slow or away, and in a Redis that was restarted.
    */
   after(
     id: string,
@@ -154,7 +155,7 @@ function createSharedLog(redis: Commander, key: string): SharedLog {
     async after(id) {
       const count = String(mostAtOnce + 1);
       const entries = (await redis.send("XRANGE", key, id, "+", "COUNT", count)) as LogEntry[];
-      // what was heard last is there, and so is all that came after it; before anything was heard, nothing tells
+      // the last received batch is there, and so are all after it; before the first, nothing tells
       const isWhole = id === nothing ? entries.length <= mostAtOnce : entries.shift()?.[0] === id;
       if (!isWhole) return undefined;
       return entries.map(([entryId, [, text = "{}"]]) => ({

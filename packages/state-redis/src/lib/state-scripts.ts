@@ -45,7 +45,7 @@ redis.call('PEXPIRE', KEYS[1], whole(forgetAt - now))
 return 'granted'
 `);
 
-/** Key: grant. Gives bytes back to a lease; what a single use counts matters to nothing. */
+/** Key: grant. Gives bytes back to a lease; the count of a single use does not matter. */
 export const refundScript: Script = createScript(`
 if redis.call('EXISTS', KEYS[1]) == 0 then return 1 end
 if redis.call('HINCRBY', KEYS[1], 'used', '-' .. ARGV[1]) < 0 then redis.call('HSET', KEYS[1], 'used', 0) end
@@ -69,9 +69,10 @@ return 1
 // records, and one of its sessions, by the time at which each ends: that is what counts in its share.
 
 /**
- * Keys: record, records of its owner. Gives 1 when it was kept, 0 when there is another one already, and when the share
- * of the owner is full, in a list, in how many milliseconds the first of its records ends. A client that lost its connection may send what
- * was carried out again: that is no other one.
+ * Keys: record, records of its owner. Gives 1 when it was kept, 0 when there is another one
+ * already, and when the share of the owner is full, in a list, in how many milliseconds the first
+ * of its records ends. A client that lost its connection may repeat an executed call: that is not
+ * another one.
  */
 export const putScript: Script = createScript(`
 local now, till, life, id, most = at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[5])
@@ -89,7 +90,7 @@ if redis.call('PTTL', KEYS[2]) < life then redis.call('PEXPIRE', KEYS[2], life) 
 return 1
 `);
 
-/** Key: record or session. Gives what is kept under it until its end. What has no end that can be read is given, too. */
+/** Key: record or session. Gives the value kept under it until its end, even one without a readable end. */
 export const lookScript: Script = createScript(`
 local kept = redis.call('GET', KEYS[1])
 local endsAt = kept and string.match(kept, '^(%d+) ')
@@ -98,8 +99,8 @@ return kept
 `);
 
 /**
- * Keys: record, and what those of owners begin with. Gives and removes it; one that an earlier Redis gave before may
- * be back, and is none.
+ * Keys: record, and the prefix of those of owners. Gives and removes it; one that an earlier Redis
+ * gave before may be back, and does not count.
  */
 export const takeScript: Script = createScript(`${memory}
 local now = at(ARGV[1])
@@ -115,8 +116,8 @@ return record
 `);
 
 /**
- * Keys: session, sessions of its owner, and what those of sessions begin with. A session is its end, 1 when it is over,
- * and the owner that it was bound to first, in whose share it counts.
+ * Keys: session, sessions of its owner, and the prefix of those of sessions. A session is its end,
+ * 1 when it has ended, and the owner that it was bound to first, in whose share it counts.
  */
 export const bindSessionScript: Script = createScript(`
 local now, till, life = at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3])

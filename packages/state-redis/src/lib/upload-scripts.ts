@@ -1,12 +1,12 @@
 import { createScript, type Script } from "./redis-client.ts";
 
-// An account is a set of places by the time at which each ends, a hash of the bytes of files with their sum,
-// a set of files by the time at which each counts no longer, and a hash of when those that are no longer
-// under way were settled. A file has a hash of the newest writer that asked, the one that writes, and until when.
-// `at` moves a time of the caller to the clock of Redis where the two differ too much: of two processes, neither takes the
-// lease of the other for over.
+// An account is a set of places by the time at which each ends, a hash of the bytes of files with their sum, a set of
+// files by the time at which each counts no longer, and a hash of when those no longer in progress were settled. A
+// file has a hash of the newest writer that asked, the one that writes, and until when. `at` moves a time of the
+// caller to the clock of Redis if the two differ too much: of two processes, neither takes the lease of the other for
+// expired.
 
-/** Key: what all keys of the account begin with. First arguments: now, until, life of the keys. */
+/** Key: the prefix of all keys of the account. First arguments: now, until, life of the keys. */
 const account = `
 local prefix, now, till, life = KEYS[1], at(ARGV[1]), whole(at(ARGV[2])), tonumber(ARGV[3])
 local places, sizes, total = prefix .. 'places', prefix .. 'sizes', prefix .. 'total'
@@ -104,14 +104,14 @@ local function turnOf(writer)
 end
 `;
 
-/** Gives the number of the writer and what it hears. A number is higher than those that were forgotten, too. */
+/** Gives the number of the writer and its state. A number is higher even than those that were forgotten. */
 export const claimFileScript: Script = createScript(`${writers}
 local writer = math.max(newest + 1, now)
 redis.call('HSET', key, 'newest', whole(writer))
 return {whole(writer), turnOf(writer)}
 `);
 
-/** Further: number of the writer. Gives what it hears. */
+/** Further: number of the writer. Gives its state. */
 export const renewScript: Script = createScript(`${writers}
 local writer = tonumber(ARGV[4])
 -- its claim was forgotten, and no newer writer is known

@@ -13,7 +13,7 @@ export interface StoreCase<Store, Limits = object> {
   readonly run: (make: (limits: Limits) => Store | Promise<Store>) => Promise<void>;
 }
 
-/** What the rules of one kind of store are written with. */
+/** The tools of the rules of one kind of store. */
 export interface StoreKit<Store, Limits = object> {
   /** A rule; `check` throws, or rejects, when the store breaks it. Default of `limits`: those of the store. */
   readonly rule: (

@@ -1,12 +1,12 @@
 /** Bounds of an {@link EventStore}. */
 export interface EventStoreLimits {
-  /** Most events of one stream. Default: 1,000. */
+  /** Maximum events of one stream. Default: 1,000. */
   readonly maxEvents?: number;
-  /** Most bytes of one stream: its record, its events and the answers to them, in UTF-8. Default: 4 MiB. */
+  /** Maximum bytes of one stream: its record, its events and the answers to them, in UTF-8. Default: 4 MiB. */
   readonly maxBytes?: number;
-  /** Most streams. Default: 10,000. */
+  /** Maximum number of streams. Default: 10,000. */
   readonly maxStreams?: number;
-  /** Most bytes of all streams together, counted as in `maxBytes`. Default: 64 MiB. */
+  /** Maximum bytes of all streams together, counted as in `maxBytes`. Default: 64 MiB. */
   readonly maxTotalBytes?: number;
 }
 
@@ -17,7 +17,7 @@ const defaults: Required<EventStoreLimits> = {
   maxTotalBytes: 64 * 1024 * 1024,
 };
 
-/** The bounds of a store, with defaults. Throws a `RangeError` that begins with `store` for one that is none. */
+/** The bounds of a store, with defaults. Throws a `RangeError` that begins with `store` for an invalid one. */
 export function readEventStoreLimits(
   store: string,
   given: EventStoreLimits,
@@ -57,8 +57,8 @@ export interface NewEvent {
   readonly text: string;
   readonly now: number;
   /**
-   * Number of the event, from a writer that did not hear whether the store kept it. When the event with that
-   * number has the same text, the store adds nothing.
+   * Number of the event, from a writer that does not know whether the store kept it. When the event
+   * with that number has the same text, the store adds nothing.
    */
   readonly seq?: number;
   /** The event asks the reader something under this name; {@link EventStore.answer} takes the answer. */
@@ -96,22 +96,23 @@ export interface StreamPage {
 }
 
 /**
- * Streams of events that any process can read again, and the answers to what they ask. Every method is atomic across
- * processes, and rejects with `unavailable` when the store cannot answer. Ids and names of questions are opaque ASCII
- * of at most 128 characters; times are unix milliseconds and are passed in; events are numbered from 1 without gaps.
+ * Streams of events that any process can read again, and the answers to their questions. Every method is atomic
+ * across processes, and rejects with `unavailable` when the store cannot answer. Ids and names of questions are
+ * opaque ASCII of at most 128 characters; times are unix milliseconds and are passed in; events are numbered from 1
+ * without gaps.
  *
- * One writer at a time holds a stream, for a while that it prolongs. Each has an epoch, and a replaced
- * writer can write no more, however late it notices (a fencing token).
+ * One writer at a time holds a stream, for a while that it prolongs. Each has an epoch, and a replaced writer can
+ * write no more, however late it notices (a fencing token).
  *
- * Where there is no room, streams that are over are forgotten, the one that ended first going first. A method that
- * needs more room than that gives rejects with `unavailable`.
+ * Without room, ended streams are forgotten, the one that ended first going first. A method that needs more room
+ * than that gives rejects with `unavailable`.
  */
 export interface EventStore {
   /** Opens a stream. Rejects with `already_exists` for an id that is kept, `too_large` for a record beyond `maxBytes`. */
   open(id: string, stream: NewStream): Promise<void>;
   /**
    * Makes the caller the writer of a stream that has no holder at `now`. Gives its epoch, one more than the one
-   * before; `undefined` when the stream has a holder, is over or does not exist.
+   * before; `undefined` when the stream has a holder, has ended or does not exist.
    */
   claim(
     id: string,
@@ -119,17 +120,17 @@ export interface EventStore {
   ): Promise<number | undefined>;
   /**
    * Prolongs the hold of the writer of this epoch, or gives it up with a `heldUntil` that is not after `now`.
-   * False when another writer has claimed the stream, it is over or does not exist.
+   * False when another writer has claimed the stream, it has ended or does not exist.
    */
   hold(
     id: string,
     writer: { readonly epoch: number; readonly now: number; readonly heldUntil: number },
   ): Promise<boolean>;
   /**
-   * Adds an event and gives its number. A `last` event of at most {@link lastEventBytes} is never refused for its size.
-   * Rejects, and changes nothing, with
+   * Adds an event and gives its number. A `last` event of at most {@link lastEventBytes} is never refused for its
+   * size. Rejects, and changes nothing, with
    * - `not_found` when there is no such stream
-   * - `precondition_failed` when another writer has claimed it or it is over
+   * - `precondition_failed` when another writer has claimed it or it has ended
    * - `already_exists` for a question that was asked before
    * - `too_large` beyond `maxEvents` or `maxBytes`
    */
@@ -139,7 +140,7 @@ export interface EventStore {
    * - `accepted`: at least one is new
    * - `repeated`: every one was there, word for word
    * - `refused`: nothing changed. There are none, one is to a question that was not asked or is named twice, one
-   *   differs from what was answered before, or one is new and the stream is over
+   *   differs from an earlier answer, or one is new and the stream has ended
    * - `undefined`: there is no such stream
    */
   answer(

@@ -28,7 +28,7 @@ export function leaseAllowance(size: number): number {
   return 4 * size + 1_048_576;
 }
 
-/** Bytes that a response counts for in a lease: at least 512, so that the number of requests is bound, too. */
+/** Bytes that a response counts for in a lease: at least 512, so that the number of requests is bound as well. */
 export function leaseCharge(bytes: number): number {
   return Math.max(512, bytes);
 }
@@ -36,24 +36,24 @@ export function leaseCharge(bytes: number): number {
 /** Where a grant stands: `issued → leased → spent`; `expired` and `revoked` from any live state. */
 export type GrantState = "issued" | "leased" | "spent" | "expired" | "revoked";
 
-/** What must be remembered of a grant once it was redeemed or revoked. Plain data. */
+/** The facts to remember of a grant once it was redeemed or revoked. Plain data. */
 export interface GrantRecord {
   readonly state: "leased" | "spent" | "revoked";
   /** Bytes that count for responses of the lease; 0 unless `leased`. */
   readonly bytesUsed: number;
   /** End of the lease in unix milliseconds; 0 unless `leased`. */
   readonly leaseEndsAt: number;
-  /** From then on (unix milliseconds) the record may be forgotten: the grant is over by itself. */
+  /** From then on (unix milliseconds) the record may be forgotten: the grant expires by itself. */
   readonly forgetAt: number;
 }
 
-/** What redeeming a grant gives. */
+/** The result of redeeming a grant. */
 export type GrantClaim =
   /** Serve the bytes. `continued` is true for a further request within a lease. */
   | { readonly outcome: "granted"; readonly continued: boolean }
   /** Another redemption or the end of the lease spent it, or the lease has too few bytes left for this response. */
   | { readonly outcome: "spent" }
-  /** Its time is over. */
+  /** It expired. */
   | { readonly outcome: "expired" }
   /** Withdrawn by `StateStore.revoke`. */
   | { readonly outcome: "revoked" };

@@ -7,8 +7,9 @@ export type GrantSelector =
   | { readonly resource: string };
 
 /**
- * Kind and value of a selector, for stores. Throws a `TypeError` that begins with `store` for one that is none: a
- * self-authenticating grant has an empty principal, and revoking that would revoke them all.
+ * Kind and value of a selector, for stores. Throws a `TypeError` that begins with `store` for an
+ * invalid one: a self-authenticating grant has an empty principal, and revoking that would revoke
+ * them all.
  */
 export function readSelector(
   store: string,
@@ -30,13 +31,13 @@ export interface RecordTerms {
 
 /** Bounds of one owner's share of a store. */
 export interface StateStoreLimits {
-  /** Most live records of one owner, and most sessions of one that something is bound to. */
+  /** Maximum live records of one owner, and maximum sessions of one that something is bound to. */
   readonly maxRecordsPerOwner?: number;
 }
 
 /**
  * The small state that several processes of one server share. Every method is atomic across processes.
- * A store that cannot answer within a time of its own rejects with `unavailable`; it never allows.
+ * A store that cannot answer within its own time limit rejects with `unavailable`; it never allows.
  * Strings are opaque ASCII of at most 128 characters; times are unix milliseconds.
  */
 export interface StateStore {
@@ -59,11 +60,12 @@ export interface StateStore {
     options: { readonly now: number; readonly ttlMs: number },
   ): Promise<void>;
   /**
-   * Keeps an opaque record until `expiresAt`. Where the id is a secret, pass its SHA-256: a dump of the store then
+   * Keeps an opaque record until `expiresAt`. If the id is a secret, pass its SHA-256: a dump of the store then
    * redeems nothing. Rejects with
    * - `already_exists` for an id that is still kept. A store may accept the very same record with the same times
    *   again: a lost connection may bring it twice
-   * - `throttled` and `retryAfterMs` while the owner's share is full ({@link StateStoreLimits}); other owners go on
+   * - `throttled` and `retryAfterMs` while the owner's share is full ({@link StateStoreLimits}); other owners
+   *   continue
    */
   put(id: string, record: Uint8Array, terms: RecordTerms): Promise<void>;
   /** The record; `undefined` when it was never there or has expired. */

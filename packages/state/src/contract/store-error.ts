@@ -27,15 +27,15 @@ export function storeError(
 
 const refusals: Readonly<Record<StoreRefusal, readonly [SluiceErrorCode, string]>> = {
   asked: ["already_exists", "this was asked before"],
-  full: ["unavailable", "full of what is still live; try again later"],
+  full: ["unavailable", "full of live entries; try again later"],
   no_stream: ["not_found", "no such stream"],
   record_exists: ["already_exists", "a record with this id is kept already"],
   share_full: [
     "throttled",
-    "the caller has as many live records as one may have; use or wait for what was issued",
+    "the caller has as many live records as one may have; use them or wait for their end",
   ],
   stream_exists: ["already_exists", "this stream is kept already"],
-  stream_over: ["precondition_failed", "the stream is over"],
+  stream_over: ["precondition_failed", "the stream has ended"],
   stream_taken: ["precondition_failed", "another writer has taken the stream"],
   too_large: ["too_large", "more than one stream may keep; raise maxEvents or maxBytes"],
 };

@@ -1,16 +1,16 @@
 /** Time in which something counts, in unix milliseconds. */
 export interface UploadLease {
   readonly now: number;
-  /** The lease ends then unless it is prolonged: its process may be dead. */
+  /** The lease ends then unless it is prolonged: its process may be gone. */
   readonly until: number;
 }
 
 /** Bytes of a file that is about to come, and the bounds of its owner. */
 export interface HeldFile extends UploadLease {
   readonly bytes: number;
-  /** Most files of the owner, this one included. */
+  /** Maximum files of the owner, this one included. */
   readonly maxFiles: number;
-  /** Most bytes of the owner, these included. */
+  /** Maximum bytes of the owner, these included. */
   readonly maxBytes: number;
 }
 
@@ -39,11 +39,11 @@ export interface WriterClaim {
 }
 
 /**
- * What processes that take uploads into one storage share: how much each owner has under way and keeps,
- * and which writer has a file. Only storage tells the truth about bytes; what the store forgets is
- * counted anew. Every method is atomic across processes; a store that cannot answer rejects
- * with `unavailable`. Owners, places and ids of files are opaque ASCII of at most 128 characters; times
- * are unix milliseconds and are passed in.
+ * The shared state of processes that take uploads into one storage: how much each owner has in progress
+ * and keeps, and which writer has a file. Only storage tells the truth about bytes; a file that the
+ * store forgets is counted anew. Every method is atomic across processes; a store that cannot answer
+ * rejects with `unavailable`. Owners, places and ids of files are opaque ASCII of at most 128
+ * characters; times are unix milliseconds and are passed in.
  */
 export interface UploadStore {
   /**
@@ -62,7 +62,7 @@ export interface UploadStore {
    * it would be too much; a file that counts with at least as many bytes already is never refused.
    */
   hold(owner: string, fileId: string, file: HeldFile): Promise<boolean>;
-  /** Counts a file that is no longer under way, whatever the limits. */
+  /** Counts a file that is no longer in progress, whatever the limits. */
   settle(
     owner: string,
     fileId: string,
@@ -71,8 +71,9 @@ export interface UploadStore {
   /** Counts a file no longer; unknown ones are ignored. */
   drop(owner: string, fileId: string): Promise<void>;
   /**
-   * Counts what storage showed of an owner at `listedAt` in place of all that was settled or listed before.
-   * What is held, or was settled at that time or later, stays as it is.
+   * Counts the files that storage listed of an owner at `listedAt` in place of all that were
+   * settled or listed before. Files that are held, or were settled at that time or later, stay as
+   * they are.
    */
   seed(
     owner: string,
@@ -80,13 +81,14 @@ export interface UploadStore {
     lease: UploadLease & { readonly listedAt: number },
   ): Promise<void>;
   /**
-   * Asks to write to a file. The newest writer that asks gets it, as soon as the holder releases it or the
-   * holder's time is over; all others must stop.
+   * Asks to write to a file. The newest writer that asks gets it, as soon as the holder releases it
+   * or the holder's time expires; all others must stop.
    */
   claim(fileId: string, lease: UploadLease): Promise<WriterClaim>;
   /**
-   * Prolongs the time of a writer, or asks whether its turn has come. A time that is over is prolonged, too, when no
-   * other writer asked. A writer newer than all the store knows counts: its claim was forgotten since.
+   * Prolongs the time of a writer, or asks whether its turn has come. Even an expired time is
+   * prolonged if no other writer asked. A writer newer than all in the store counts: its claim was
+   * forgotten since.
    */
   renew(fileId: string, writer: number, lease: UploadLease): Promise<WriterOutcome>;
   /** Ends a writer, whether its turn had come or not; `renew` says `lost` from then on. */

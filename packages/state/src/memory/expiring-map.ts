@@ -9,7 +9,7 @@ export interface ExpiringMap<Value> {
   delete(key: string): void;
 }
 
-/** What an entry is kept with. */
+/** The terms of an entry. */
 interface EntryTerms {
   readonly now: number;
   readonly expiresAt: number;
@@ -65,7 +65,7 @@ export function createExpiringMap<Value>(
       else count(entry);
   }
 
-  /** The first end of what is in the way of a new entry. */
+  /** The first end among the entries in the way of a new one. */
   function blocked(key: string, owner: string) {
     const known = entries.get(key);
     if (!known && entries.size >= maxEntries) return { reason: "full", until: earliest } as const;
@@ -110,7 +110,7 @@ interface ExpiringEntry<Value> {
   readonly owner: string;
 }
 
-/** What one owner has in the map. */
+/** Entries of one owner in the map. */
 interface OwnerShare {
   entries: number;
   /** None of them ends before. */

@@ -26,12 +26,12 @@ interface Needs {
 
 /**
  * An event store in this process's memory: streams can be picked up again after a broken connection,
- * not after a restart. Throws a `RangeError` for a bound that is none.
+ * not after a restart. Throws a `RangeError` for an invalid bound.
  */
 export function createMemoryEventStore(options: EventStoreLimits = {}): EventStore {
   const limits = readEventStoreLimits("event store", options);
   const streams = new Map<string, KeptStream>();
-  /** Ids of streams that are over, the one that ended first first. */
+  /** Ids of ended streams, the one that ended first first. */
   const over = new Set<string>();
   let totalBytes = 0;
   let sweptAt = -Infinity;
@@ -52,7 +52,7 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
   const isFull = (bytes: number, count: number): boolean =>
     streams.size + count > limits.maxStreams || totalBytes + bytes > limits.maxTotalBytes;
 
-  /** Forgets streams that are over until there is room for so much more. */
+  /** Forgets ended streams until there is room for this much more. */
   function ensureRoom(method: string, bytes: number, { now, count = 0 }: Needs): void {
     // a sweep visits every stream: not for every call of a store that stays full
     if (isFull(bytes, count) && Math.abs(now - sweptAt) >= sweepPauseMs) {

@@ -1,6 +1,6 @@
 import type { RecordTerms } from "../contract/state-store.ts";
 
-/** Sessions that something is bound to, and which of them are over. Times are unix milliseconds. */
+/** Sessions that something is bound to, and which of them have ended. Times are unix milliseconds. */
 export interface BoundSessions {
   /** False when the map is full of live sessions of other owners. */
   bind(session: string, terms: RecordTerms): boolean;

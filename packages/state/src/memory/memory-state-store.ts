@@ -13,7 +13,10 @@ import { storeError } from "../contract/store-error.ts";
 
 /** Options of {@link createMemoryStateStore}. */
 export interface MemoryStateStoreOptions extends StateStoreLimits {
-  /** Most live records of each kind: redeemed grants, revocations, opaque records, bound sessions. Default: 100,000. */
+  /**
+   * Maximum live records of each kind: redeemed grants, revocations, opaque records, bound
+   * sessions. Default: 100,000.
+   */
   readonly maxRecords?: number;
   /** Most of one owner, of each kind but revocations. Default: a tenth of `maxRecords`. */
   readonly maxRecordsPerOwner?: number;
@@ -35,7 +38,7 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
     );
   const grants = createExpiringMap<GrantRecord>(maxRecords, maxPerOwner);
   const records = createExpiringMap<Uint8Array>(maxRecords, maxPerOwner);
-  // without shares: the host alone revokes
+  // without shares: only the host revokes
   const revocations = createExpiringMap<number>(maxRecords);
   const sessions = createBoundSessions({ maxSessions: maxRecords, maxPerOwner });
 

@@ -36,7 +36,7 @@ export function createMemoryUploadStore(): UploadStore {
     if (places.size + files.size === 0) accounts.delete(owner);
   }
 
-  /** What of an owner counts now; it is kept once something is put into it. */
+  /** Current usage of an owner; stored once it is not empty. */
   function accountOf(owner: string, now: number): Account {
     if (Math.abs(now - sweptAt) >= sweepPauseMs) {
       sweptAt = now;

@@ -5,17 +5,17 @@ import type { RecordTerms, StateStore } from "../contract/state-store.ts";
 export interface SealedRecordsOptions {
   readonly state: StateStore;
   readonly sealer: TextSealer;
-  /** What the records are of: keeps them apart from all others of the store. */
+  /** Kind of the records: keeps them apart from all others of the store. */
   readonly kind: string;
 }
 
 /** Texts in the state store, each under a secret of 32 characters that stands for it in a URL or an answer. */
 export interface SealedRecords {
-  /** Keeps a text for one secret and context. Rejects with what the store says. */
+  /** Keeps a text for one secret and context. Rejects with errors of the store. */
   keep(secret: string, text: string, context: readonly string[], terms: RecordTerms): Promise<void>;
   /**
-   * The text. Rejects with `invalid_argument` where none is kept, or for another secret, context or key, and with what the
-   * store says.
+   * The text. Rejects with `invalid_argument` if none is kept, or for another secret, context or
+   * key, and with errors of the store.
    */
   find(secret: string, context: readonly string[], now: number): Promise<string>;
   /** Removes a text: true for exactly one of all calls. */

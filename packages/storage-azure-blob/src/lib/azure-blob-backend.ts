@@ -12,7 +12,7 @@ import { createBlobWriter } from "./writer.ts";
 
 /** Settings of {@link createAzureBlobBackend}: the container, and what of it is served how. */
 export type AzureBlobBackendOptions = AzureContainer & {
-  /** Serve the blobs below this folder alone; keys are then relative to it. Default: the whole container. */
+  /** Serve only the blobs below this folder; keys are then relative to it. Default: the whole container. */
   readonly prefix?: string;
   /** Give the backend a `write`, a `writeInSteps` and a `remove`. Default: false. */
   readonly writable?: boolean;
@@ -27,7 +27,7 @@ export type AzureBlobBackendOptions = AzureContainer & {
  * of the service before the first call.
  *
  * `presign` is there with a shared key and with a token credential; a SAS cannot sign another one.
- * Throws `invalid_argument` for a container, connection string or prefix that is none.
+ * Throws `invalid_argument` for an invalid container, connection string or prefix.
  */
 export function createAzureBlobBackend(options: AzureBlobBackendOptions): StorageBackend {
   if (typeof options !== "object")

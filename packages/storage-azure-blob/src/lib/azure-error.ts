@@ -57,7 +57,7 @@ const statuses: Readonly<Record<number, AzureMeaning>> = {
   507: ["no_space", "the account is full"],
 };
 
-/** What the service, the network or a credential said; everything is optional, `undefined` where it does not apply. */
+/** Facts from the service, the network or a credential; all optional, `undefined` if not applicable. */
 interface AzureFault {
   readonly status: number | undefined;
   /** An error code of the service ("BlobNotFound"), of the system ("ECONNRESET"), or the error's name. */
@@ -113,12 +113,12 @@ function meaningOf({ status, name, header }: AzureFault): AzureMeaning {
   if (meaning !== undefined) return meaning;
   if (status === 503 && header("retry-after") !== undefined) return busy;
   if (status !== undefined) return statuses[status] ?? down;
-  // what the credentials of @azure/identity throw
+  // errors of the credentials of @azure/identity
   if (/^(?:Credential|Authentication|AggregateAuthentication)/.test(name)) return refused;
   return ["unavailable", "the service could not be reached"];
 }
 
-/** What a log needs to find the request, and nothing else of it. */
+/** The facts by which a log finds the request, and nothing else of it. */
 function createCause({ status, name, header }: AzureFault): Error {
   const id = header("x-ms-request-id");
   const parts = new Set([name, status && `HTTP ${status}`, id && `request ${id}`]);

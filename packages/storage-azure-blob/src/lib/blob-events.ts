@@ -1,7 +1,7 @@
 import { checkKey } from "@sluice/storage/plugin";
 import { type BlobRoot, toKey } from "./container.ts";
 
-/** What an event says about this root; `lost` when something changed and it cannot be said what. */
+/** The changes that an event reports in this root; `lost` when something changed and it cannot be said what. */
 export type BlobChange =
   | {
       readonly kind: "changed" | "removed";
@@ -26,7 +26,7 @@ const wholeFolders = ["DirectoryRenamed", "DirectoryDeleted"];
 
 /**
  * The changes in one queue message: one event or an array of them, in the schema of Event Grid or as
- * CloudEvents, as JSON or as base64 of it. What is no event at all may have been one: `lost`.
+ * CloudEvents, as JSON or as base64 of it. Any other text may have been an event: `lost`.
  */
 export function parseMessage(text: string, root: BlobRoot): BlobChange[] {
   try {

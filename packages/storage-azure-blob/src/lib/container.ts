@@ -13,7 +13,7 @@ import { addOwnConnections, type OwnConnections } from "./own-connections.ts";
 
 /** How a container is named: by a client, by its URL, or by a connection string. */
 export type AzureContainer =
-  /** A client with a transport of your own (proxy, user agent, audience). Its retries are off here. */
+  /** A client with your own transport (proxy, user agent, audience). Its retries are off here. */
   | { readonly client: ContainerClient }
   /**
    * The URL of the container: `https://account.blob.core.windows.net/container`. It may end in a SAS
@@ -28,7 +28,7 @@ export interface BlobRoot {
   readonly container: ContainerClient;
   /** Empty, or what every blob name of this root starts with; it then ends in a slash. */
   readonly prefix: string;
-  /** Absent for a client that was given with a transport of its own. */
+  /** Absent for a client that was given with its own transport. */
   readonly connections?: OwnConnections;
 }
 
@@ -36,7 +36,10 @@ export interface BlobRoot {
 // Retry-After and abort, as the policy of the SDK does not
 const withoutRetries = { retryOptions: { maxTries: 1 } } satisfies StoragePipelineOptions;
 
-/** The root that the options name. Throws `invalid_argument` for a prefix that is no folder of keys, or a URL that is none. */
+/**
+ * The root that the options name. Throws `invalid_argument` for a prefix that is not a folder of
+ * keys, or an invalid URL.
+ */
 export function createRoot(location: AzureContainer, prefix = ""): BlobRoot {
   const folder = prefix === "" || prefix.endsWith("/") ? prefix : `${prefix}/`;
   const finding = hasTrailingDot(folder)
@@ -64,8 +67,8 @@ export interface BlobCall {
 }
 
 /**
- * Begins a call (see `beginOperation`). Every key that is no plain path is refused before the SDK sees
- * it: the SDK resolves dots as URLs do, and `../other/x` is a blob of another container.
+ * Begins a call (see `beginOperation`). Every key that is not a plain path is refused before the
+ * SDK sees it: the SDK resolves dots as URLs do, and `../other/x` is a blob of another container.
  */
 export function beginCall(
   { container, prefix }: BlobRoot,
@@ -83,7 +86,7 @@ export function beginCall(
   return { operation, blob: container.getBlockBlobClient(prefix + key) };
 }
 
-/** The key of a blob, or `undefined` when it lies outside the root or has a name that is no key. */
+/** The key of a blob, or `undefined` when it lies outside the root or its name is not a key. */
 export function toKey({ prefix }: BlobRoot, name: string): string | undefined {
   if (!name.startsWith(prefix)) return undefined;
   const key = name.slice(prefix.length);
@@ -109,7 +112,7 @@ function createContainerClient(location: AzureContainer): Connected {
     if (!/^[a-z0-9$][a-z0-9-]{2,62}$/.test(container)) throw new TypeError("no container name");
     return withConnections(new ContainerClient(connectionString, container, withoutRetries));
   } catch {
-    // without a cause: what the SDK says of a wrong URL or connection string may repeat it
+    // without a cause: the SDK's message on a wrong URL or connection string may repeat it
     const what = "url" in location ? "URL" : "connection string or name";
     throw new SluiceError("invalid_argument", `azure-blob: the ${what} is not one of a container`);
   }

@@ -20,13 +20,13 @@ type Key = ServiceGetUserDelegationKeyResponse;
 
 /** Keys that the service makes for a token credential, to sign URLs with. */
 export interface DelegationKeys {
-  /** The present key. A new one is fetched when half of the life of the last one is over. */
+  /** The present key. A new one is fetched when half of the life of the last one has passed. */
   get(now: number): Promise<Key>;
 }
 
 /**
- * Keeps one key for all callers. Fetching it has a deadline and no signal: when one caller aborts, the
- * others still get the key that is under way.
+ * Keeps one key for all callers. Fetching it has a deadline and no signal: when one caller aborts,
+ * the others still get the key of the current request.
  */
 export function createDelegationKeys(container: ContainerClient): DelegationKeys {
   const operation = "azure-blob: presign";

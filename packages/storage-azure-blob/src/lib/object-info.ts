@@ -2,7 +2,7 @@ import { definedMembers, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { toStrongEtag } from "@sluice/storage/plugin";
 
-/** What the answers of Azure about one blob have in common. */
+/** The common members of Azure's answers about one blob. */
 export interface BlobFacts {
   readonly etag?: string | undefined;
   readonly lastModified?: Date | undefined;
@@ -13,7 +13,7 @@ export interface BlobFacts {
 }
 
 /**
- * The metadata of a blob. The etag changes with every write, also one of metadata alone. `md5` is
+ * The metadata of a blob. The etag changes with every write, even one of only metadata. `md5` is
  * that of the whole blob, as a writer stored it.
  */
 export function toObjectInfo(
@@ -43,7 +43,7 @@ export function unreadable({ metadata = {}, accessTier }: BlobFacts): string | u
   return accessTier === "Archive" ? "it is in the archive tier; rehydrate it first" : undefined;
 }
 
-/** Throws `unsupported` for what exists and cannot be read. */
+/** Throws `unsupported` for a blob that exists and cannot be read. */
 export function ensureReadable(facts: BlobFacts, operation: string): void {
   const finding = unreadable(facts);
   if (finding !== undefined) throw new SluiceError("unsupported", `${operation}: ${finding}`);

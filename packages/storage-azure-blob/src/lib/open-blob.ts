@@ -57,7 +57,7 @@ export async function openBlob(
     // with a range, Content-MD5 is that of the range if it is there at all
     const md5 = range ? answer.blobContentMD5 : answer.contentMD5;
     const info = toObjectInfo(key, size, answer, md5);
-    // what stands between may answer from memory, whatever the condition was
+    // a cache in between may answer from memory, whatever the condition was
     ensureCondition(info, { ifMatch }, operation);
     const resolved = range && resolveRange(range, size, operation);
     if (resolved && resolved.start === resolved.end) {
@@ -110,7 +110,7 @@ function sizeOf(
 ): number {
   const { contentLength = 0, contentRange, contentType, etag, _response } = answer;
   const total = Number(/^bytes .*\/(\d+)$/.exec(contentRange ?? "")?.[1] ?? NaN);
-  // an emulator sends an empty 206 where the service refuses the range
+  // an emulator sends an empty 206, while the service refuses the range
   if (contentLength === 0 && total <= offset)
     throw new SluiceError("range_not_satisfiable", `${operation}: ${offset} is beyond the end`, {
       size: total,

@@ -1,7 +1,7 @@
 import type { PipelineLike } from "@azure/storage-blob";
 import { createInletAgents } from "@sluice/core/node";
 
-/** What a socket reads at once for Node's HTTP parser. */
+/** Bytes that a socket reads at once for Node's HTTP parser. */
 const readBytes = 128 * 1024;
 
 /** Connections of one backend. */

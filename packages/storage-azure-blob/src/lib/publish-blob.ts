@@ -18,7 +18,7 @@ export interface Publication {
   readonly repeat: Repeat;
   readonly upload: ServiceCall;
   readonly conditions: Conditions;
-  /** Of this writer alone. */
+  /** Only of this writer. */
   readonly writerId: string;
   readonly headers: object;
   readonly send: (options: {
@@ -29,7 +29,7 @@ export interface Publication {
   }) => Promise<BlobFacts>;
 }
 
-/** Makes a blob once, however often its answer is lost, and gives what the service says of it. */
+/** Makes a blob once, however often its answer is lost, and gives its metadata from the service. */
 export async function publishBlob(
   { operation, blob }: BlobCall,
   { repeat, upload, conditions, writerId, headers: blobHTTPHeaders, send }: Publication,

@@ -16,7 +16,7 @@ import { request } from "./request.ts";
 /** A URL is valid from so long ago: the clocks of the service may be behind ours. */
 const backdatedMs = 15 * 60_000;
 
-/** What signs, and until when it can. */
+/** The signer, and until when it can sign. */
 interface Signer {
   readonly expiresMs: number;
   readonly sign: (values: BlobSASSignatureValues) => SASQueryParameters;

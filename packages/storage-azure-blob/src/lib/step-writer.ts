@@ -22,11 +22,11 @@ const grid = toPartGrid(8 * 1024 * 1024, 50_000);
 /** Longest time for one block. */
 const uploadMs = 300_000;
 
-/** What an id says, the same in every step. */
+/** Content of an id, the same in every step. */
 interface Begun {
-  /** What the ids of the blocks begin with. */
+  /** Prefix of the ids of the blocks. */
   readonly uploadId: string;
-  /** Etag of the blob that the new one replaces; of two writers one alone finds that one at its commit. */
+  /** Etag of the blob that the new one replaces; of two writers only one finds that one at its commit. */
   readonly replaced: string | undefined;
   /** The type comes with the list of blocks, so in the last step. */
   readonly type: string | undefined;
@@ -114,7 +114,7 @@ function parseId(id: string, operation: string): Begun {
     const [replaced, type] = texts.map((text) => decodeURIComponent(text) || undefined);
     if (uploadId !== undefined) return { uploadId, replaced, type };
   } catch {
-    // it is none of ours
+    // it is not ours
   }
   throw new SluiceError("invalid_argument", `${operation}: the id is not one of this backend`);
 }
@@ -156,7 +156,8 @@ async function findBlocks(
 
 /**
  * Blocks that no list names go with a write of their blob, and nothing else removes them. So an empty blob is written
- * that no caller sees, since it is marked as a folder, and removed. Where a blob is already they stay for their week.
+ * that no caller sees, since it is marked as a folder, and removed. If there is a blob already, they stay for their
+ * week.
  */
 async function dropBlocks({ operation, blob }: BlobCall): Promise<void> {
   const replace = (conditions: { readonly ifNoneMatch?: string }): Promise<string | undefined> =>

@@ -24,7 +24,8 @@ export interface QueuedMessage {
 
 /**
  * The queue that an Event Grid subscription of the storage account delivers to. A `QueueClient` of
- * `@azure/storage-queue` fits as it is. Each process needs a queue of its own: a message goes to one reader.
+ * `@azure/storage-queue` fits as it is. Each process needs its own queue: a message goes to one
+ * reader.
  */
 export interface EventQueue {
   receiveMessages(options: {
@@ -65,7 +66,7 @@ export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: numbe
   };
 
   return createEventWatch("azure-blob", async (feed, signal) => {
-    // each message of a batch is deleted by a request of its own, and all of them listen
+    // each message of a batch is deleted by its own request, and all of them listen
     setMaxListeners(mostMessages, signal);
     while (!signal.aborted) {
       let pauseMs = pollMs;
@@ -73,7 +74,7 @@ export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: numbe
         if (await readOnce(feed, signal)) continue;
       } catch (error) {
         if (!SluiceError.is(error) || !error.retryable) throw error;
-        // messages wait in the queue meanwhile, so nothing is lost
+        // messages wait in the queue, so nothing is lost
         pauseMs = Math.max(pollMs, error.retryAfterMs ?? 0);
       }
       await sleep(pauseMs, signal, backgroundClock);

@@ -21,8 +21,9 @@ const mostBlocks = 50_000;
 const uploadMs = 300_000;
 
 /**
- * Opens a writer over blocks of 8 MiB, or as much as 50,000 blocks need for the declared size. What fits into one
- * block is one Put Blob at `commit`; more is staged block by block, and `commit` makes the list of blocks the blob.
+ * Opens a writer over blocks of 8 MiB, or as much as 50,000 blocks need for the declared size. An
+ * object of one block is one Put Blob at `commit`; a larger one is staged block by block, and
+ * `commit` makes the list of blocks the blob.
  */
 export async function createBlobWriter(
   root: BlobRoot,

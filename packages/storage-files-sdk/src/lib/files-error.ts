@@ -15,7 +15,7 @@ interface ServiceError {
   readonly $response?: { readonly headers?: Readonly<Record<string, string>> };
 }
 
-/** What the adapter for folders passes on from the system. */
+/** Codes of the system that the adapter for folders passes on. */
 const full: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
 
 const isName = /^\w{1,60}$/;
@@ -53,15 +53,16 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (status === 507 || full.has((cause as { code?: unknown } | undefined)?.code))
     return failure("no_space", "the storage is full");
   if (status === 416) return failure("precondition_failed", "the object has become shorter");
-  // what an adapter refuses by itself it refuses again: there is no failure of the service below it
+  // a refusal by the adapter itself repeats: it hides no failure of the service
   if (permanent === true || (code === "Provider" && cause === undefined))
     return failure("unsupported", "the adapter cannot do that");
   return failure("unavailable", "the service failed");
 }
 
 /**
- * What a log needs to know of an error and the ones below it: names, codes and statuses. Texts of adapters
- * hold URLs, also signed ones, and the errors of some clients hold whole requests with their tokens.
+ * The facts for a log about an error and the ones below it: names, codes and statuses. Texts of
+ * adapters hold URLs, even signed ones, and the errors of some clients hold whole requests with
+ * their tokens.
  */
 export function createCause(error: unknown): Error {
   const parts: string[] = [];

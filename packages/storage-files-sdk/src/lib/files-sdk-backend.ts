@@ -18,7 +18,7 @@ export interface FilesSdkBackendOptions {
   readonly adapter: Adapter;
   /**
    * Have a `presign` that hands out the adapter's URLs. Only for adapters that sign for exactly as
-   * long as they are asked to, with credentials that outlive the URLs, and without a
+   * long as they are asked to, with credentials that last longer than the URLs, and without a
    * `publicBaseUrl`: an adapter does not tell. Default: false.
    */
   readonly presign?: boolean;

@@ -3,10 +3,10 @@ import type { ObjectInfo } from "@sluice/storage";
 import { toStrongEtag } from "@sluice/storage/plugin";
 import type { StoredFile } from "files-sdk";
 
-/** What an adapter knows of an object before it is read; it always knows a size. */
+/** The metadata that an adapter has before a read; it always has a size. */
 export type AdapterFileInfo = ObjectInfo & { readonly size: number };
 
-/** The metadata of `head`. A listing is told apart because adapters guess types from names there. */
+/** The metadata of `head`. Listings differ, because adapters guess types from names there. */
 export function toObjectInfo(key: string, file: StoredFile): AdapterFileInfo {
   const info = toListedInfo(key, file);
   return isKnownType(file.type) ? { ...info, contentType: file.type } : info;

@@ -14,7 +14,7 @@ import { callAdapter } from "./call.ts";
 import { createCause } from "./files-error.ts";
 import type { AdapterFileInfo } from "./object-info.ts";
 
-/** What is asked of one file. */
+/** A request for one file. */
 export interface OpenFileOptions extends OpenOptions {
   /** Start of messages. */
   readonly operation: string;

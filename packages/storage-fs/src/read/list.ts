@@ -27,8 +27,8 @@ interface FsLister {
 }
 
 /**
- * Between two pages the walk stays open, so that the next page goes on where the last one ended:
- * at most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
+ * Between two pages the walk stays open, so that the next page resumes where the last one ended: at
+ * most 16 walks, each for 30 s. A cursor whose walk is gone starts a new one at its position.
  */
 export function createLister(root: FsRoot, racyOf: (key: string) => number): FsLister {
   /** By prefix and position that they continue, longest idle first. */
@@ -107,7 +107,7 @@ async function toListed({ key, path }: FoundFile, racyMs: number): Promise<Objec
       await closeAsync(await openAsync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
     return toObjectInfo(key, stats, racyMs);
   } catch {
-    // removed meanwhile, a name that is not UTF-8, not readable, too large
+    // removed by now, a name that is not UTF-8, not readable, too large
     return undefined;
   }
 }

@@ -16,8 +16,8 @@ const realpathAsync = promisify(realpath.native);
 /** A directory inside the root, open for reading its entries. */
 export interface OpenDirectory {
   /**
-   * What the path of an entry starts with. On Linux it leads through the descriptor and so to
-   * this very directory while it is open, whatever is renamed or linked meanwhile.
+   * Prefix of the path of an entry. On Linux it leads through the descriptor and so to this very
+   * directory while it is open, whatever is renamed or linked at the same time.
    */
   readonly inside: string;
   readonly entries: Dir;

@@ -17,8 +17,8 @@ import { isHidden } from "../root/names.ts";
 import { type FsRoot, nameOfDescriptor, pathOf, toKey } from "../root/root.ts";
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK, O_NOCTTY } = constants;
-// what a platform lacks is undefined and counts as 0 here;
-// O_NONBLOCK: opening a FIFO would otherwise hold a thread of the pool until a writer opens it
+// a flag that the platform lacks is undefined and counts as 0 here; O_NONBLOCK: opening a FIFO
+// would otherwise hold a thread of the pool until a writer opens it
 const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 
 const openAsync = promisify(open);
@@ -37,7 +37,7 @@ export interface OpenedFile {
 
 /**
  * Opens first and then asks the descriptor what it is and where it lies: whatever another process
- * swaps meanwhile, the answer is about the bytes that will be read.
+ * swaps, the answer is about the bytes that will be read.
  */
 export async function openFile(
   root: FsRoot,
@@ -50,7 +50,7 @@ export async function openFile(
   try {
     // a way through the thread pool costs more than everything else here together
     fd = root.warmPaths.has(path) ? openSync(path, flags) : await openAsync(path, flags);
-    // the attributes are fresh from opening, so that this does not wait, also on a network
+    // the attributes are fresh from opening, so that this does not wait, even on a network
     const stats = fstatSync(fd, { bigint: true });
     const found = root.namesDescriptors
       ? keyByDescriptor(root, key, path, fd)

@@ -16,7 +16,7 @@ const fstatAsync = promisify(fstat);
 interface OpenedObjectOptions {
   readonly info: FileInfo;
   readonly range: { readonly start: number; readonly end: number } | undefined;
-  /** Growth after opening is no change. */
+  /** Growth after opening is not a change. */
   readonly mayGrow: boolean;
   readonly signal: AbortSignal | undefined;
 }
@@ -60,7 +60,10 @@ export function createOpenedObject(
               throw toSluiceError(error, operation);
             });
       if (!isSame(stats, now) && !(mayGrow && now.size >= stats.size))
-        throw new SluiceError("precondition_failed", `${operation}: the file changed meanwhile`);
+        throw new SluiceError(
+          "precondition_failed",
+          `${operation}: the file changed during the read`,
+        );
     },
     close() {
       // a number that is closed while a read waits may already name another file when it starts
@@ -88,7 +91,7 @@ export function createOpenedObject(
       if (bytesRead === 0)
         throw new SluiceError(
           "precondition_failed",
-          `${operation}: the file was truncated meanwhile`,
+          `${operation}: the file was truncated during the read`,
         );
       filled += bytesRead;
     }

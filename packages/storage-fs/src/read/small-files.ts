@@ -27,8 +27,8 @@ export interface SmallFile {
  */
 interface SmallFiles {
   /**
-   * What is kept of a key, when the name still leads to exactly that version of that file, and
-   * the file was given to `keep` within the last second.
+   * The kept object of a key, if the name still leads to exactly that version of that file, and the
+   * file was given to `keep` within the last second.
    */
   readonly find: (key: string) => SmallFile | undefined;
   /**

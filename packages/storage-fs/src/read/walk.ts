@@ -38,14 +38,14 @@ interface Level {
   readonly uses: Set<Promise<unknown>>;
   /** The names visited last, the latest at the end. */
   readonly visited: string[];
-  /** What an earlier walk had visited when it stood here. */
+  /** Entries that an earlier walk had visited when it stood here. */
   readonly resume: WalkStart | undefined;
 }
 
 interface WalkStart {
   readonly names: readonly string[];
   readonly inner: WalkPosition;
-  /** One of the names was found: what follows is new. */
+  /** One of the names was found: the rest is new. */
   located: boolean;
 }
 

@@ -9,7 +9,7 @@ const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
   EROFS: ["permission_denied", "the file system is read-only"],
   ENAMETOOLONG: ["invalid_argument", "the name is too long for the file system"],
   EISDIR: ["unsupported", "it is a folder"],
-  // what a socket answers, and a device without a driver
+  // errors of a socket, and of a device without a driver
   ENXIO: ["unsupported", "it is not a regular file"],
   ENODEV: ["unsupported", "it is not a regular file"],
   EFBIG: ["too_large", "the file system takes no file of that size"],
@@ -27,9 +27,9 @@ export function systemCode(error: unknown): string | undefined {
 
 // #region error
 /**
- * A system error as a {@link SluiceError}; one of ours passes unchanged. What is not known
- * (EIO, ESTALE, EBUSY …) is `unavailable`: the next try may succeed. `operation` starts the
- * message, which leaves out the path that system errors name.
+ * A system error as a {@link SluiceError}; one of ours passes unchanged. An unknown one (EIO,
+ * ESTALE, EBUSY …) is `unavailable`: the next try may succeed. `operation` starts the message,
+ * which leaves out the path that system errors name.
  */
 export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;

@@ -1,12 +1,12 @@
-/** Uploads under way; they are invisible whatever the settings. */
+/** Uploads in progress; they are invisible whatever the settings. */
 const temporaryPrefix = ".sluice-";
 
-/** A new name for an upload under way. */
+/** A new name for an upload in progress. */
 export function temporaryName(): string {
   return `${temporaryPrefix}${crypto.randomUUID()}.tmp`;
 }
 
-/** True for what {@link temporaryName} makes. */
+/** True for names of {@link temporaryName}. */
 export function isTemporary(name: string): boolean {
   return (
     name.startsWith(temporaryPrefix) &&
@@ -19,7 +19,7 @@ export function stepsName(digest: string): string {
   return `${temporaryPrefix}${digest}.steps`;
 }
 
-/** True for what {@link stepsName} makes. */
+/** True for names of {@link stepsName}. */
 export function isStepsName(name: string): boolean {
   return /^\.sluice-[0-9a-f]{64}(?:-[0-9a-f]{16})?\.steps$/.test(name);
 }

@@ -17,7 +17,7 @@ import { isHidden, isWindowsTrap } from "./names.ts";
 export interface FsRoot {
   /** Canonical path of the folder, resolved once. */
   readonly path: string;
-  /** {@link path} with a separator at its end: what the path of everything inside starts with. */
+  /** {@link path} with a separator at its end: the prefix of every path inside. */
   readonly inside: string;
   /** Names that start with a dot can be seen and opened. */
   readonly dotfiles: boolean;

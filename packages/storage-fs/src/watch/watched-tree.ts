@@ -12,7 +12,7 @@ const mostFiles = 100_000;
 const together = 32;
 const lstatAsync = promisify(lstat);
 
-/** What was found by comparing. */
+/** Findings of a comparison. */
 interface TreeChanges {
   readonly changed: Set<string>;
   readonly removed: Set<string>;
@@ -26,7 +26,7 @@ interface WatchedTree {
 }
 
 interface Folder {
-  /** By name: what changes whenever the content does. */
+  /** By name: a mark that changes whenever the content does. */
   files: ReadonlyMap<string, string>;
   /** Names of the folders in it. */
   folders: ReadonlySet<string>;
@@ -34,8 +34,8 @@ interface Folder {
 }
 
 /**
- * Watches every directory for itself: a recursive watch loses sight of files that were replaced
- * by rename. What the system says only tells which directories to read again, and calls `wake`.
+ * Watches every directory for itself: a recursive watch loses sight of files that were replaced by
+ * rename. Events of the system only name directories to read again, and call `wake`.
  */
 function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): WatchedTree {
   const folders = new Map<string, Folder>();
@@ -84,7 +84,7 @@ function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): Watc
     return folder;
   };
 
-  /** Compares a directory with what is known of it. `touched` names are reported in any case. */
+  /** Compares a directory with its known state. `touched` names are reported in any case. */
   const compare = async (
     key: string,
     touched: ReadonlySet<string>,
@@ -119,10 +119,10 @@ function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): Watc
       if (all) for (const key of ["", ...folders.keys()]) work.set(key, work.get(key) ?? new Set());
       for (const [key, touched] of work) {
         if (closed) break;
-        // what is not known any more was reported with the directory that held it
+        // entries that are gone were reported with their directory
         if (key === "" || folders.has(key)) await compare(key, touched, changes);
       }
-      // closed while it was read: what was armed meanwhile must go, too
+      // closed while it was read: watches armed in the meantime must go as well
       if (closed) closeAll();
       return changes;
     },
@@ -133,7 +133,7 @@ function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): Watc
   };
 }
 
-/** What a directory holds now, as far as the prefix reaches; `undefined` when it is gone. */
+/** Current entries of a directory, as far as the prefix reaches; `undefined` when it is gone. */
 async function readFolder(
   root: FsRoot,
   prefix: string,
@@ -177,7 +177,7 @@ function reaches(prefix: string, folder: string): boolean {
   return folder.startsWith(prefix) || prefix.startsWith(folder);
 }
 
-/** What changes whenever the content of a file does; `undefined` for what is no file. */
+/** A mark that changes whenever the content of a file does; `undefined` for anything but a file. */
 async function toPrint(path: string): Promise<string | undefined> {
   try {
     const stats = await lstatAsync(path, { bigint: true });
@@ -193,7 +193,7 @@ async function toPrint(path: string): Promise<string | undefined> {
 const gatherMs = 50;
 /** A change waits no longer than this, however slow reading is. */
 const mostGatherMs = 1000;
-/** Everything is read again this often: what systems tell about changes has gaps. */
+/** Everything is read again this often: change events of systems have gaps. */
 const rereadMs = 30_000;
 
 /** Creates the watches of a root. Each watch remembers a line about every file it reaches. */
@@ -211,7 +211,7 @@ export function createFsWatch(root: FsRoot): Watches {
     let lastedMs = 0;
     for (;;) {
       await pause.wait(nextReread - performance.now());
-      // what is slow to read and changes all the time is read a fifth of the time
+      // a folder that is slow to read and changes all the time is read a fifth of the time
       const gather = Math.min(Math.max(gatherMs, 4 * lastedMs), mostGatherMs);
       await sleep(gather, signal, backgroundClock);
       const startedAt = performance.now();

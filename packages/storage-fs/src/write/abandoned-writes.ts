@@ -9,13 +9,14 @@ export interface AbandonedWritesOptions {
   readonly root: string;
   /** Only files whose last write is so long ago. Default: one hour. */
   readonly olderThanMs?: number;
-  /** The same for objects that are written in steps, which may go on after a pause. Default: a week. */
+  /** The same for objects that are written in steps, which may resume after a pause. Default: a week. */
   readonly stepsOlderThanMs?: number;
 }
 
 /**
- * Removes what writers left that ended with their process, and folders that are empty then. Such files are
- * never seen through a backend and only take up room. Gives how many there were. For the start of a server.
+ * Removes leftovers of writers that ended with their process, and folders that are empty then. Such files
+ * are never seen through a backend and only occupy space. Gives how many there were. For the start of a
+ * server.
  */
 export async function removeAbandonedWrites({
   root,

@@ -13,11 +13,11 @@ let busyFiles = 0;
  * Writes chunks to a file one after the other, while the next are gathered: up to 2 MiB wait in memory, and
  * less of each where many files are written. */
 export interface GatheredWrites {
-  /** Takes a chunk. It waits while two gatherings are on their way. Rejects with what went wrong before. */
+  /** Takes a chunk. It waits while two gatherings are on their way. Rejects with an earlier error. */
   append(chunk: Uint8Array): Promise<void>;
   /** Waits until all is written, and what is being flushed is on the disk. Gives where the file ends then. */
   settle(): Promise<number>;
-  /** Waits for what is under way and forgets the rest. Never rejects. */
+  /** Waits for writes in progress and forgets the rest. Never rejects. */
   end(): Promise<void>;
 }
 
@@ -108,14 +108,14 @@ async function writeAll(
   }
 }
 
-/** So many bytes are written before the disk is told to begin with them. */
+/** This many bytes are written before a flush to disk begins. */
 const stepBytes = 32 * 1024 * 1024;
 
 /** Flushes a large file while it is still being written. */
 interface FlushBehind {
   /** Bytes were written. Waits for nothing. */
   wrote(bytes: number): void;
-  /** Waits for what is under way; rejects when any of it failed, since the system says that once only. */
+  /** Waits for flushes in progress; rejects when any of them failed, since the system says that only once. */
   settle(): Promise<void>;
 }
 

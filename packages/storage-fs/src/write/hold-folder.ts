@@ -6,8 +6,8 @@ import { openDirectoryBelow } from "./target-directory.ts";
 /** A folder that stays the same one while it is held, whatever another process puts in its place. */
 export interface HeldFolder {
   /**
-   * What the path of a file in it starts with. On Linux it names the open folder (`/proc/self/fd`) and stays with it; elsewhere
-   * it is the path, and only {@link isInPlace} tells of a change.
+   * Prefix of the path of a file in it. On Linux it names the open folder (`/proc/self/fd`) and
+   * stays with it; elsewhere it is the path, and only {@link isInPlace} tells of a change.
    */
   readonly inside: string;
   /** False when the path leads to another folder by now. */
@@ -16,8 +16,9 @@ export interface HeldFolder {
 }
 
 /**
- * Opens a folder below `root`, which is a real path, and makes it where `make` says so. No link is followed on the way.
- * Rejects with `permission_denied` where one is, or with the error of the system.
+ * Opens a folder below `root`, which is a real path, and makes it if `make` says so. No link is
+ * followed on the way. Rejects with `permission_denied` for a link, or with the error of the
+ * system.
  */
 export async function holdFolder(
   root: string,

@@ -7,9 +7,9 @@ import { openTargetDirectory, removeEmptyFolders } from "./target-directory.ts";
 import type { WithKeyLock } from "./key-locks.ts";
 
 /**
- * Removes the file of a key inside its opened directory, and folders that are empty then. A link
- * at the end is removed itself, and links on the way are refused. What is not there, or hidden, is
- * removed already. It resolves once the directory is flushed to disk.
+ * Removes the file of a key inside its opened directory, and folders that are empty then. A link at
+ * the end is removed itself, and links on the way are refused. A missing or hidden file is removed
+ * already. It resolves once the directory is flushed to disk.
  */
 export async function removeFile(
   root: FsRoot,
@@ -36,7 +36,7 @@ async function removeInside(root: FsRoot, key: string, operation: string): Promi
   try {
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
     const stats = await lstat(target);
-    // unlink never removes a directory that another process puts there meanwhile
+    // unlink never removes a directory that another process puts there
     if (!stats.isFile() && !stats.isSymbolicLink())
       throw new SluiceError("unsupported", `${operation}: not a regular file`);
     await unlink(target);

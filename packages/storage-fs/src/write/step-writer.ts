@@ -31,7 +31,7 @@ export async function createFsStepWriter(
   });
   const { directory, size: offset } = steps;
   const overtaken = (): SluiceError =>
-    new SluiceError("precondition_failed", `${operation}: another writer went on with it`);
+    new SluiceError("precondition_failed", `${operation}: another writer resumed it`);
 
   let own: OwnSteps | undefined;
   let writes: GatheredWrites | undefined;

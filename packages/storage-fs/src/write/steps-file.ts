@@ -40,7 +40,10 @@ export interface OwnSteps {
   readonly isLocal: boolean;
 }
 
-/** Makes the file of a new object, or opens that of `options.id`. Rejects with the system's ENOENT where there is none. */
+/**
+ * Makes the file of a new object, or opens that of `options.id`. Rejects with the system's ENOENT
+ * if there is none.
+ */
 export async function openSteps(
   root: FsRoot,
   key: string,
@@ -62,7 +65,7 @@ export async function openSteps(
       throw error;
     }
   };
-  // a file that gets another name meanwhile is looked for again
+  // a file that was renamed by now is looked for again
   return againWithFolder(attempt, isNew ? undefined : 3);
 }
 
@@ -118,7 +121,7 @@ async function findFile(directory: TargetDirectory, digest: string): Promise<Fou
     file = await open(path, O_RDWR | O_NOFOLLOW);
   }
   try {
-    // what a process left that stopped is kept from now on
+    // bytes that a stopped process left are kept from now on
     await file.datasync();
   } catch (error) {
     await file.close();
@@ -159,7 +162,7 @@ async function toStepsFile(
         await copyBytes(file, copied, Number(size), ended);
         await copied.sync();
         await rename(temporary, own);
-        // another writer may have taken the file meanwhile
+        // another writer may have taken the file by now
         if ((await namesOf(directory, digest)).length > 1) {
           await rm(own, { force: true });
           throw overtaken();
@@ -245,7 +248,7 @@ async function openQuietly(path: string): Promise<FileHandle | undefined> {
   }
 }
 
-/** A caller has the id, so it is no part of the name: whatever it is, it leads to no other file. */
+/** A caller has the id, so the name does not contain it: whatever it is, it leads to no other file. */
 function digestOf(key: string, id: string): string {
   return createHash("sha256").update(`${id} ${key}`).digest("hex");
 }

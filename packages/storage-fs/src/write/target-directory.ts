@@ -10,14 +10,17 @@ const flags = O_RDONLY | O_NOFOLLOW | O_DIRECTORY;
 
 /** The directory that an object is written to. */
 export interface TargetDirectory {
-  /** What the paths of its files start with; on Linux it stays with the directory, wherever that is moved. */
+  /** Prefix of the paths of its files; on Linux it stays with the directory, wherever that is moved. */
   readonly inside: string;
   /** Makes names that were added or replaced survive a power cut. */
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** What is to be done in the directory; to write it is made when it is missing, for this user alone to write what is private. */
+/**
+ * The operation in the directory; a write creates a missing one, for private files with access only
+ * for this user.
+ */
 type TargetPurpose = "write" | "write private" | "remove";
 
 /**

@@ -104,7 +104,7 @@ async function tryTemporary(
     const kept = isPrivate || ifAbsent ? undefined : await permissionsOf(target);
     const mode = isPrivate ? 0o600 : (kept ?? 0o666);
     const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-    // the umask is for new files; a file system that refuses this knows no permissions
+    // the umask is for new files; a file system that refuses this has no permissions
     if (kept !== undefined) await file.chmod(kept).catch(() => {});
     return { directory, target, temporary, file };
   } catch (error) {
@@ -125,7 +125,7 @@ async function versionOf(
   return { etag: stats.isFile() ? toObjectInfo("", stats, 0).etag : undefined };
 }
 
-/** Permissions of a file that is there. What replaces it gets the same, as if it had been written over. */
+/** Permissions of a file that is there. Its replacement gets the same, as if it had been overwritten. */
 async function permissionsOf(target: string): Promise<number | undefined> {
   const stats = await lstat(target).catch(() => undefined);
   return stats?.isFile() ? stats.mode & 0o777 : undefined;

@@ -16,8 +16,8 @@ export interface Address {
 }
 
 /**
- * Creates the paths. A root path is taken apart into segments; each is encoded alone. One that no
- * item can have throws `TypeError`.
+ * Creates the paths. A root path is split into segments; each is encoded by itself. An impossible
+ * one throws `TypeError`.
  */
 export function createAddress(driveId: string, root: GraphRoot | undefined): Address {
   const drive = `/drives/${encodeURIComponent(driveId)}`;
@@ -34,7 +34,7 @@ export function createAddress(driveId: string, root: GraphRoot | undefined): Add
       const path = [...folders, ...key.split("/").filter(Boolean)]
         .map((segment) => encodeURIComponent(segment))
         .join("/");
-      // "/root:/:" is no address, and neither is a colon with nothing behind it
+      // "/root:/:" is not an address, nor is a colon with nothing after it
       if (path === "") return `${anchor}${action}`;
       return `${anchor}:/${path}${action === "" ? "" : `:${action}`}`;
     },
@@ -57,7 +57,7 @@ function checkNames(key: string): string | undefined {
   return undefined;
 }
 
-/** Begins a call (see `beginOperation`). A key that a drive cannot have is `invalid_argument`, too. */
+/** Begins a call (see `beginOperation`). A key that a drive cannot have is also `invalid_argument`. */
 export function beginCall(method: string, key: string, options: OperationOptions): string {
   const operation = beginOperation(`graph: ${method}`, key, options);
   const finding = checkNames(key);

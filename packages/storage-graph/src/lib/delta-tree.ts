@@ -11,7 +11,7 @@ interface Node {
   readonly isFile: boolean;
 }
 
-/** What became of keys. */
+/** Changes of keys. */
 interface KeyChanges {
   readonly changed: string[];
   readonly removed: string[];

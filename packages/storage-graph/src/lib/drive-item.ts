@@ -58,7 +58,7 @@ export function isFolder(item: DriveItem): boolean {
   return item.folder !== undefined && !item.package && !item.remoteItem;
 }
 
-/** The item that answered for `key` as a file; throws when it is none, or another object's. */
+/** The item that answered for `key` as a file; throws when it is not a file, or another object's. */
 export function toFoundFile(
   item: DriveItem,
   key: string,
@@ -110,7 +110,7 @@ export function canonicalKey(item: DriveItem, key: string, driveId: string): str
   return undefined;
 }
 
-/** The content tag, which metadata leaves alone; the tag of the whole item where there is none. */
+/** The content tag, which metadata does not change; otherwise the tag of the whole item. */
 export function etagOf({ cTag, eTag }: DriveItem): string | undefined {
   return toStrongEtag(cTag ?? eTag);
 }

@@ -22,7 +22,7 @@ export interface GraphBackendOptions {
   /** The folder to serve, by id or by path. Default: the whole drive. */
   readonly root?: GraphRoot;
   /**
-   * Scheme and host of Graph, also the audience of its tokens; national clouds have hosts of their own.
+   * Scheme and host of Graph, and the audience of its tokens; national clouds have their own hosts.
    * Plain HTTP is for this machine only. Default: `https://graph.microsoft.com`.
    */
   readonly baseUrl?: string;
@@ -38,7 +38,7 @@ export interface GraphBackendOptions {
 
 /**
  * Creates a backend over a drive of Microsoft Graph, or one folder of it. Nothing is asked yet.
- * Throws `TypeError` when `baseUrl` is no HTTPS origin, or the path of the root is none.
+ * Throws `TypeError` when `baseUrl` is not an HTTPS origin, or for an invalid path of the root.
  */
 export function createGraphBackend(options: GraphBackendOptions): StorageBackend {
   const { driveId, credential: given } =
@@ -59,7 +59,7 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   const lister = createLister(route);
   const watches = createGraphWatch({ ...route, intervalMs: watchIntervalMs, notifications });
 
-  /** By id, so that it is a file that goes: behind a path there may be a folder meanwhile, with all that is in it. */
+  /** By id, so that it is a file that goes: at a path there may be a folder by now, with all that is in it. */
   const removeFile = async (key: string, call: FileCall): Promise<void> => {
     const { id } = await findFile(route, key, call);
     await client.ask({ method: "DELETE", target: address.toItem(id), expect: [204], ...call });

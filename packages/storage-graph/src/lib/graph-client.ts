@@ -19,7 +19,7 @@ interface GraphRequest {
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | string;
-  /** Statuses that are no failure. */
+  /** Statuses that are not failures. */
   readonly expect: readonly number[];
   /** How messages start. */
   readonly operation: string;
@@ -102,7 +102,7 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
     return response;
   };
 
-  /** Throws `untrusted` for a URL where no request of ours goes. */
+  /** Throws `untrusted` for a URL that no request of ours may use. */
   const placeOf = (
     url: string,
     operation: string,
@@ -160,7 +160,7 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
   };
 }
 
-/** Throws `unavailable` for what the network says. */
+/** Throws errors of the network as `unavailable`. */
 async function reach<T>(
   operation: string,
   signal: AbortSignal | undefined,
@@ -214,7 +214,7 @@ function isInsecure(origin: string, baseUrl: string): boolean {
   return origin.toLowerCase().startsWith("http:") && baseUrl.startsWith("https:");
 }
 
-/** What continuous access evaluation demands of the next token. */
+/** Claims that continuous access evaluation demands of the next token. */
 function claimsOf({ headers }: GraphAnswer): string | undefined {
   const challenge = textOf(headers["www-authenticate"]) ?? "";
   const [, encoded] = /\bclaims="([A-Za-z0-9+/=_-]+)"/.exec(challenge) ?? [];

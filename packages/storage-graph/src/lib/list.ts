@@ -19,9 +19,9 @@ export interface GraphLister {
 }
 
 /**
- * A cursor says after which entry to go on. The links of Graph stay here, at most 16 walks for
- * 30 s each: links in a cursor could be forged, and would take the bearer along. Elsewhere, or
- * later, the names on the way to the entry are read again.
+ * A cursor says after which entry to resume. The links of Graph stay here, at most 16 walks for 30
+ * s each: links in a cursor could be forged, and would take the bearer along. Elsewhere, or later,
+ * the names on the way to the entry are read again.
  */
 export function createLister(route: GraphRoute): GraphLister {
   /** By prefix and the entry visited last, oldest first. A walk never changes, so a cursor may be used twice. */

@@ -33,7 +33,8 @@ export async function openSpool(): Promise<Spool> {
       for (let at = 0; at < into.byteLength;) {
         const left = into.byteLength - at;
         const { bytesRead } = await file.read(into, at, left, position + at);
-        if (bytesRead === 0) throw new Error("the temporary file is shorter than what was written");
+        if (bytesRead === 0)
+          throw new Error("the temporary file is shorter than the written bytes");
         at += bytesRead;
       }
     },

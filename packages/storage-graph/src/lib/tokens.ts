@@ -10,10 +10,10 @@ export interface AccessToken {
   readonly refreshAfterTimestamp?: number;
 }
 
-/** What a {@link TokenCredential} is asked with. */
+/** Options of a request to a {@link TokenCredential}. */
 export interface TokenRequest {
   readonly abortSignal?: AbortSignal;
-  /** What the service demands of the next token (continuous access evaluation). */
+  /** Claims that the service demands of the next token (continuous access evaluation). */
   readonly claims?: string;
   readonly enableCae?: boolean;
 }

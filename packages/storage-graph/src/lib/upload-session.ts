@@ -19,11 +19,11 @@ export interface GraphUploadSession {
    * service says that it stands.
    */
   send(position: number, bytes: Uint8Array): Promise<DriveItem | undefined>;
-  /** Tells the service to forget what it has. Never rejects: what is left expires by itself. */
+  /** Tells the service to forget its bytes. Never rejects: leftovers expire by themselves. */
   cancel(): Promise<void>;
 }
 
-/** What an upload session makes. */
+/** The result of an upload session. */
 export interface GraphUploadTarget {
   readonly key: string;
   readonly total: number;
@@ -43,8 +43,8 @@ export function conditionsOf({ ifMatch, ifAbsent }: WriteOptions): {
 }
 
 /**
- * Opens a session. Its URL is a secret of its own; the bearer must not go there. `findMade` gives the item of the key when
- * it is as long as this one, and was made since then.
+ * Opens a session. Its URL is itself a secret; the bearer must not go there. `findMade` gives the
+ * item of the key when it is as long as this one, and was made since then.
  */
 export function openUploadSession(
   { client, address }: GraphRoute,
@@ -94,7 +94,7 @@ export function openUploadSession(
     });
     return readAnswer(response, operation, signal);
   };
-  /** The first byte that the service has not got, by what it says of itself. */
+  /** The first byte that the service has not got, as it reports. */
   const nextByte = (answer: GraphAnswer): number => {
     const { nextExpectedRanges } = (answer.body ?? {}) as { nextExpectedRanges?: unknown };
     const first: unknown = Array.isArray(nextExpectedRanges) ? nextExpectedRanges[0] : undefined;
@@ -161,7 +161,7 @@ function isGone({ status }: GraphAnswer): boolean {
   return status === 401 || status === 404 || status === 410;
 }
 
-/** What the upload host refuses is never about the credentials: it was not told any. */
+/** A refusal of the upload host is never about credentials: it got none. */
 function refusalOf(answer: GraphAnswer, operation: string): SluiceError {
   if (isGone(answer))
     return new SluiceError("interrupted", `${operation}: the upload session is gone; start again`);

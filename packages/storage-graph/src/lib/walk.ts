@@ -5,7 +5,7 @@ import type { GraphRoute } from "./graph-client.ts";
 
 const pageItems = 200;
 
-/** One folder on the way, with what is known of its entries. */
+/** One folder on the way, with its known entries. */
 interface Frame {
   /** Key of the folder with a slash behind it; "" for the root. */
   readonly folder: string;
@@ -24,7 +24,7 @@ export type DriveWalk = readonly Frame[];
 /** One step of a walk. */
 interface Step {
   readonly walk: DriveWalk;
-  /** What was visited; absent when the step only made way. */
+  /** The visited entry; absent when the step only made way. */
   readonly entry?: { readonly key: string; readonly item: DriveItem };
   /** A request was sent. */
   readonly asked: boolean;
@@ -68,7 +68,7 @@ export async function step(
   }
   const passed = [...outer, { ...frame, done: frame.done + 1 }];
   const key = frame.folder + (item.name ?? "");
-  // what has no legal key cannot be asked for
+  // an item without a legal key cannot be requested
   if (item.name === undefined || checkGraphKey(key)) return { walk: passed, asked: false };
   const below = `${key}/`;
   const descends =
@@ -121,7 +121,7 @@ async function nextPage(
 ): Promise<Frame> {
   const { status, body } = await client.ask({
     target: next,
-    // a folder that was removed meanwhile has nothing more to list
+    // a folder that was removed by now has nothing more to list
     expect: [200, 404],
     operation: "graph: list",
     signal,

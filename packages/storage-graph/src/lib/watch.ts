@@ -39,7 +39,7 @@ export function createGraphWatch(options: GraphWatchOptions): Watches {
     const tree = createDeltaTree((root.body as DriveItem).id ?? "", prefix);
     const delta = await readDelta(options, undefined, signal);
     if (delta === undefined)
-      throw new SluiceError("unavailable", "graph: watch: the service starts again and again");
+      throw new SluiceError("unavailable", "graph: watch: the service keeps starting over");
     tree.apply(delta.items);
     return { tree, link: delta.link };
   };
@@ -108,7 +108,7 @@ async function readDelta(
     ensureFew(items.length);
     const next = page["@odata.nextLink"];
     const link = page["@odata.deltaLink"];
-    // half of the pages is no state: nothing is applied before the last one is there
+    // half of the pages is not a state: nothing is applied before the last one is there
     if (typeof next === "string") target = next;
     else if (typeof link === "string") return { items, link };
     else throw new SluiceError("protocol", "graph: watch: the service gave no delta link");

@@ -3,7 +3,7 @@ import { definedMembers } from "@sluice/core";
 import { createInletAgents } from "@sluice/core/node";
 
 const connectionTimeoutMs = 10_000;
-/** What a socket reads at once, and with that the size of the chunks of a body. */
+/** Bytes that a socket reads at once, and so the size of the chunks of a body. */
 const chunkBytes = 128 * 1024;
 
 /** Address and credentials of a client that is made here. */

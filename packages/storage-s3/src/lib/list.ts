@@ -25,7 +25,7 @@ export function listObjects(calls: Calls, root: S3Root, options: ListOptions): P
     const page = await calls.send(command, { operation, signal: options.signal });
     // a page of something else is a listing of nothing
     if (page.IsTruncated === undefined && page.Contents === undefined)
-      throw new SluiceError("unavailable", `${operation}: the answer is no listing`);
+      throw new SluiceError("unavailable", `${operation}: the answer is not a listing`);
     // servers that do not know the encoding answer without naming it, and with plain names
     const decode = page.EncodingType === "url" ? decodeName : (name: string) => name;
     const objects = (page.Contents ?? []).flatMap((object) => toListed(object, root, decode));

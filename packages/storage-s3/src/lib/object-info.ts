@@ -45,7 +45,10 @@ function toStoredCoding(header: string | undefined): string | undefined {
   );
 }
 
-/** The ETag is none of them: it is an MD5 only sometimes. Of several parts, most checksums are no digest of the whole. */
+/**
+ * The ETag does not count: it is an MD5 only sometimes. Of several parts, most checksums are not
+ * digests of the whole.
+ */
 function toDigests(head: ObjectHead): Digests | undefined {
   if (head.ChecksumType !== "FULL_OBJECT") return undefined;
   const digests: Digests = definedMembers({

@@ -10,8 +10,8 @@ const maxSeconds = 7 * 24 * 3600;
 
 /**
  * Signs a GET. `Range` and `If-Match` stay out of it: signed, every client would have to send just
- * these. A URL dies with the credentials that signed it, so it never promises more. What S3 cannot
- * put into its answer is refused: a header has no characters beyond ASCII.
+ * these. A URL expires with the credentials that signed it, so it never promises more. Text that S3
+ * cannot put into its answer is refused: a header has no characters beyond ASCII.
  */
 export async function presignObject(
   calls: Calls,

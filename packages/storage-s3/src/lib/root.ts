@@ -17,9 +17,9 @@ export interface S3Root {
   readonly bucket: string;
   /** Empty, or ends with a slash, so that `docs` never reaches into `docs-old`. */
   readonly prefix: string;
-  /** Begins a call (see `beginOperation`). A key that is too long here throws `invalid_argument`, too. */
+  /** Begins a call (see `beginOperation`). A key that is too long here also throws `invalid_argument`. */
   begin(method: string, key: string, options: OperationOptions): ObjectCall;
-  /** The key of an object in the bucket; `undefined` outside the root, and where its name is no legal key. */
+  /** The key of an object in the bucket; `undefined` outside the root, or if its name is not a legal key. */
   toKey(name: string): string | undefined;
 }
 

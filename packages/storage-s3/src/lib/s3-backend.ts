@@ -23,7 +23,7 @@ export interface S3BackendOptions {
   /** Fixed credentials, or a provider of the SDK. Default: its chain (environment, profile, role). */
   readonly credentials?: S3ClientConfig["credentials"];
   /**
-   * A client of your own instead of the three settings above. It needs `maxAttempts: 1`, and
+   * Your own client instead of the three settings above. It needs `maxAttempts: 1`, and
    * `requestChecksumCalculation` and `responseChecksumValidation` `"WHEN_REQUIRED"`: the first call
    * throws `invalid_argument` otherwise. Closing it remains yours.
    */
@@ -73,7 +73,7 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
       // a bucket with versions keeps the old ones behind a marker
       async remove(key, { signal } = {}) {
         const { operation, address } = root.begin("remove", key, { signal });
-        // S3 says 204 for what is not there, the stores of others also 404
+        // S3 says 204 for a missing object, other stores also 404
         await unlessMissing(calls.send(new DeleteObjectCommand(address), { operation, signal }));
       },
     }),

@@ -7,7 +7,10 @@ import {
 } from "@sluice/core";
 import { staleConnection } from "@sluice/core/node";
 
-/** What an error of the SDK tells. HEAD answers have no body, so their code is "Unknown" and the status is all there is. */
+/**
+ * Facts from an error of the SDK. HEAD answers have no body, so their code is "Unknown" and the
+ * status is all there is.
+ */
 interface S3Refusal {
   readonly status: number;
   /** The code of S3 ("NoSuchKey"); empty when there was none. */
@@ -41,13 +44,13 @@ const byCode: Readonly<Record<string, S3Meaning>> = {
   XMinioAdminBucketQuotaExceeded: ["no_space", quota],
   XMinioStorageFull: ["no_space", full],
   EntityTooLarge: ["too_large", "S3 takes no object of that size"],
-  ConditionalRequestConflict: ["precondition_failed", "another write of it is under way"],
-  OperationAborted: ["unavailable", "another operation is under way"],
+  ConditionalRequestConflict: ["precondition_failed", "another write of it is in progress"],
+  OperationAborted: ["unavailable", "another operation is in progress"],
   BadDigest: ["corrupt", "other bytes arrived than were sent"],
   InvalidDigest: ["corrupt", "other bytes arrived than were sent"],
   XAmzContentSHA256Mismatch: ["corrupt", "other bytes arrived than were sent"],
   IncompleteBody: ["interrupted", "not all bytes arrived"],
-  RequestTimeout: ["unavailable", "S3 gave up waiting"],
+  RequestTimeout: ["unavailable", "S3 timed out"],
   AccessDenied: ["permission_denied", "S3 does not allow it"],
   ExpiredToken: ["unauthenticated", `${credentials}: they have expired`],
   TokenRefreshRequired: ["unauthenticated", `${credentials}: they have expired`],
@@ -75,11 +78,11 @@ const byStatus: Readonly<Record<number, S3Meaning>> = {
   401: ["unauthenticated", credentials],
   403: [
     "permission_denied",
-    "S3 does not allow it; without s3:ListBucket that is also the answer for what is not there",
+    "S3 does not allow it; without s3:ListBucket that is also the answer for a missing object",
   ],
   404: ["not_found", "it is not there"],
   405: ["unsupported", "S3 cannot do that here"],
-  409: ["unavailable", "another operation is under way"],
+  409: ["unavailable", "another operation is in progress"],
   412: ["precondition_failed", changed],
   413: ["too_large", "S3 takes no object of that size"],
   416: ["range_not_satisfiable", "the range starts at or beyond the end"],
@@ -125,7 +128,7 @@ export function isStaleCredentials(error: unknown): boolean {
 }
 
 function meaningOf({ status, code, reason, headers }: S3Refusal): S3Meaning {
-  // what a HEAD says where a GET says ExpiredToken or AuthorizationHeaderMalformed
+  // the answer to a HEAD where a GET says ExpiredToken or AuthorizationHeaderMalformed
   if (status === 400 && code === "")
     return ["unauthenticated", `${credentials}, or the region is another`];
   const known = (Object.hasOwn(byCode, code) ? byCode[code] : undefined) ?? byStatus[status];
@@ -137,7 +140,7 @@ function meaningOf({ status, code, reason, headers }: S3Refusal): S3Meaning {
     return ["unauthenticated", "the bucket is at another address: set region and endpoint"];
   return status >= 500 || status === 499
     ? ["unavailable", "S3 failed"]
-    : ["protocol", "S3 gave an answer that is not known"];
+    : ["protocol", "S3 gave an unknown answer"];
 }
 
 function fromNetwork(error: unknown, operation: string): SluiceError {
@@ -169,7 +172,7 @@ function readRefusal(error: unknown): S3Refusal | undefined {
     readonly ActualObjectSize?: string;
   };
   const status = $metadata?.httpStatusCode ?? $response?.statusCode;
-  // an answer of 200 that could not be parsed is no refusal
+  // an answer of 200 that could not be parsed is not a refusal
   if (status === undefined || status < 300) return undefined;
   const headers = $response?.headers ?? {};
   const said = Number(ActualObjectSize ?? Number.NaN);
@@ -185,7 +188,7 @@ function readRefusal(error: unknown): S3Refusal | undefined {
   };
 }
 
-/** What the SDK names an error that came without a code. */
+/** The SDK's name for an error without a code. */
 function isPlaceholder(name: string): boolean {
   return (
     ["Unknown", "UnknownError", "Error", "NotFound", "S3ServiceException"].includes(name) ||

@@ -65,7 +65,7 @@ export async function createS3StepWriter(
   return createStepWriter(openDriver, { operation, id, offset, signal, toError: toSluiceError });
 }
 
-/** The parts from the first on that are there and as long as the grid says. What lies behind a gap is sent again. */
+/** The parts from the first on that are there and as long as the grid says. Parts after a gap are sent again. */
 async function findParts(
   calls: Calls,
   { operation, address }: ObjectCall,
@@ -94,7 +94,7 @@ async function findParts(
   return found;
 }
 
-/** S3 knows no upload of that id. */
+/** S3 has no upload of that id. */
 function isOfNothing(error: unknown): boolean {
   return SluiceError.is(error) && (error.code === "interrupted" || error.code === "not_found");
 }

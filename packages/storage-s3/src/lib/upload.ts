@@ -36,11 +36,14 @@ const mark = "sluice-write";
 
 /** A multipart upload. Nothing is visible before `complete`. */
 export interface MultipartUpload {
-  /** Sends part `number`, from 1; its bytes must not change meanwhile. */
+  /** Sends part `number`, from 1; its bytes must not change until it settles. */
   send(number: number, part: Uint8Array): Promise<void>;
   /** Puts the parts together; gives the ETag. */
   complete(): Promise<string>;
-  /** Leaves no part behind. Does not fail: what it could not remove is left to a lifecycle rule of the bucket. */
+  /**
+   * Leaves no part behind. Does not fail: parts that it could not remove are left to a lifecycle
+   * rule of the bucket.
+   */
   abort(): Promise<void>;
 }
 
@@ -169,7 +172,7 @@ function driveUpload(
     });
     try {
       const { ETag } = await calls.send(command, { operation, signal, timeoutMs: longMs });
-      // without it S3 would complete with what another writer sent in this place
+      // without it S3 would complete with the part that another writer sent in this place
       if (ETag === undefined)
         throw new SluiceError("protocol", `${operation}: S3 names no ETag of part ${number}`);
       completed.push({ PartNumber: number, ETag });

@@ -10,8 +10,8 @@ export interface S3EventMessage {
 }
 
 /**
- * A queue of event notifications, such as one of SQS. Each process needs a queue of its own: a
- * message is given to one reader only.
+ * A queue of event notifications, such as one of SQS. Each process needs its own queue: a message
+ * is given to only one reader.
  */
 export interface S3EventSource {
   /** Waits for messages; none after a while is fine. An abort of the signal ends the wait. */
@@ -21,8 +21,8 @@ export interface S3EventSource {
 }
 
 /**
- * Creates the watches of a root. The queue is read while a watch is open and keeps its messages otherwise, so a
- * watch that goes on from its cursor misses nothing, or begins with `reset`.
+ * Creates the watches of a root. The queue is read while a watch is open and keeps its messages
+ * otherwise, so a watch that resumes from its cursor misses nothing, or begins with `reset`.
  */
 export function createS3Watch(root: S3Root, source: S3EventSource): Watches {
   const isNew = createEventOrder(isNewer);

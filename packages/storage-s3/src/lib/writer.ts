@@ -14,12 +14,13 @@ import { toSluiceError } from "./s3-error.ts";
 import { createUpload, type MultipartUpload, putObject } from "./upload.ts";
 
 const partBytes = 8 * 1024 * 1024;
-/** Most parts of one object in S3. */
+/** Maximum parts of one object in S3. */
 const maxParts = 10_000;
 
 /**
- * Opens a writer over parts of 8 MiB, or as much as 10,000 parts need for the declared size. What fits into
- * one part is a single PUT at `commit`, larger objects are a multipart upload that `commit` completes.
+ * Opens a writer over parts of 8 MiB, or as much as 10,000 parts need for the declared size. An
+ * object of one part is a single PUT at `commit`, larger objects are a multipart upload that
+ * `commit` completes.
  */
 export async function createS3Writer(
   calls: Calls,

@@ -10,7 +10,7 @@ import { rules } from "./rules/rules.ts";
 /** Makes a fresh fixture; called once for every rule, so that no rule sees what another left. */
 export type CreateFixture = () => Fixture | Promise<Fixture>;
 
-/** What became of one rule. */
+/** The outcome of one rule. */
 export type Finding = { readonly rule: Rule } & (
   | { readonly outcome: "kept" }
   /** `error` says how. */
@@ -48,8 +48,8 @@ export async function checkBackend(
 }
 
 /**
- * Checks one rule with a fixture of its own. A rule is also broken by a rejection that is not
- * handled, by handles that are still open afterwards, and by its deadline.
+ * Checks one rule with its own fixture. A rule is also broken by a rejection that is not handled,
+ * by handles that are still open afterwards, and by its deadline.
  */
 export async function checkRule(
   rule: Rule,
@@ -68,7 +68,7 @@ export async function checkRule(
       const recorded = { ...fixture, backend: recordCalls(fixture.backend) };
       await withoutLeaks(fixture, () => beforeDeadline(rule.check(recorded), deadlineMs));
       await wait(0);
-      assert.ok(unhandled.length === 0, `a rejection went unhandled: ${String(unhandled[0])}`);
+      assert.ok(unhandled.length === 0, `an unhandled rejection: ${String(unhandled[0])}`);
       return { rule, outcome: "kept" };
     } finally {
       await fixture.dispose?.();
@@ -86,7 +86,7 @@ function isNamed(id: string, name: string): boolean {
 }
 
 function beforeDeadline(work: Promise<void>, deadlineMs: number): Promise<void> {
-  const message = `it was not done within ${deadlineMs} ms`;
+  const message = `it did not end within ${deadlineMs} ms`;
   return within(work, {
     timeoutMs: deadlineMs,
     expired: () => new assert.AssertionError({ message }),

@@ -10,8 +10,8 @@ interface TestContext {
 export type DefineTest = (name: string, run: (context: TestContext) => Promise<void>) => unknown;
 
 /**
- * Defines one test for every rule with the `test` function of any runner. What is absent is
- * skipped with its reason where the runner can do that, and printed in any case.
+ * Defines one test for every rule with the `test` function of any runner. An absent rule is skipped
+ * with its reason if the runner can do that, and printed in any case.
  */
 export function defineBackendTests(
   test: DefineTest,

@@ -34,7 +34,7 @@ export async function readBody(body: ReadableStream<Uint8Array>): Promise<Uint8A
   return Buffer.concat(chunks);
 }
 
-/** What a reader has in the end: all the bytes, or `undefined` when the body failed as it may. */
+/** The final result of a reader: all the bytes, or `undefined` when the body failed as it may. */
 export async function readOn(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   first: Uint8Array,
@@ -67,12 +67,12 @@ export function assertBytes(actual: Uint8Array, expected: Uint8Array, what = "th
   );
 }
 
-/** What the work rejects with; fails when it resolves. */
+/** The error of the work; fails when it resolves. */
 export async function rejection(work: () => Promise<unknown>): Promise<unknown> {
   return (await failureOf(work, "a rejection")).error;
 }
 
-/** The work must reject with one of these codes. Whether it is a proper error is a rule of its own. */
+/** The work must reject with one of these codes. Whether it is a proper error is a separate rule. */
 export async function expectCode(
   work: () => Promise<unknown>,
   ...codes: readonly SluiceErrorCode[]

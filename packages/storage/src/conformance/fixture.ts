@@ -2,8 +2,8 @@ import type { StorageBackend } from "../contract/backend.ts";
 
 /**
  * A fresh, empty store with its backend, as the kit needs it. `backend`, `put` and `remove` are
- * enough to begin; each further hook lets more rules run. What is absent is reported, never
- * passed over in silence. Hooks are called as plain functions, without `this`.
+ * enough to begin; each further hook lets more rules run. An absent hook is reported, never
+ * silently skipped. Hooks are called as plain functions, without `this`.
  */
 export interface Fixture {
   /** The backend under test, without any wrapper. */
@@ -12,7 +12,7 @@ export interface Fixture {
   readonly put: (key: string, content: Uint8Array) => Promise<void>;
   /** Removes an object past the backend. */
   readonly remove: (key: string) => Promise<void>;
-  /** What is different about this store. */
+  /** Differences of this store. */
   readonly traits?: Traits;
   /**
    * Why hooks and faults are not there, where it is the store's nature and not a missing test:
@@ -30,7 +30,10 @@ export interface Fixture {
   readonly touch?: (key: string) => Promise<void>;
   /** Makes something that exists and has no bytes to read (a folder, a pipe) and gives its key. */
   readonly putFolder?: () => Promise<string>;
-  /** Fills the store with what must not be listed (temporary files, folder markers, names without a legal key). */
+  /**
+   * Fills the store with files that must not be listed (temporary files, folder markers, names
+   * without a legal key).
+   */
   readonly putClutter?: () => Promise<void>;
   /** Another spelling that names the same object, for example in other case. */
   readonly alias?: (key: string) => string;
@@ -47,7 +50,7 @@ export interface Fixture {
   readonly countRequests?: () => number;
   /** Bytes of content that left the store so far. */
   readonly countBytes?: () => number;
-  /** What unfinished or aborted writes left behind: temporary files, parts. */
+  /** Leftovers of unfinished or aborted writes: temporary files, parts. */
   readonly countLeftovers?: () => number | Promise<number>;
   /** Strings that no message may contain: credentials, tokens, hosts. */
   readonly secrets?: readonly string[];
@@ -81,7 +84,7 @@ export interface Traits {
   readonly partBytes?: number;
   /** When the credentials that sign URLs expire. */
   readonly credentialsExpireAt?: Date;
-  /** Life of every presigned URL in milliseconds where the service alone decides it; `expiresAt` may be earlier. */
+  /** Life of every presigned URL in milliseconds if the service decides it; `expiresAt` may be earlier. */
   readonly urlLifeMs?: number;
 }
 
@@ -99,7 +102,7 @@ export interface Outside {
   readonly escapes: readonly string[];
 }
 
-/** What comes in place of an object. */
+/** A response in place of an object. */
 export interface ErrorPage {
   readonly type: string;
   readonly text: string;
@@ -108,13 +111,13 @@ export interface ErrorPage {
 
 /** Faults that a fixture can cause; presence is support. */
 export interface Faults {
-  /** The next body breaks off after so many bytes, as a reset connection does. */
+  /** The next body breaks after this many bytes, as a reset connection does. */
   readonly reset?: (afterBytes: number) => void;
-  /** The next body ends cleanly after so many bytes, too early. */
+  /** The next body ends cleanly after this many bytes, too early. */
   readonly truncate?: (afterBytes: number) => void;
-  /** The next body goes on for so many bytes beyond its end. */
+  /** The next body has this many bytes beyond its end. */
   readonly overrun?: (extraBytes: number) => void;
-  /** The next body gives so many bytes and then nothing, for ever. */
+  /** The next body gives this many bytes and then nothing, for ever. */
   readonly stall?: (afterBytes: number) => void;
   /** The next body has one wrong byte, at this offset. */
   readonly corrupt?: (atByte: number) => void;
@@ -132,6 +135,6 @@ export interface Faults {
   readonly loseAnswer?: () => void;
   /** Reading this key is forbidden from now on. */
   readonly deny?: (key: string) => void | Promise<void>;
-  /** The service refuses the present credentials so many times. */
+  /** The service refuses the present credentials this many times. */
   readonly expireCredentials?: (times: number) => void;
 }

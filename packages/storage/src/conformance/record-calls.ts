@@ -67,7 +67,7 @@ function recorded<Args extends unknown[], T>(
     try {
       return call(...args);
     } catch (error) {
-      const message = `${text} threw where it has to reject: ${String(error)}`;
+      const message = `${text} threw instead of rejecting: ${String(error)}`;
       throw new assert.AssertionError({ message });
     }
   };

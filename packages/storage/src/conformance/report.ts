@@ -24,7 +24,7 @@ function describeError(error: unknown): string {
   const message = error.message.split("\n", 1).join("");
   if (!(error instanceof AssertionError) || !comparisons.has(error.operator)) return message;
   const { actual, expected } = error;
-  // an assertion without a sentence of its own has both values, over many lines
+  // an assertion without its own sentence has both values, over many lines
   const sentence = error.generatedMessage ? "" : `${message}: `;
   const due = /^(not|doesNot)/.test(error.operator) ? "anything but " : "";
   return `${sentence}${show(actual)} where ${due}${show(expected)} is due`;

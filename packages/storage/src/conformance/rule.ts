@@ -6,7 +6,7 @@ type OptionalOperation = OptionalOf<StorageBackend>;
 type Hook = Exclude<OptionalOf<Fixture>, "faults" | "traits" | "why">;
 type FaultName = keyof Faults;
 
-/** What must be there for a rule to mean anything. */
+/** Requirements without which a rule means nothing. */
 export type Need =
   | `backend.${OptionalOperation}`
   | `fixture.${Hook}`
@@ -19,7 +19,7 @@ export type Need =
 export interface Rule {
   /** Stable name: the section, then what it is about. */
   readonly id: string;
-  /** What a backend does, in the present tense. */
+  /** The behaviour of a backend, in the present tense. */
   readonly sentence: string;
   /** Without these the outcome is `absent`. */
   readonly needs: readonly Need[];
@@ -43,7 +43,7 @@ interface RuleText<N extends Need> {
   check(fixture: Equipped<N>): Promise<void>;
 }
 
-/** Writes down a rule; what it needs is then present in the type of its fixture. */
+/** Writes down a rule; its needs are then present in the type of its fixture. */
 export function rule<const N extends Need = never>(text: RuleText<N>): Rule {
   const { id, sentence, needs = [] } = text;
   return { id, sentence, needs, check: (fixture) => text.check(fixture as Equipped<N>) };

@@ -14,7 +14,7 @@ export function showCall(name: string, args: readonly unknown[]): string {
   return `${name}(${args.map((arg) => showArgument(arg)).join(", ")})`;
 }
 
-/** What work rejected with: its code, or the error when it has none. */
+/** The rejection of work: its code, or the error if it has none. */
 export function showFailure(error: unknown): string {
   const { code } = Object(error) as { code?: unknown };
   return typeof code === "string" ? code : `an error without a code (${String(error)})`;

@@ -69,15 +69,15 @@ export async function expectNothingLeft({ countLeftovers }: StepFixture): Promis
   assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
 }
 
-/** Nothing can be gone on with: the id is of nothing, or of an object without a byte. */
+/** Nothing can be resumed: the id is of nothing, or of an object without a byte. */
 export async function expectFinished(backend: StepBackend, key: string, id: string): Promise<void> {
   let writer: StepWriter;
   try {
     writer = await backend.writeInSteps(key, { id });
   } catch (error) {
-    assert.equal(showFailure(error), "not_found", "going on with what is finished");
+    assert.equal(showFailure(error), "not_found", "resuming a finished object");
     return;
   }
   await writer.abort();
-  assert.equal(writer.offset, 0, "bytes of what is finished are kept");
+  assert.equal(writer.offset, 0, "bytes of a finished object are kept");
 }

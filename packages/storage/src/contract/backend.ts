@@ -35,21 +35,23 @@ export interface StorageBackend {
    */
   write?(key: string, options?: WriteOptions): Promise<ObjectWriter>;
   /**
-   * Begins an object that is written in steps, by one process after the other, or goes on with one. It becomes visible
-   * atomically at `commit`, or never, and replaces an object as a writer does (steps-invisible, steps-abort, steps-overwrite).
-   * Two objects of one key never mix; the later one may fail once the other is made (steps-two). For objects that take
-   * hours to come, over connections that break: what a step has kept outlives its process (steps-process).
+   * Begins an object that is written in steps, by one process after the other, or resumes one. It becomes visible
+   * atomically at `commit`, or never, and replaces an object as a writer does (steps-invisible, steps-abort,
+   * steps-overwrite). Two objects of one key never mix; the later one may fail once the other is made (steps-two).
+   * For objects that take hours to come, over connections that break: the bytes that a step kept outlast its
+   * process (steps-process).
    */
   writeInSteps?(key: string, options?: StepOptions): Promise<StepWriter>;
   /**
-   * Removes one object, and nothing whose key only begins with this one or is close to it (remove-below, remove-near).
-   * Once it resolves the object is gone where the service is consistent (remove-gone); what is not there is removed already
-   * (remove-missing). Bodies that are being read end whole or with an error (remove-read). Never follows links.
+   * Removes one object, and nothing whose key only begins with this one or is close to it (remove-below,
+   * remove-near). Once it resolves the object is gone where the service is consistent (remove-gone); a missing one is
+   * removed already (remove-missing). Bodies that are being read end whole or with an error (remove-read). Never
+   * follows links.
    */
   remove?(key: string, options?: CallOptions): Promise<void>;
   /**
-   * Bytes that can still be written, as far as the storage can tell now: a writer asks before it takes gigabytes that do
-   * not fit. `undefined` where it cannot tell, as most services.
+   * Bytes that can still be written, as far as the storage can tell now: a writer asks before it takes gigabytes that
+   * do not fit. `undefined` if it cannot tell, as most services.
    */
   freeBytes?(options?: CallOptions): Promise<number | undefined>;
   /** Releases sockets, timers and watchers (abort-close-watch). Idempotent (abort-close). */
@@ -62,7 +64,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What is known about an object. */
+/** Metadata of an object. */
 export interface ObjectInfo {
   /** Canonical spelling: the stored case and Unicode form, not the caller's (describe-canonical). */
   readonly key: string;
@@ -107,8 +109,8 @@ export interface OpenedObject extends Source {
   /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */
   readonly range?: Required<ByteRange>;
   /**
-   * What the answer with the bytes says of its version, where `info` is of another answer. Bytes of two answers belong
-   * together only where both say the same (answer-remarked).
+   * The version that the answer with the bytes names, if `info` is of another answer. Bytes of two
+   * answers belong together only if both name the same (answer-remarked).
    */
   readonly validator?: string;
 }
@@ -122,7 +124,7 @@ export interface ListOptions extends CallOptions {
    * (list-cursor-lasts, list-cursor-foreign).
    */
   readonly cursor?: string;
-  /** Most objects in the page; the backend may have a lower bound of its own (list-limit). */
+  /** Maximum number of objects in the page; the backend may have its own, lower bound (list-limit). */
   readonly limit?: number;
 }
 
@@ -190,17 +192,17 @@ export interface WriteOptions extends CallOptions {
 }
 
 /**
- * Writes one object, of chunks of any size, also of none (write-sizes). Writing or committing after `commit` is a `TypeError`
- * (write-finished).
+ * Writes one object, of chunks of any size, including none (write-sizes). Writing or committing
+ * after `commit` is a `TypeError` (write-finished).
  */
 export interface ObjectWriter extends Sink<ObjectInfo> {}
 
 /** Options of {@link StorageBackend.writeInSteps}. */
 export interface StepOptions extends CallOptions {
   /**
-   * Goes on with an object of this key: the `id` of an earlier writer, also one of another process. One that is none is
-   * `invalid_argument`; of an object that was committed or aborted it is `not_found`, or finds nothing kept where the
-   * service cannot tell (steps-id, steps-finished).
+   * Resumes an object of this key: the `id` of an earlier writer, even one of another process. An
+   * invalid id is `invalid_argument`; of an object that was committed or aborted it is `not_found`,
+   * or finds nothing kept if the service cannot tell (steps-id, steps-finished).
    */
   readonly id?: string;
   /** Only with the first step (steps-type). */
@@ -235,9 +237,9 @@ export interface StepWriter {
   readonly offset: number;
   /** Takes the next chunk of any size, which is the writer's from then on (steps-sizes). A failure ends the step and leaves what is kept. */
   write(chunk: Uint8Array): Promise<void>;
-  /** Ends the step and keeps what came. Writing after that is a `TypeError` (steps-ended). */
+  /** Ends the step and keeps its bytes. Writing after that is a `TypeError` (steps-ended). */
   suspend(): Promise<StepEnd>;
-  /** Makes the object of all steps. Ends the step, also when it fails. */
+  /** Makes the object of all steps. Ends the step, even when it fails. */
   commit(): Promise<ObjectInfo>;
   /** Removes all that is kept (steps-abort). May be repeated; changes nothing after `suspend` or `commit`. */
   abort(): Promise<void>;

@@ -8,9 +8,9 @@ export interface KeptObject {
 }
 
 /**
- * Finds in memory what `open` would give of a whole object, or `describe` of it, without waiting for anything: the same
- * `KeptObject` while the version is the same, and another `info` for another. `undefined` where only the operation can tell.
- * Never throws.
+ * Finds in memory the result of `open` of a whole object, or of its `describe`, without waiting for anything: the
+ * same `KeptObject` while the version is the same, and another `info` for another. `undefined` if only the
+ * operation can tell. Never throws.
  */
 export type FindKept = (key: string) => KeptObject | undefined;
 
@@ -19,8 +19,8 @@ type Looking = StorageBackend["open"] | StorageBackend["describe"];
 const finders = new WeakMap<Looking, FindKept>();
 
 /**
- * Says that `find` gives what this `open` or `describe` would give. It belongs to the function, not to the backend: a wrapper
- * that puts another one in its place is never passed by.
+ * Says that `find` gives the result of this `open` or `describe`. It belongs to the function, not
+ * to the backend: a wrapper that puts another one in its place is never passed by.
  */
 export function withKept<Operation extends Looking>(
   operation: Operation,
@@ -30,13 +30,13 @@ export function withKept<Operation extends Looking>(
   return operation;
 }
 
-/** What finds in memory what the `open` of a backend would give; `undefined` where nothing does. */
+/** Finds results of a backend's `open` in memory; `undefined` if nothing does. */
 export function keptBehind(backend: Pick<StorageBackend, "open">): FindKept | undefined {
   // oxlint-disable-next-line unbound-method -- it is looked up, never called
   return finders.get(backend.open);
 }
 
-/** What finds in memory, as its `info`, what the `describe` of a backend would give; `undefined` where nothing does. */
+/** Finds results of a backend's `describe` in memory, as `info`; `undefined` if nothing does. */
 export function describedBehind(backend: Pick<StorageBackend, "describe">): FindKept | undefined {
   // oxlint-disable-next-line unbound-method -- it is looked up, never called
   return finders.get(backend.describe);

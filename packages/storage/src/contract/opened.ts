@@ -13,7 +13,7 @@ export function withBody(faces: Faces, makeBody: () => ReadableStream<Uint8Array
   return new OpenedFaces(faces, makeBody);
 }
 
-/** A class: a getter of its own in each object would cost more than the rest of opening a small file. */
+/** A class: its own getter in each object would cost more than the rest of opening a small file. */
 class OpenedFaces implements OpenedObject {
   readonly info: OpenedObject["info"];
   declare readonly body: ReadableStream<Uint8Array>;
@@ -37,7 +37,7 @@ class OpenedFaces implements OpenedObject {
     if (validator !== undefined) this.validator = validator;
   }
 
-  /** An own member, so that a copy of the object has a body, too. */
+  /** An own member, so that a copy of the object also has a body. */
   static readonly #lazyBody: PropertyDescriptor & ThisType<OpenedFaces> = {
     enumerable: true,
     get() {

@@ -30,7 +30,7 @@ export interface GeneratedContent {
 /** What {@link MemoryBackend.put} stores: bytes (copied), text (as UTF-8), or a generator of bytes. */
 export type MemoryContent = Uint8Array | string | GeneratedContent;
 
-/** What is kept beside the content. */
+/** Facts kept besides the content. */
 export type MemoryMeta = Pick<ObjectInfo, "contentType" | "contentEncoding" | "digests">;
 
 /** A {@link StorageBackend} over a map, with the operation that fills it from code. */

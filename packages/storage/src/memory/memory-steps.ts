@@ -18,7 +18,7 @@ type PublishChunks = (
   contentType: string | undefined,
 ) => ObjectInfo;
 
-/** Creates the writers of one backend. What they keep ends with it. */
+/** Creates the writers of one backend. Their bytes end with it. */
 export function createMemorySteps(): (
   key: string,
   step: { readonly operation: string; readonly options: StepOptions },
@@ -41,10 +41,7 @@ export function createMemorySteps(): (
     const kept = bytes;
     const ensureUnchanged = (): void => {
       if (unfinished.get(id) !== object || object.bytes !== kept)
-        throw new SluiceError(
-          "precondition_failed",
-          `${operation}: another writer went on with it`,
-        );
+        throw new SluiceError("precondition_failed", `${operation}: another writer resumed it`);
     };
     const driver: StepDriver = {
       async append(chunk) {

@@ -1,7 +1,7 @@
 import { type ByteRange, parseContentRange, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "../contract/backend.ts";
 
-/** What an answer with bytes says of itself. */
+/** Statements of an answer with bytes about itself. */
 export interface BytesAnswer {
   readonly status: number | undefined;
   /** Bytes that follow. */
@@ -11,13 +11,13 @@ export interface BytesAnswer {
   readonly etag: string | undefined;
 }
 
-/** What was asked for. */
+/** The request. */
 export interface BytesRequest {
   /** Start of messages. */
   readonly operation: string;
   /** The part that was asked for; the whole object when absent. */
   readonly range?: ByteRange | undefined;
-  /** What another answer said of the object; absent where this one describes it. */
+  /** The object by another answer; absent if this one describes it. */
   readonly described?: Pick<ObjectInfo, "size" | "contentType"> | undefined;
 }
 
@@ -29,19 +29,19 @@ export interface Extent {
 }
 
 /**
- * Reads from an answer which bytes it brings, and throws unless it proves that they are the object's: status 200 alone is
- * also that of an error page. It needs a length, a validator of its own where it is a part, where it describes the object,
- * or where its length is not the described one, and no type of a page that the object has not.
+ * Reads from an answer which bytes it brings, and throws unless it proves that they are the object's: status 200
+ * alone is also that of an error page. It needs a length, its own validator if it is a part, describes the object, or
+ * has another length than described, and no type of a page that the object has not.
  *
- * What proves nothing is `unavailable`, so that it is asked for again; another range is `corrupt`. A 200 to a range is
- * the whole object.
+ * An answer that proves nothing is `unavailable`, so that it is retried; another range is `corrupt`. A 200 to a range
+ * is the whole object.
  */
 export function readExtent(answer: BytesAnswer, request: BytesRequest): Extent {
   const { operation, range, described } = request;
   const { status, contentLength: length, etag } = answer;
   const isPart = status === 206;
-  if (status !== 200 && !isPart) throw doubtful(operation, "it is no answer with bytes");
-  // without a length, an answer that breaks off would look like a whole one
+  if (status !== 200 && !isPart) throw doubtful(operation, "it is not an answer with bytes");
+  // without a length, an interrupted answer would look like a whole one
   if (length === undefined || !Number.isSafeInteger(length) || length < 0)
     throw doubtful(operation, "it does not say how many bytes come");
   if (isOtherPage(answer.contentType, described))

@@ -6,15 +6,15 @@ export interface BodySteps {
   /** The next chunk, or `undefined` at the end. Called when the reader wants one, never ahead, never twice at once. */
   next(): Promise<Uint8Array | undefined>;
   /**
-   * Frees what the body holds. Called exactly once: after the end, an error, a cancel or an
-   * abort; in the last two cases possibly while a `next` is still under way.
+   * Frees what the body holds. Called exactly once: after the end, an error, a cancel or an abort;
+   * in the last two cases possibly while a `next` is in progress.
    */
   release?(reason?: unknown): void | Promise<void>;
-  /** Ends the body with `signal.reason`, also while it is not read. */
+  /** Ends the body with `signal.reason`, even while it is not read. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A body of one chunk, which its reader owns. No bytes are no chunk. */
+/** A body of one chunk, which its reader owns. Without bytes it has no chunk. */
 export function createBytesBody(
   bytes: Uint8Array,
   signal: AbortSignal | undefined,
@@ -42,13 +42,14 @@ export interface ReadableBodyOptions {
   readonly operation: string;
   /** Ends the body with `signal.reason`. */
   readonly signal: AbortSignal | undefined;
-  /** What a log may keep of an error of the stream. Default: the error itself. */
+  /** The part of an error of the stream that a log may keep. Default: the error itself. */
   readonly toCause?: (error: unknown) => unknown;
 }
 
 /**
- * The body of an answer, read when it is asked for: what the socket has read by then is one chunk, and the socket is
- * paused between reads. A connection that breaks is `interrupted`. A cancel destroys the stream.
+ * The body of an answer, read on demand: the bytes that the socket has read by then are one chunk,
+ * and it is paused between reads. A connection that breaks is `interrupted`. A cancel destroys the
+ * stream.
  */
 export function createReadableBody(
   readable: ReadableLike,
@@ -74,7 +75,7 @@ export function createReadableBody(
 }
 
 /**
- * Bytes `[start, end)` of a body, for services that send more than was asked for. What comes after them is not read.
+ * Bytes `[start, end)` of a body, for services that send more than requested. The rest is not read.
  * Checks nothing: `validate` counts.
  */
 export function sliceBody(

@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { Notifier, onAbort } from "@sluice/core/async";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 
-/** Most keys that wait for a slow reader; it then gets `reset`. */
+/** Maximum keys that wait for a slow reader; it then gets `reset`. */
 const mostPending = 10_000;
 
 type Change = "changed" | "removed";

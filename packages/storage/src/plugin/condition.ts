@@ -33,8 +33,8 @@ export async function ensureWritable(
 }
 
 /**
- * An `If-Match` header of one etag; `undefined` without one. Throws `precondition_failed` for a text that is no strong
- * etag, because in a header it would mean something else.
+ * An `If-Match` header of one etag; `undefined` without one. Throws `precondition_failed` for a
+ * text that is not a strong etag, because in a header it would mean something else.
  */
 export function formatIfMatch(etag: string | undefined, operation: string): string | undefined {
   if (etag === undefined) return undefined;
@@ -49,7 +49,7 @@ export function toStrongEtag(tag: string | undefined): string | undefined {
   return /^("?)((?!W\/)[\x21\x23-\x7e]+)\1$/.exec(tag ?? "")?.[2];
 }
 
-/** What a call gives, or `undefined` where it rejects with `not_found`: a removal then has nothing left to do. */
+/** The result of a call, or `undefined` if it rejects with `not_found`: a removal then has nothing left to do. */
 export async function unlessMissing<T>(call: Promise<T>): Promise<T | undefined> {
   try {
     return await call;
@@ -60,8 +60,8 @@ export async function unlessMissing<T>(call: Promise<T>): Promise<T | undefined>
 }
 
 /**
- * What a conditional publication gives. Where nothing is, there is not the version that was asked for: with `ifMatch`,
- * `not_found` becomes `precondition_failed`.
+ * The result of a conditional publication. A missing object is not the requested version: with
+ * `ifMatch`, `not_found` becomes `precondition_failed`.
  */
 export async function publishIf<T>(
   { ifMatch }: Conditions,

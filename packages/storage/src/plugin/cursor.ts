@@ -1,8 +1,8 @@
 import { SluiceError } from "@sluice/core";
 
 /**
- * A cursor that carries a text (the key to go on after, the token of a service), with a check that
- * tells foreign and mangled ones apart. `scope` names what it belongs to, such as the store and the prefix.
+ * A cursor that carries a text (the key to resume after, the token of a service), with a check that tells
+ * foreign and mangled ones apart. `scope` names what it belongs to, such as the store and the prefix.
  */
 export function formatCursor(text: string, scope = ""): string {
   return `${checksum(scope, text)}.${encodeURIComponent(text)}`;

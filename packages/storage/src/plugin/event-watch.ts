@@ -3,7 +3,7 @@ import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
 import type { Watches } from "./watches.ts";
 
-/** Most keys whose newest event is remembered. */
+/** Maximum keys whose newest event is remembered. */
 const mostRemembered = 10_000;
 
 /**

@@ -1,9 +1,9 @@
 import { type ByteFlow, createFlowBody, flowOf, type Lending } from "@sluice/core";
 
 /**
- * A body whose last chunk waits until `verify` resolves: bytes of an object that changed meanwhile never make a
- * complete body. A rejection of `verify` becomes the body's error. For services without snapshots: one cheap look after
- * the last byte.
+ * A body whose last chunk waits until `verify` resolves: bytes of an object that changed during the
+ * read never make a complete body. A rejection of `verify` becomes the body's error. For services
+ * without snapshots: one cheap look after the last byte.
  */
 export function holdLastChunk(
   body: ReadableStream<Uint8Array>,

@@ -8,13 +8,13 @@ const defaultObjects = 1000;
 export interface PageOptions {
   /** Start of messages: `s3: list`. */
   readonly operation: string;
-  /** What cursors belong to beside the prefix, such as bucket and root: those of another store are refused. */
+  /** The scope of cursors besides the prefix, such as bucket and root: those of another store are refused. */
   readonly store: string;
-  /** Most objects of one page. Default: 1000, also for a caller that names no limit. */
+  /** Maximum objects of one page. Default: 1000, even for a caller that names no limit. */
   readonly maxObjects?: number;
 }
 
-/** What a service is asked for. */
+/** A request to a service. */
 export interface ListRequest {
   /** "" for every key. */
   readonly prefix: string;
@@ -23,7 +23,7 @@ export interface ListRequest {
   readonly after: string | undefined;
 }
 
-/** What a service gave. */
+/** A response of a service. */
 export interface FoundPage extends Pick<ListPage, "objects" | "untyped"> {
   /** Where the next page begins: a token of the service, or a key. Absent at the end. */
   readonly next?: string | undefined;

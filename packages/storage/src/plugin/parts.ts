@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "../contract/backend.ts";
 import type { WriteDriver } from "./writer.ts";
 
-/** What a service does that takes an object in parts. {@link createPartDriver} calls one method at a time. */
+/** The calls of a service that takes an object in parts. {@link createPartDriver} calls one method at a time. */
 export interface PartSteps {
   /** Sends a part that others follow; `sent` went before it. Its bytes do not change until this settles. */
   send(part: Uint8Array, sent: number): Promise<void>;
@@ -20,7 +20,7 @@ export interface PartOptions {
   readonly size?: number | undefined;
   /** Bytes of one part. A larger declared size than `maxParts` of them makes the parts larger. */
   readonly partBytes: number;
-  /** Most parts of one object; more are `too_large`. */
+  /** Maximum parts of one object; more are `too_large`. */
   readonly maxParts: number;
 }
 
@@ -48,7 +48,7 @@ export function createPartDriver(
   };
   const sendPart = async (): Promise<void> => {
     await sending;
-    // the last part takes a place, too
+    // the last part also takes a place
     if (sent + 1 >= maxParts)
       throw new SluiceError(
         "too_large",

@@ -29,7 +29,7 @@ export function toPartGrid(partBytes: number, maxParts: number): PartGrid {
   };
 }
 
-/** What a service does that takes an object in parts. {@link createStepPartDriver} calls one method at a time. */
+/** The calls of a service that takes an object in parts. {@link createStepPartDriver} calls one method at a time. */
 export interface StepParts {
   /** Keeps part `number`, from 0. Its bytes do not change until this settles. */
   send(number: number, part: Uint8Array): Promise<void>;
@@ -49,8 +49,8 @@ export interface StepPartOptions {
 }
 
 /**
- * Creates the driver of a step that gathers parts, and gathers the next while one is on its way: two parts are all the
- * memory it takes. What does not fill a part is the rest of the step.
+ * Creates the driver of a step that gathers parts, and gathers the next while one is on its way: two parts are all
+ * the memory it takes. Bytes that do not fill a part are the rest of the step.
  */
 export function createStepPartDriver(
   parts: StepParts,
@@ -64,7 +64,7 @@ export function createStepPartDriver(
 
   const sendPart = async (part: Uint8Array): Promise<void> => {
     await sending;
-    // the last part takes a place, too
+    // the last part also takes a place
     if (count + 1 >= grid.maxParts)
       throw new SluiceError("too_large", `${operation}: it has more than ${grid.maxParts} parts`);
     sending = parts.send(count, part);

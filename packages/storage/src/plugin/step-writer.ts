@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import type { ObjectInfo, StepEnd, StepWriter } from "../contract/backend.ts";
 
-/** What one service does for one step of an object. {@link createStepWriter} calls one method at a time. */
+/** The calls of one service for one step of an object. {@link createStepWriter} calls one method at a time. */
 export interface StepDriver {
   /** Takes the next chunk. The driver owns its bytes from now on. */
   append(chunk: Uint8Array): Promise<void>;
@@ -12,7 +12,7 @@ export interface StepDriver {
   publish(): Promise<ObjectInfo>;
   /** Removes what all steps have kept. It may come after a failure, and after `release`. */
   discard(): Promise<void>;
-  /** Frees what this step holds, and removes nothing. It is called once, when the call under way has settled. */
+  /** Frees what this step holds, and removes nothing. It is called once, when the call in progress has settled. */
   release(): Promise<void>;
 }
 
@@ -31,12 +31,13 @@ export interface StepWriterOptions {
 }
 
 /**
- * Creates the writer of one step over what a service does. `open` makes the driver; its signal aborts when the step
- * fails or is aborted, so that requests under way end at once.
+ * Creates the writer of one step over the calls of a service. `open` makes the driver; its signal aborts when the
+ * step fails or is aborted, so that requests in progress end at once.
  *
- * - `write`, `suspend` and `commit` throw `TypeError` after the end, and `signal.reason` after an abort (steps-ended, steps-aborted).
+ * - `write`, `suspend` and `commit` throw `TypeError` after the end, and `signal.reason` after an abort (steps-ended,
+ *   steps-aborted).
  * - A failed call ends the step; its error is thrown once everything is released.
- * - An abort of the signal leaves what is kept, as the end of a process does; `abort` removes it.
+ * - An abort of the signal leaves the kept bytes, as the end of a process does; `abort` removes them.
  */
 export function createStepWriter(
   open: (ended: AbortSignal) => StepDriver,
@@ -86,7 +87,7 @@ export function createStepWriter(
   };
   const removeListener = onAbort(signal, (reason) => {
     ending.abort(reason);
-    // a last call under way releases by itself
+    // a last call in progress releases by itself
     if (!ended) release().catch(() => {});
   });
 

@@ -10,8 +10,8 @@ export interface Watches {
 }
 
 /**
- * Creates watches that end normally: by their signal, by `close`, or when their reader leaves. `run` is one watch. Its
- * signal aborts in each of these cases; what it throws afterwards is no error.
+ * Creates watches that end normally: by their signal, by `close`, or when their reader leaves.
+ * `run` is one watch. Its signal aborts in each of these cases; later exceptions of it are ignored.
  */
 export function createWatches(run: (options: WatchOptions) => AsyncIterable<ChangeBatch>): Watches {
   const open = new Set<() => void>();
@@ -45,7 +45,7 @@ export function createWatches(run: (options: WatchOptions) => AsyncIterable<Chan
 
 /** A wait between two looks for changes. */
 export interface Pause {
-  /** Ends the wait under way, or the next one at once. */
+  /** Ends the current wait, or the next one at once. */
   readonly cutShort: () => void;
   /** Rejects with `signal.reason` when the watch ends. It keeps no process alive. */
   wait(ms: number): Promise<void>;

@@ -2,15 +2,15 @@ import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import type { ObjectInfo, ObjectWriter } from "../contract/backend.ts";
 
-/** What one service does for one writer. {@link createWriter} calls one method at a time. */
+/** The calls of one service for one writer. {@link createWriter} calls one method at a time. */
 export interface WriteDriver {
   /** Takes the next chunk. The driver owns its bytes from now on. */
   append(chunk: Uint8Array): Promise<void>;
-  /** Makes the object of what was appended: `written` bytes, as many as were declared. */
+  /** Makes the object of the appended chunks: `written` bytes, as many as were declared. */
   publish(written: number): Promise<ObjectInfo>;
   /**
-   * Removes what is left of the write and frees its memory. It is called once: after `publish`, or when the writer ends
-   * without an object and the call under way has settled.
+   * Removes leftovers of the write and frees its memory. It is called once: after `publish`, or
+   * when the writer ends without an object and the call in progress has settled.
    */
   release(): Promise<void>;
 }
@@ -30,12 +30,13 @@ export interface WriterOptions {
 /**
  * Creates the writer of an object over four steps of a service: `open` makes the driver, which appends, publishes and
  * releases. The writer owns the life cycle: open, committing, ended. `open` gets a signal that aborts when the writer
- * ends without an object, so that requests under way end at once.
+ * ends without an object, so that requests in progress end at once.
  *
- * - `write` and `commit` throw `TypeError` after the end, and `signal.reason` after an abort (write-finished, write-aborted).
+ * - `write` and `commit` throw `TypeError` after the end, and `signal.reason` after an abort (write-finished,
+ *   write-aborted).
  * - Another number of bytes than `size` is `invalid_argument`; one too many is refused when it comes (write-size).
  * - A failed step ends the writer; its error is thrown once everything is released.
- * - An abort rejects without waiting for the release; `abort` waits for it, and for a commit under way.
+ * - An abort rejects without waiting for the release; `abort` waits for it, and for a commit in progress.
  */
 export function createWriter(
   open: (ended: AbortSignal) => WriteDriver,
@@ -73,7 +74,7 @@ export function createWriter(
     const wasEnded = ending.signal.aborted;
     ending.abort(cause);
     const releasing = release().catch(() => {});
-    // an abort is told at once, however long the release takes
+    // an abort rejects at once, however long the release takes
     signal?.throwIfAborted();
     await releasing;
     throw wasEnded ? ending.signal.reason : toError(cause, operation);
@@ -97,7 +98,7 @@ export function createWriter(
   };
   const removeListener = onAbort(signal, (reason) => {
     ending.abort(reason);
-    // a commit under way releases by itself
+    // a commit in progress releases by itself
     if (!committing) release().catch(() => {});
   });
 

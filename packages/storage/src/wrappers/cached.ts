@@ -18,7 +18,7 @@ import { verifyDigest } from "./verify-digest.ts";
 
 /** Settings of {@link cached}. */
 export interface CachedOptions {
-  /** Most bytes that are kept, with 1 KiB for what is known of each object. Default: 64 MiB. */
+  /** Maximum bytes that are kept, with 1 KiB for the metadata of each object. Default: 64 MiB. */
   readonly maxBytes?: number;
   /** Largest object that is kept, in bytes. Default: 256 KiB. */
   readonly maxObjectBytes?: number;
@@ -57,7 +57,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
     kept.set(key, object, object.bytes.byteLength + entryBytes);
   }
 
-  /** What is kept and need not be asked for. */
+  /** Entries that need no request. */
   function fresh(key: string): CachedObject | undefined {
     const found = kept.get(key);
     return found && clock.now() - found.checkedAt < maxAgeMs ? found : undefined;
@@ -102,7 +102,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
           found = kept.get(key);
           if (!found) {
             const bytes = await loads.read(key, { etag, size }, signal);
-            // it was replaced meanwhile: a caller that asked for no version gets the new one
+            // it was replaced by now: a caller that asked for no version gets the new one
             if (!bytes) return open(key, openOptions);
             found = { info: structuredClone(info), bytes, checkedAt };
             keep(key, found);
@@ -149,13 +149,13 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   });
 }
 
-/** What is known of an object beside its bytes, roughly. */
+/** Size of the metadata of an object, roughly. */
 const entryBytes = 1_024;
 
 function ensureSettings(maxBytes: number, maxObjectBytes: number, maxAgeMs: number): void {
   for (const bytes of [maxBytes, maxObjectBytes])
     if (!Number.isSafeInteger(bytes) || bytes < 1)
-      throw new RangeError(`cached: ${bytes} is no number of bytes; pass an integer from 1`);
+      throw new RangeError(`cached: ${bytes} is not a number of bytes; pass an integer from 1`);
   if (maxObjectBytes + entryBytes > maxBytes)
     throw new RangeError("cached: maxObjectBytes and 1 KiB must fit into maxBytes");
   if (!(maxAgeMs >= 0)) throw new RangeError("cached: maxAgeMs must be 0 or more");

@@ -1,7 +1,7 @@
 import { type ByteFlow, type Lending, SluiceError, type WriteChunk } from "@sluice/core";
 import { type Deadline, onAbort, systemClock } from "@sluice/core/async";
 
-/** What a body has to be. */
+/** Requirements of a body. */
 export interface ExpectedBody {
   /** Start of messages. */
   readonly operation: string;

@@ -22,11 +22,11 @@ export interface ResumableOptions {
 }
 
 /**
- * Continues a body that broke with a `retryable` error: the object is opened again with
- * `ifMatch` and a range that starts where the bytes stopped. It needs an etag and never splices
- * two versions: an object that changed meanwhile ends the body with `precondition_failed`, and so does an answer that
- * does not say by itself that it is of the same version.
- * A `file` face is passed on, since what is local does not break, and an object that has `bytes` is as it was.
+ * Continues a body that broke with a `retryable` error: the object is opened again with `ifMatch` and a range
+ * that starts where the bytes stopped. It needs an etag and never splices two versions: an object that changed
+ * by then ends the body with `precondition_failed`, and so does an answer that does not say by itself that it
+ * is of the same version. A `file` face is passed on, since local files do not break, and an object that has
+ * `bytes` is as it was.
  */
 export function resumable(backend: StorageBackend, options: ResumableOptions = {}): StorageBackend {
   const { resumes = 3 } = options;
@@ -103,7 +103,7 @@ function resumedFlow(
           throw error;
         }
       };
-      // of a body that broke, chunks may still be lent: what follows gets no memory to fill again
+      // of a broken body, chunks may still be lent: the next one gets no memory to refill
       for (let lent = lending; ; lent = undefined) {
         try {
           return await flow.pump(count, lent);

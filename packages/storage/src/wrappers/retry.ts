@@ -24,12 +24,11 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats `describe`, `open`, `list`, `remove` and the beginning of a write when they fail with a `retryable` error. At
- * that point no byte was delivered, and a second removal is no error. Writers get the same as `repeat`, for each of their
- * requests. Delays double from 100 ms to 5 s with full jitter, on top of the
- * service's `retryAfterMs`. What is `unavailable` with a `retryAfterMs` of 0 never reached the service, and is repeated at
- * once. All other calls share a budget, so that a broken service does not get several times the requests
- * of a working one.
+ * Repeats `describe`, `open`, `list`, `remove` and the beginning of a write when they fail with a `retryable` error.
+ * At that point no byte was delivered, and a second removal is harmless. Writers get the same as `repeat`, for each
+ * of their requests. Delays double from 100 ms to 5 s with full jitter, on top of the service's `retryAfterMs`. A
+ * call that is `unavailable` with a `retryAfterMs` of 0 never reached the service, and is repeated at once. All
+ * other calls share a budget, so that a broken service does not get several times the requests of a working one.
  */
 export function retry(backend: StorageBackend, options: RetryOptions = {}): StorageBackend {
   const { attempts = 4, retryBudget = 20, maxWaitMs = 20_000 } = options;
@@ -69,7 +68,8 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
       persist(() => write(key, { ...call, repeat: persist }), call?.signal),
     writeInSteps: (writeInSteps) => (key, call) => {
       const persistent = { ...call, repeat: persist };
-      // what begins sends its one request by `repeat`: begun again as a whole it would leave one that no caller knows
+      // a begin sends its one request by `repeat`: repeated as a whole it would leave an object
+      // unknown to any caller
       return call?.id === undefined
         ? writeInSteps(key, persistent)
         : persist(() => writeInSteps(key, persistent), call.signal);

@@ -6,8 +6,9 @@ import { quoteKey } from "../contract/key.ts";
 /** Reads of whole small objects, each of which several callers may wait for. */
 export interface SharedLoads {
   /**
-   * The bytes of this version; `undefined` when storage has another one by now. A read that is under way for it is
-   * joined, and ends when its last caller has left. Rejects with `timeout` after 30 s, and with `signal.reason`.
+   * The bytes of this version; `undefined` when storage has another one by now. A read in progress
+   * for it is joined, and ends when its last caller has left. Rejects with `timeout` after 30 s,
+   * and with `signal.reason`.
    */
   read(
     key: string,

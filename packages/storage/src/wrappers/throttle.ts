@@ -15,9 +15,9 @@ export interface ThrottleOptions {
 }
 
 /**
- * Pauses the whole backend after a `throttled` error: services count refused calls, too. Every call waits until
- * `retryAfterMs` (or one second) has passed, not the refused one alone. A call that would wait too long rejects with
- * `throttled` and the time that is left. An abort ends the wait.
+ * Pauses the whole backend after a `throttled` error: services also count refused calls. Every call waits until
+ * `retryAfterMs` (or one second) has passed, not only the refused one. A call that would wait too long rejects
+ * with `throttled` and the time that is left. An abort ends the wait.
  */
 export function throttle(backend: StorageBackend, options: ThrottleOptions = {}): StorageBackend {
   const { maxWaitMs = 20_000, clock = systemClock } = options;
@@ -48,7 +48,7 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
     outer ? { repeat: (send, signal) => outer(() => pass(send, signal), signal) } : {};
 
   return wrap(backend, {
-    // what lies in memory asks the service nothing
+    // objects in memory need no request
     describe: (describe) =>
       withKept(
         (key, call) => pass(() => describe(key, call), call?.signal),

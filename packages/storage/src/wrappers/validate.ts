@@ -222,7 +222,7 @@ function ensureWriteOptions({ size, ifMatch, ifAbsent }: WriteOptions, operation
     );
 }
 
-/** Throws unless the next step can be begun with what a writer says of itself. */
+/** Throws unless the next step can begin with the id and offset of a writer. */
 function ensureStep({ id, offset }: StepWriter, operation: string): void {
   if (!Number.isSafeInteger(offset) || offset < 0 || !/^[\x21-\x7e]{1,1024}$/.test(id))
     throw new SluiceError("corrupt", `${operation}: the writer has no id or no offset`);

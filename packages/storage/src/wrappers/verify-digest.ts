@@ -20,9 +20,9 @@ export interface VerifyDigestOptions {
 }
 
 /**
- * Hashes whole objects whose SHA-256 is known while they are read, also across resumes. The last
- * chunk waits until the digest agrees; otherwise the body ends with `corrupt`. The `file` face
- * of such an object is dropped, because its bytes would not be hashed.
+ * Hashes whole objects whose SHA-256 is known while they are read, even across resumes. The last
+ * chunk waits until the digest agrees; otherwise the body ends with `corrupt`. The `file` face of
+ * such an object is dropped, because its bytes would not be hashed.
  */
 export function verifyDigest(
   backend: StorageBackend,
@@ -52,7 +52,7 @@ export function verifyDigest(
   });
 }
 
-/** What has a digest is left to `open`, which compares it. */
+/** An object with a digest is left to `open`, which compares it. */
 function withoutDigest(find: FindKept | undefined): FindKept | undefined {
   if (!find) return undefined;
   return (key) => {

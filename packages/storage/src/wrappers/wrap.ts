@@ -29,9 +29,9 @@ const operations: Record<BackendOperation, true> = {
 };
 
 /**
- * A backend that behaves like `backend` except for the overridden operations. Absent operations stay absent, which object
- * spread and class prototypes do not guarantee; members outside the contract are not carried over. What is kept in memory
- * is behind an overridden `open` or `describe` only where the override says so (`withKept`).
+ * A backend that behaves like `backend` except for the overridden operations. Absent operations stay absent, which
+ * object spread and class prototypes do not guarantee; members outside the contract are not carried over. An
+ * overridden `open` or `describe` uses memory only if the override says so (`withKept`).
  */
 export function wrap(backend: StorageBackend, overrides: Overrides): StorageBackend {
   const wrapped: Record<string, unknown> = { name: backend.name };

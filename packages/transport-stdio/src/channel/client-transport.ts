@@ -63,7 +63,7 @@ export class StdioClientTransport implements Transport {
     this.#exited = new Promise((resolve) => {
       child.once("close", () => {
         this.#child = undefined;
-        // what it wrote last was read before this
+        // its last bytes were read before this
         this.#channel?.close();
         resolve();
       });
@@ -100,7 +100,7 @@ export class StdioClientTransport implements Transport {
     await this.#channel.send(message);
   }
 
-  /** Ends what is under way and the server: by closing its stdin, then by SIGTERM, then by SIGKILL. */
+  /** Ends transfers in progress and the server: by closing its stdin, then by SIGTERM, then by SIGKILL. */
   async close(): Promise<void> {
     this.#channel?.close();
     await this.#end();
@@ -130,7 +130,7 @@ export class StdioClientTransport implements Transport {
   }
 }
 
-/** What a program needs to run at all; the rest, with its secrets, stays here. As the SDKs have it. */
+/** The variables that a program needs to run; the rest, with its secrets, stays here. As the SDKs have it. */
 const inheritedNames =
   process.platform === "win32"
     ? [

@@ -54,7 +54,7 @@ export class StdioServerTransport implements Transport {
     await this.#channel.send(message);
   }
 
-  /** Ends what is under way and stops reading. The pipes stay open. */
+  /** Ends transfers in progress and stops reading. The pipes stay open. */
   async close(): Promise<void> {
     this.#channel?.close();
   }

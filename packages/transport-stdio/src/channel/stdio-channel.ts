@@ -16,14 +16,14 @@ import { FrameWriter } from "../frames/frame-writer.ts";
 export interface StdioLimits {
   /** Largest transfer in bytes, in either direction. Default 1 GiB. */
   readonly maxBinarySize?: number;
-  /** Transfers under way at the same time, in each direction. Default 16. */
+  /** Maximum transfers at the same time, in each direction. Default 16. */
   readonly maxStreams?: number;
   /** Bytes of one incoming transfer that wait for their reader. Default 4 MiB. */
   readonly windowBytes?: number;
   /**
    * Milliseconds after which a transfer is given up when nothing comes, or the peer does not read or take
-   * it; and a connection that stops within a frame or a message, or takes nothing. A peer that moves less than
-   * 4 KiB a second uses them up, too. Default 30,000.
+   * it; and a connection that stops within a frame or a message, or takes nothing. A peer that moves less
+   * than 4 KiB a second also uses them up. Default 30,000.
    */
   readonly idleMs?: number;
   /** Bytes of messages that may wait for a peer that does not read; more end the connection. Default 16 MiB. */
@@ -32,12 +32,12 @@ export interface StdioLimits {
   readonly maxMessageBytes?: number;
 }
 
-/** What a channel tells its transport. */
+/** Callbacks of a channel to its transport. */
 export interface ChannelEvents {
   message(message: object): void;
   /** Something went wrong that concerns one message or transfer. */
   fault(error: Error): void;
-  /** The connection is over; called once. `error` when it broke. */
+  /** The connection has ended; called once. `error` when it broke. */
   closed(error?: Error): void;
 }
 
@@ -54,7 +54,7 @@ export class StdioChannel {
   readonly #unsaid = new Map<string, { readonly bytes: number; readonly saidAt: number }>();
   /** Whole transfers that stand behind the last message. */
   readonly #whole = new Set<string>();
-  /** Within a frame or a message the peer has to go on: nothing else can come. */
+  /** Within a frame or a message the peer has to continue: nothing else can come. */
   readonly #watch: PeerWatch;
   readonly #turns = new TurnQueue();
   #isClosed = false;
@@ -107,7 +107,7 @@ export class StdioChannel {
     this.#output.on("error", this.#onError);
   }
 
-  /** Where bytes go beside messages to the other end; `undefined` when it takes none. */
+  /** Where bytes go beside messages to the peer; `undefined` when it takes none. */
   get outlet(): Outlet | undefined {
     return outletTo(this.#peer);
   }
@@ -117,7 +117,7 @@ export class StdioChannel {
     await this.#writer.send(message, text, streams);
   }
 
-  /** Ends everything that is under way, and leaves the pipes open. */
+  /** Ends everything in progress, and leaves the pipes open. */
   close(error?: Error): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
@@ -174,7 +174,7 @@ export class StdioChannel {
     if (this.#isClosed || text.trim() === "") return 0;
     const { message, fault } = readRpc(text);
     if (fault) {
-      this.#fault("protocol", `a line is no message: ${fault.message}`);
+      this.#fault("protocol", `a line is not a message: ${fault.message}`);
       return 0;
     }
     const { message: received, refs } = this.#peer.received(message);
@@ -209,7 +209,7 @@ export class StdioChannel {
 
   #chunk({ streamId, count }: FrameHeader): PayloadTaker | undefined {
     const incoming = this.#interleaved(streamId);
-    // the sender may not know yet that it is over
+    // the sender may not know yet that it has ended
     if (!incoming) return undefined;
     if (incoming.queuedBytes + count > this.#limits.windowBytes)
       incoming.fail(
@@ -230,7 +230,7 @@ export class StdioChannel {
     );
   }
 
-  /** An interleaved stream that is under way, or begins now. */
+  /** An interleaved stream that is in progress, or begins now. */
   #interleaved(streamId: string): IncomingStream | undefined {
     if (this.#unsaid.has(streamId))
       return this.#peer.inbox.arriving(streamId) ?? this.#begin(streamId);
@@ -270,7 +270,7 @@ export class StdioChannel {
   }
 }
 
-/** A sender has to hear more often than it waits. */
+/** A sender needs credit more often than it waits. */
 const longestUnsaidMs = 5_000;
 
 function asError(error: unknown): Error {

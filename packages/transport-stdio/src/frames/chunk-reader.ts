@@ -97,7 +97,7 @@ function readFile(file: FileRegion, chunkBytes: number): ChunkReader {
         filled += bytesRead;
       }
       at += wanted;
-      // before the last chunk, so that a file that changed meanwhile is never complete
+      // before the last chunk, so that a file that changed during the read is never complete
       if (at === file.end) await file.verify();
       return buffer.subarray(0, wanted);
     },

@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { decodeStreamId, encodeStreamId, streamIdBytes } from "@sluice/binary-transfer/transport";
 
 /**
- * What stands between messages when chunks are interleaved: one of these bytes, then a header. None
+ * The frames between messages when chunks are interleaved: one of these bytes, then a header. None
  * of them can begin a JSON text, so the first byte tells a frame from a message.
  */
 const frameKinds = {
@@ -27,14 +27,14 @@ const names = new Map<number, FrameKind>(
 /** Stream id and number: the header of the RFC. */
 export const headerBytes: number = streamIdBytes + 8;
 
-/** What a header says. */
+/** A parsed header. */
 export interface FrameHeader {
   readonly streamId: string;
   /** Of bytes. */
   readonly count: number;
 }
 
-/** The kind of frame that a byte begins; `undefined` where a message does. */
+/** The kind of frame that a byte begins; `undefined` for that of a message. */
 export function frameKindOf(byte: number): FrameKind | undefined {
   return names.get(byte);
 }
@@ -47,7 +47,7 @@ export function readHeader(header: Buffer): FrameHeader {
   return { streamId: decodeStreamId(header), count: Number(count) };
 }
 
-/** A header in a buffer of its own, behind a kind where there is one. */
+/** A header in its own buffer, after a kind if there is one. */
 export function formatFrame({ streamId, count }: FrameHeader, kind?: FrameKind): Buffer {
   const at = kind === undefined ? 0 : 1;
   const frame = Buffer.alloc(at + headerBytes);

@@ -15,7 +15,7 @@ export interface PayloadTaker {
   end(): void;
 }
 
-/** Takes what a parser finds. None of these may throw for what a peer sent, but `line`, which ends it all. */
+/** Takes the findings of a parser. None of these may throw for bytes of a peer, but `line`, which ends it all. */
 export interface FrameTaker {
   /** A message without its line end. Gives how many whole transfers stand right behind it. */
   line(text: string): number;
@@ -29,14 +29,14 @@ export interface FrameTaker {
   control(kind: Exclude<FrameKind, "data">, header: FrameHeader): void;
 }
 
-/** Most bytes of a chunk: more would keep messages waiting. */
+/** Maximum bytes of a chunk: more would keep messages waiting. */
 const maxChunkBytes = 2 ** 20;
 
 const lineFeed = 10;
 
 /**
- * Tells messages and frames apart. Where it stands decides alone: behind a message that announces
- * N whole transfers come N frames; everywhere else the first byte says whether a message or an
+ * Tells messages and frames apart. Only its position decides: after a message that announces N
+ * whole transfers come N frames; everywhere else the first byte says whether a message or an
  * interleaved frame begins. It keeps one line and one header, never bytes of frames.
  */
 export class FrameParser {
@@ -47,7 +47,7 @@ export class FrameParser {
   readonly #line = new ByteQueue();
   readonly #header = Buffer.alloc(headerBytes);
   #filled = 0;
-  /** Kind of the frame under way; `undefined` for a whole transfer. */
+  /** Kind of the current frame; `undefined` for a whole transfer. */
   #kind: FrameKind | undefined;
   #left = 0;
   #payload: PayloadTaker | undefined;

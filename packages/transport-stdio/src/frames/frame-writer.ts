@@ -6,7 +6,7 @@ import { createChunkReader } from "./chunk-reader.ts";
 import { formatFrame } from "./frame-format.ts";
 import { OutgoingTransfer } from "./outgoing-transfer.ts";
 
-/** What a writer works with. */
+/** Parts of a writer. */
 export interface FrameWriterOptions {
   /** Bytes that the receiver said it takes of an interleaved stream before it asks for more. */
   readonly windowBytes: () => number;
@@ -14,17 +14,17 @@ export interface FrameWriterOptions {
   readonly stallMs: number;
   /** Bytes of messages that may wait for the pipe. */
   readonly maxBufferedBytes: number;
-  /** Nothing more can be said to the other end: a whole transfer broke off in its middle, or nothing is read there. */
+  /** Nothing more can be sent to the peer: a whole transfer broke in its middle, or the peer reads nothing. */
   readonly onFatal: (error: unknown) => void;
 }
 
-/** Most bytes of a chunk. Larger ones are hardly faster, and messages wait for one. */
+/** Maximum bytes of a chunk. Larger ones are hardly faster, and messages wait for one. */
 const largestChunkBytes = 2 ** 19;
 
-/** Words about streams that wait for the pipe: far more than all streams that may be under way need. */
+/** Words about streams that wait for the pipe: far more than the maximum number of streams needs. */
 const mostControls = 4_096;
 
-/** What a message costs that waits, beside its text. */
+/** Cost of a waiting message besides its text. */
 const messageBytes = 512;
 
 interface WaitingMessage {
@@ -52,7 +52,7 @@ export class FrameWriter {
   readonly #closed = new AbortController();
   /** Something may have become due. */
   readonly #news = new Notifier();
-  /** Ends the waits for what the pipe has not taken yet. */
+  /** Ends the waits for bytes that the pipe has not taken yet. */
   readonly #writing = new Set<() => void>();
   /** The chunk before the last one is in the pipe when this resolves. */
   #earlier: Promise<void> = Promise.resolve();
@@ -66,7 +66,7 @@ export class FrameWriter {
         options.onFatal(
           new SluiceError(
             "timeout",
-            `stdio: the other end read nothing, or too little, for ${options.stallMs} ms`,
+            `stdio: the peer read nothing, or too little, for ${options.stallMs} ms`,
           ),
         ),
     });
@@ -83,7 +83,7 @@ export class FrameWriter {
     const behindBytes = this.#waitingBytes - (this.#messages[0]?.text.length ?? 0);
     if (!signal.aborted && behindBytes > this.#options.maxBufferedBytes)
       this.#options.onFatal(
-        new SluiceError("interrupted", "stdio: the other end does not read what is sent to it"),
+        new SluiceError("interrupted", "stdio: the peer does not read its messages"),
       );
     if (signal.aborted) {
       for (const stream of streams) discardBytes(stream, signal.reason);
@@ -117,7 +117,7 @@ export class FrameWriter {
     if (this.#closed.signal.aborted) return;
     if (this.#controls.length >= mostControls)
       return this.#options.onFatal(
-        new SluiceError("protocol", "stdio: the other end reads no answer to what it announces"),
+        new SluiceError("protocol", "stdio: the peer reads no response to its requests"),
       );
     this.#controls.push(formatFrame({ streamId, count }, kind));
     this.#news.notify();
@@ -135,7 +135,7 @@ export class FrameWriter {
     transfer?.end("aborted");
   }
 
-  /** Ends what is under way. Messages that were sent before still leave, as far as the pipe takes them. */
+  /** Ends transfers in progress. Messages that were sent before still leave, as far as the pipe takes them. */
   close(reason: unknown): void {
     if (this.#closed.signal.aborted) return;
     this.#closed.abort(reason);
@@ -173,7 +173,7 @@ export class FrameWriter {
         await this.#sendWhole(stream);
       } catch (error) {
         for (const rest of whole.slice(at + 1)) discardBytes(rest, error);
-        // the header promised bytes that are missing: what came next would be taken for them
+        // the header promised bytes that are missing: the next ones would be taken for them
         this.#options.onFatal(error);
         return;
       }
@@ -248,7 +248,7 @@ export class FrameWriter {
       this.#writing.add(done);
       if (last > 0) this.#output.cork();
       for (const [at, part] of parts.entries())
-        // an error comes as an event, too, and closes the connection
+        // an error also comes as an event, and closes the connection
         this.#output.write(part, at === last ? done : undefined);
       if (last > 0) this.#output.uncork();
     });

@@ -3,7 +3,7 @@ import { definedMembers, SluiceError } from "@sluice/core";
 import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
 import { createChunkReader, type ChunkReader } from "./chunk-reader.ts";
 
-/** What a transfer works with. */
+/** Parts of a transfer. */
 export interface OutgoingOptions {
   readonly chunkBytes: number;
   /** Bytes that may be sent before the receiver takes more. */
@@ -86,7 +86,7 @@ export class OutgoingTransfer {
   }
 
   #onIdle(): void {
-    // what is due waits for the pipe, which others use, too, and which is watched itself
+    // bytes that are due wait for the pipe, which others also use, and which is watched itself
     if (this.due) return this.#idle.touch();
     this.#fail(`nothing moved for ${this.#options.stallMs} ms`);
     this.#options.onReady();

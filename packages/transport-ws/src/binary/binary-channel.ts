@@ -9,7 +9,7 @@ import {
 import { createFrameInlet } from "./frame-inlet.ts";
 import { createFrameOutlet } from "./frame-outlet.ts";
 
-/** What the channel needs of its socket. */
+/** The part of its socket that the channel uses. */
 interface BinaryLink {
   sendText(text: string): void;
   /** Resolves when the network took it. */
@@ -51,8 +51,8 @@ export interface BinaryChannel {
 }
 
 /**
- * Makes one end. Close it with its connection. `declared` is what the other end declared on an earlier connection,
- * for one that says it only once.
+ * Makes one end. Close it with its connection. `declared` is the declaration of the peer on an
+ * earlier connection, for one that declares only once.
  */
 export function createBinaryChannel(
   role: BinaryPeerOptions["role"],
@@ -167,7 +167,10 @@ export function createBinaryChannel(
 
 type Params = Readonly<Record<string, unknown>>;
 
-/** From so many bytes on, the message rate counts no frame and no credit. Fewer come only at the end of a stream. */
+/**
+ * From this many bytes on, the message rate counts no frame and no credit. Fewer come only at the
+ * end of a stream.
+ */
 const uncountedBytes = 2_048;
 
 const malformedReference = {

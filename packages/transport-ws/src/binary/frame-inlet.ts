@@ -18,16 +18,16 @@ interface FrameInlet {
   /** Begins a stream that a message announced, or tells its sender that it is not wanted. */
   begin(ref: BinaryRef): void;
   /**
-   * Takes a frame. Gives a promise where the connection must not be read until it settles: that holds a sender
-   * without credit. Throws `protocol` for a frame without a stream id, and `not_found` for one of a stream that was
-   * not announced or is over.
+   * Takes a frame. Gives a promise if the connection must not be read until it settles: that holds a sender without
+   * credit. Throws `protocol` for a frame without a stream id, and `not_found` for one of a stream that was not
+   * announced or has ended.
    */
   take(frame: Uint8Array): Promise<void> | undefined;
   /** The sender gave a stream up. */
   drop(streamId: string, reason: SluiceErrorCode): void;
   /** For the inbox: a reader took bytes. */
   onRead(streamId: string, bytes: number): void;
-  /** For the inbox: a transfer is over. */
+  /** For the inbox: a transfer has ended. */
   onEnd(streamId: string, error?: unknown): void;
 }
 
@@ -43,7 +43,7 @@ interface Receiving {
   withheld: number;
 }
 
-/** What an inlet works with. */
+/** Parts of an inlet. */
 interface FrameInletOptions {
   /** Gives the inbox, which is made with the inlet's own callbacks. */
   readonly inbox: () => Inbox;
@@ -100,7 +100,7 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
       if (entry) return write(entry, frame.subarray(streamIdBytes));
       throw new SluiceError(
         "not_found",
-        `ws: a binary frame belongs to stream ${streamId}, which is over or was never announced`,
+        `ws: a binary frame belongs to stream ${streamId}, which has ended or was never announced`,
       );
     },
     drop(streamId, reason) {

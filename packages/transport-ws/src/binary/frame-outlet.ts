@@ -7,8 +7,8 @@ import {
 } from "@sluice/binary-transfer/transport";
 
 /**
- * Bytes of a stream in one frame. A message never waits for more than one such frame. Larger ones than half of what
- * Node reads at once are copied together by the receiver, which took 10 times the memory.
+ * Bytes of a stream in one frame. A message never waits for more than one such frame. Frames larger
+ * than half of a read by Node are copied together by the receiver, which took 10 times the memory.
  */
 const chunkBytes = 32_768;
 
@@ -22,14 +22,17 @@ interface FrameSink {
 
 /** Streams of one connection on their way out, chunk by chunk in turn. */
 interface FrameOutlet {
-  /** Streams under way. */
+  /** Streams in progress. */
   readonly size: number;
   /**
    * Sends a stream; a receiver that gives credit takes `windowBytes` before its first. It never
    * rejects: `stream.end` tells how it went.
    */
   add(stream: OutgoingStream, windowBytes?: number): Promise<void>;
-  /** The receiver takes so many bytes more. False for a credit of no stream here, or of more than was sent. */
+  /**
+   * The receiver takes this many more bytes. False for a credit of no stream here, or of more bytes
+   * than were sent.
+   */
   credit(streamId: string, bytes: number): boolean;
   /** The receiver wants no more of a stream. */
   drop(streamId: string, reason: SluiceErrorCode): void;
@@ -37,7 +40,7 @@ interface FrameOutlet {
   close(reason: unknown): void;
 }
 
-/** A stream under way. */
+/** A stream in progress. */
 interface OutgoingFrames {
   readonly stream: OutgoingStream;
   readonly stopped: AbortController;
@@ -55,7 +58,7 @@ interface OutgoingFrames {
 /** Makes the outlet of a connection. A stream for which no credit, or too little, comes in `stallMs` is given up. */
 export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet {
   const sendings = new Map<string, OutgoingFrames>();
-  // one frame at a time is under way, so one buffer does
+  // one frame at a time is in progress, so one buffer does
   const frame = new Uint8Array(streamIdBytes + chunkBytes);
   let turn: Promise<void> = Promise.resolve();
 

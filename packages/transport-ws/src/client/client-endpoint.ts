@@ -3,7 +3,7 @@ import { isClearUrl } from "@sluice/core";
 /** A credential, or what gets one: it is asked before each connection and each download. */
 export type Secret = string | (() => string | Promise<string>);
 
-/** What is known of a server before anything is sent to it. */
+/** The facts of a server before anything is sent to it. */
 interface ClientEndpoint {
   readonly url: URL;
   /** Origin of its HTTP side. */
@@ -11,8 +11,8 @@ interface ClientEndpoint {
 }
 
 /**
- * Reads the address of a server and of its downloads. A `TypeError` for what is no WebSocket URL, and for
- * secrets that would go over a network in the clear.
+ * Reads the address of a server and of its downloads. A `TypeError` for an invalid WebSocket URL,
+ * and for secrets that would go over a network in the clear.
  */
 export function readClientEndpoint(
   url: string | URL,

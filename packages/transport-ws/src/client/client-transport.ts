@@ -31,7 +31,7 @@ export class WebSocketClientTransport implements Transport {
   #line: Line | undefined;
   /** The connection that is being made, or was made last. */
   #next: Promise<Line> | undefined;
-  /** What the server declared last. In stateless revisions it is not asked for again on a new connection. */
+  /** Last declaration of the server. In stateless revisions it is not requested again on a new connection. */
   #serverCapabilities: unknown;
   #waiting = 0;
   #tries = 0;
@@ -160,10 +160,7 @@ export class WebSocketClientTransport implements Transport {
         say(line, repeat.request);
       });
       if (!repeat.accepts(await abortable(answering, signal)))
-        throw new SluiceError(
-          "protocol",
-          "ws: the server speaks another revision now; connect anew",
-        );
+        throw new SluiceError("protocol", "ws: the server now speaks another revision; reconnect");
       say(line, repeat.confirmation);
       return line;
     } catch (error) {
@@ -173,11 +170,11 @@ export class WebSocketClientTransport implements Transport {
   }
 
   #read(data: string, binary: BinaryChannel | undefined): JSONRPCMessage | undefined {
-    // a connection that was closed may still bring what was under way
+    // a connection that was closed may still bring messages in progress
     if (this.#ended.signal.aborted) return undefined;
     const read = readRpc(data);
     if (read.fault) {
-      this.#fail(closingOf(read.fault), "sent what is no JSON-RPC message");
+      this.#fail(closingOf(read.fault), "sent an invalid JSON-RPC message");
       return undefined;
     }
     const message = read.message as JSONRPCMessage;
@@ -287,7 +284,7 @@ function backoffMs(
   return Math.random() * Math.min(maxMs, baseMs * 2 ** tries);
 }
 
-/** The server found fault with what we send: on another connection it would be the same. */
+/** The server rejects our messages: another connection would not help. */
 const finalCodes: ReadonlySet<number> = new Set([1000, 1002, 1003, 1007, 1010]);
 
 /** A fault that may pass, of a server that does not ask for more patience than messages have that wait. */
@@ -303,7 +300,7 @@ interface HandshakeMemory {
   /** Looks at what the client sends and at what it gets. */
   sent(message: JSONRPCMessage): void;
   received(message: JSONRPCMessage): void;
-  /** The handshake for a new connection. Absent where there was none, as with modern servers. */
+  /** The handshake for a new connection. Absent if there was none, as with modern servers. */
   repeat(): HandshakeRepeat | undefined;
 }
 
@@ -353,7 +350,7 @@ function createHandshakeMemory(): HandshakeMemory {
   };
 }
 
-/** What the client's end of a channel works with. */
+/** Parts of the client's end of a channel. */
 interface ClientChannelOptions extends BinaryLimits {
   /** Capabilities that the server declared on an earlier connection. */
   readonly declared: unknown;

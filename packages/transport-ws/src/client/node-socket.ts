@@ -36,7 +36,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       agent: tunnelFor(url),
       ...closeTimeout,
     });
-    // a server may speak at once, before the opening is told
+    // a server may speak at once, before the opening is reported
     socket.on("message", (data, isBinary) => {
       if (isBinary) events.binary(data as Buffer);
       else events.text((data as Buffer).toString());
@@ -99,7 +99,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
 
 const tunnels = createTunnelAgents({}, 10_000);
 
-/** Of the connection through the proxy of the environment; undefined where there is none. */
+/** Of the connection through the proxy of the environment; undefined if there is none. */
 function tunnelFor(url: URL): HttpAgent | undefined {
   if (!proxyFor(url)) return undefined;
   return url.protocol === "wss:" ? tunnels.https : tunnels.http;
@@ -143,7 +143,7 @@ function refusedBy(url: URL, { statusCode = 0, headers }: IncomingMessage): Slui
 
 function unreachable(url: URL, cause: Error): SluiceError {
   if (SluiceError.is(cause)) return cause;
-  // ws has no codes for answers that are none of a WebSocket server
+  // ws has no codes for responses that are not from a WebSocket server
   const isAnswered = !("code" in cause);
   const isCut = "code" in cause && /^(?:HPE_|ECONNRESET$|EPIPE$)/.test(String(cause.code));
   const asked = isCut && url.protocol === "ws:" ? ": is it a wss: address?" : "";

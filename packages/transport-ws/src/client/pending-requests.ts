@@ -4,7 +4,7 @@ import { cancelledBy } from "@sluice/core";
 /** `error.data.reason` of a request whose answer was lost with its connection. */
 const lostReason = "connection_lost";
 
-/** What was asked on one connection and not answered yet, in both directions. */
+/** The unanswered requests of one connection, in both directions. */
 interface PendingRequests {
   sent(message: JSONRPCMessage): void;
   received(message: JSONRPCMessage): void;
@@ -50,8 +50,9 @@ function note(message: JSONRPCMessage, asked: Set<RequestId>, answered: Set<Requ
 }
 
 /**
- * True for what an SDK client rejects with when the connection broke before the answer came. The
- * transport never sends a request twice: whether to ask again is for the caller, which knows what the request does.
+ * True for an error of an SDK client whose connection broke before the response came. The transport
+ * never sends a request twice: whether to retry is for the caller, which knows what the request
+ * does.
  */
 export function isConnectionLost(error: unknown): boolean {
   const { data } = (error ?? {}) as { data?: { reason?: unknown } };

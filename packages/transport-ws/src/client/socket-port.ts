@@ -5,7 +5,7 @@ export interface SocketPort {
   send(text: string): void;
   /** Resolves when the network took the frame, which may be changed then. Rejects when the connection is gone. */
   sendBinary(frame: Uint8Array): Promise<void>;
-  /** Stops reading, until `resume`. Absent where the platform cannot. */
+  /** Stops reading, until `resume`. Absent if the platform cannot. */
   pause?(): void;
   resume?(): void;
   /** Ends the connection. `closed` follows in any case, soon. */

@@ -3,7 +3,7 @@ import { onAbort, sleep, ThroughputBudget } from "@sluice/core/async";
 import type { OpenSocket } from "./socket-port.ts";
 import { offeredProtocols, SUBPROTOCOL } from "../messages/closing.ts";
 
-/** What is needed of the WebSocket that browsers, Deno, Bun, Workers and newer Nodes have built in. */
+/** The part of WebSocket that is used, which browsers, Deno, Bun, Workers and newer Nodes have built in. */
 interface WebSocketLike {
   readonly protocol: string;
   readonly bufferedAmount: number;
@@ -24,7 +24,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
     if (!WebSocket)
       throw new SluiceError(
         "unsupported",
-        "ws: no WebSocket here; take @sluice/transport-ws/client/node",
+        "ws: no WebSocket here; use @sluice/transport-ws/client/node",
       );
     const protocols = offeredProtocols(await ticket());
     signal.throwIfAborted();
@@ -69,7 +69,8 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
           const at = performance.now();
           await sleep(pollMs);
           const now = socket.bufferedAmount;
-          // a page in the background looks only now and then: what has left by then is not late
+          // a page in the background looks only now and then: bytes that have left by then are not
+          // late
           if (now > 0) budget.spend(performance.now() - at, Math.max(0, left - now));
           left = now;
           if (budget.leftMs < 0) {

@@ -19,10 +19,10 @@ export const closings = {
   expired: { code: 1008, reason: "access token expired" },
   fault: { code: 1011, reason: "internal error" },
   restart: { code: 1012, reason: "server restarts" },
-  slow: { code: 1013, reason: "messages are not taken" },
+  slow: { code: 1013, reason: "messages are not read" },
 } as const;
 
-/** How a connection ends on which a text came that is no message. */
+/** How a connection ends on an invalid message. */
 export function closingOf({ code }: MessageFault): Closing {
   return code === -32_700 ? closings.notJson : closings.notJsonRpc;
 }
@@ -39,12 +39,12 @@ export const SUBPROTOCOL = "mcp";
 /** Browsers can set no header but this one: a ticket comes as a second subprotocol, which is never selected. */
 const ticketPrefix = "mcp.ticket.";
 
-/** What a client offers. */
+/** The offer of a client. */
 export function offeredProtocols(ticket: string | undefined): string[] {
   return ticket === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, `${ticketPrefix}${ticket}`];
 }
 
-/** What a client offered: whether it speaks MCP, and its ticket. */
+/** A parsed offer: whether the client speaks MCP, and its ticket. */
 export function readProtocols(header: string | undefined): {
   readonly isMcp: boolean;
   readonly ticket: string | undefined;

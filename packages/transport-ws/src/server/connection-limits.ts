@@ -1,6 +1,6 @@
 import { ConcurrencyLimiter } from "@sluice/core/async";
 
-/** Most connections at once. */
+/** Maximum connections at once. */
 export interface ConnectionLimits {
   /** For this process; more are refused with 503. Default 2,000. */
   readonly maxConnections?: number;
@@ -21,13 +21,13 @@ export interface ConnectionShare {
 
 /** One of the connections that a handler may have at once. */
 export interface ConnectionLease {
-  /** Counts it for a share, too; false when the share is full, or the lease was given back. */
+  /** Also counts it for a share; false when the share is full, or the lease was given back. */
   claim(share: ConnectionShare | undefined): boolean;
   /** Gives it back. Idempotent. */
   release(): void;
 }
 
-/** Makes the limiter of one handler: a function that gives a lease, or `undefined` where all are taken. */
+/** Makes the limiter of one handler: a function that gives a lease, or `undefined` if all are taken. */
 export function createConnectionLimiter(
   limits: ConnectionLimits,
 ): () => ConnectionLease | undefined {
@@ -35,7 +35,9 @@ export function createConnectionLimiter(
   const { maxConnectionsPerAddress = maxConnections } = limits;
   for (const limit of [maxConnections, maxConnectionsPerPrincipal, maxConnectionsPerAddress])
     if (!Number.isSafeInteger(limit) || limit < 1)
-      throw new RangeError(`createWebSocketHandler: ${limit} is no limit; pass an integer from 1`);
+      throw new RangeError(
+        `createWebSocketHandler: ${limit} is not a limit; pass an integer from 1`,
+      );
   const shares = new ConcurrencyLimiter();
   let total = 0;
   return () => {
@@ -75,7 +77,7 @@ export interface MessageRate {
 export function ensureRate({ perSecond, burst }: MessageRate): void {
   if (!(perSecond > 0 && Number.isFinite(perSecond) && burst >= 1))
     throw new RangeError(
-      "messageRate: perSecond must be a finite number over 0, and burst at least 1; a burst of Infinity is no limit",
+      "messageRate: perSecond must be a finite number over 0, and burst at least 1; a burst of Infinity means no limit",
     );
 }
 

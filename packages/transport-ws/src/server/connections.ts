@@ -13,7 +13,7 @@ interface Connection {
 export interface CloseOptions {
   /** Say 1012 (service restart) instead of 1001 (going away). Default false. */
   readonly restart?: boolean;
-  /** Milliseconds that requests under way may still take. Default 30,000. */
+  /** Milliseconds that requests in progress may still take. Default 30,000. */
   readonly deadlineMs?: number;
   /** Ends the wait at once. */
   readonly signal?: AbortSignal;
@@ -104,5 +104,5 @@ export function watchExpiry(atSeconds: number | undefined, expired: () => void):
   return () => cancel?.();
 }
 
-/** The system's time may be set meanwhile. */
+/** The system's time may be set in between. */
 const longestLookMs = 24 * 3_600_000;

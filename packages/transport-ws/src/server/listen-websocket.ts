@@ -28,7 +28,7 @@ export interface ListeningWebSocket {
   close(options?: CloseOptions): Promise<void>;
 }
 
-/** Serves MCP over WebSocket on a port of its own. Rejects when it cannot listen there. */
+/** Serves MCP over WebSocket on its own port. Rejects when it cannot listen there. */
 export async function listenWebSocket(
   factory: McpServerFactory,
   options: ListenWebSocketOptions = {},

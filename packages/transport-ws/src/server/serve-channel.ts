@@ -12,7 +12,7 @@ import { errorTable, STREAM_METHOD } from "@sluice/core/wire";
 import { closings } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
-/** What handlers may know about the connection that they answer on. */
+/** The facts for handlers about the connection that they answer on. */
 interface ChannelContext {
   /** Verified at the upgrade. */
   readonly authInfo?: AuthInfo | undefined;

@@ -12,7 +12,7 @@ import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
 import { createTokenBucket, type MessageRate } from "./connection-limits.ts";
 
-/** What one connection may cost. */
+/** Limits of one connection. */
 interface ChannelLimits {
   /** Bytes that may wait for a slow peer before it is given up. */
   readonly maxBufferedBytes: number;
@@ -37,7 +37,7 @@ export class ServerChannel implements Transport {
   readonly #sender: FrameSender;
   readonly #turns = new TurnQueue();
   readonly #unsent: ByteLease | undefined;
-  /** What answers hold until they are sent. */
+  /** Bytes that responses hold until they are sent. */
   readonly answers: SentAnswers = new SentAnswers();
   readonly #unanswered = new Set<RequestId>();
   #closing: Closing = closings.done;
@@ -133,7 +133,7 @@ export class ServerChannel implements Transport {
     this.#socket.close(closing.code, closing.reason);
   }
 
-  /** What the SDK calls when it is done with the connection. */
+  /** Called by the SDK when it is done with the connection. */
   async close(): Promise<void> {
     this.end(this.#closing);
   }
@@ -159,7 +159,7 @@ export class ServerChannel implements Transport {
   }
 
   #receive(data: RawData, isBinary: boolean): void {
-    // what came in behind the message that ended the connection
+    // messages behind the one that ended the connection
     if (this.#socket.readyState !== this.#socket.OPEN) return;
     if (isBinary) return this.#receiveFrame(data as Buffer);
     const { message: unchecked, fault } = readRpc((data as Buffer).toString());

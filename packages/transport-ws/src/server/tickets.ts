@@ -17,7 +17,7 @@ export interface TicketsOptions {
   readonly keys: KeyRing | KeyRingInput;
   /** Where each ticket is taken once. Shared by all processes that issue or take tickets. */
   readonly state: StateStore;
-  /** Public URL of the WebSocket endpoint: a ticket is good for it alone. */
+  /** Public URL of the WebSocket endpoint: a ticket is good only for it. */
   readonly url: string;
   /** Life of a ticket in milliseconds, 1,000 to 60,000. Default 30,000. */
   readonly ttlMs?: number;
@@ -27,8 +27,8 @@ export interface TicketsOptions {
 export interface Tickets {
   /**
    * A ticket for the holder of this access token, verified by you on an ordinary HTTP request. Send it in
-   * the body of the answer with `Cache-Control: no-store`. Rejects with what the state store throws: `throttled` for an
-   * access token with as many live tickets as one owner may have records.
+   * the body of the answer with `Cache-Control: no-store`. Rejects with errors of the state store:
+   * `throttled` for an access token with as many live tickets as one owner may have records.
    */
   issue(authInfo: AuthInfo): Promise<{ readonly ticket: string; readonly expiresAt: number }>;
   /** Takes a ticket, once. Rejects with `unauthenticated` for one that is forged, over, or taken. */
@@ -36,8 +36,8 @@ export interface Tickets {
 }
 
 /**
- * Makes tickets: sealed tokens of a purpose of their own. What a ticket stands for is sealed in the
- * state store, so that neither a ticket nor the store alone tells an access token.
+ * Makes tickets: sealed tokens with their own purpose. The access token of a ticket is sealed in
+ * the state store, so that neither a ticket nor the store by itself tells it.
  */
 export function createTickets({ keys, state, url, ttlMs }: TicketsOptions): Tickets {
   const ring = typeof keys === "object" && "derive" in keys ? keys : createKeyRing(keys);
@@ -84,6 +84,6 @@ function recordOf(id: string): string {
 }
 
 function refusal(cause?: unknown): SluiceError {
-  const message = "ws: the ticket is not good any more; ask for a new one";
+  const message = "ws: the ticket is no longer valid; ask for a new one";
   return new SluiceError("unauthenticated", message, { cause });
 }

@@ -41,10 +41,7 @@ const hidden: ReadonlySet<string> = new Set([
   "sec-websocket-key",
 ]);
 
-/**
- * The upgrade as the web request that handlers know from HTTP. `signal` aborts when the connection
- * is over.
- */
+/** The upgrade as the web request that handlers know from HTTP. `signal` aborts when the connection ends. */
 export function upgradeRequest(
   headers: IncomingMessage["headers"],
   url: string,

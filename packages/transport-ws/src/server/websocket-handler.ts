@@ -41,7 +41,7 @@ export interface WebSocketHandler {
    */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /**
-   * Refuses new connections with 503, lets requests under way end, and closes with 1001 or 1012.
+   * Refuses new connections with 503, lets requests in progress end, and closes with 1001 or 1012.
    * Resolves when the last connection is gone.
    */
   close(options?: CloseOptions): Promise<void>;

@@ -36,7 +36,7 @@ export interface WebSocketHandlerOptions
    */
   readonly proxyHops?: number;
   /**
-   * How fast messages are taken; what comes faster waits in the peer's own send buffer. Default 100 a
+   * How fast messages are taken; faster ones wait in the peer's own send buffer. Default 100 a
    * second, and 200 at once.
    */
   readonly messageRate?: MessageRate;

@@ -29,7 +29,7 @@ export const answerCases: readonly EventStoreCase[] = [
   ),
   rule(
     "answers-first",
-    "The first answer counts; the same again is no error, another one is.",
+    "The first answer counts; the same again is not an error, another one is.",
     async (store) => {
       await asking(store, "q1", "q2");
       const given = await Promise.all(
@@ -65,7 +65,7 @@ export const answerCases: readonly EventStoreCase[] = [
       "answers",
     );
   }),
-  rule("answers-end", "A stream that is over takes no answer.", async (store) => {
+  rule("answers-end", "An ended stream takes no answer.", async (store) => {
     await asking(store, "q1", "q2");
     await store.answer("a", [{ ask: "q1", answer: "1" }], start);
     await store.append("a", event("end", { last: { keepUntil: start + 100 } }));

@@ -16,7 +16,7 @@ const { equal, rejects, rule } = kit;
 export const boundCases: readonly EventStoreCase[] = [
   rule(
     "bound-events",
-    "A stream keeps so many events, and its last one always.",
+    "A stream keeps up to maxEvents events, and its last one always.",
     async (store) => {
       await store.open("a", stream());
       for (let n = 0; n < 8; n++) await store.append("a", event("x"));
@@ -29,7 +29,7 @@ export const boundCases: readonly EventStoreCase[] = [
   ),
   rule(
     "bound-bytes",
-    "A stream keeps so many bytes of UTF-8: record, events and answers.",
+    "A stream keeps up to maxBytes of UTF-8: record, events and answers.",
     async (store) => {
       await rejects(() => store.open("a", stream({ record: "x".repeat(2_001) })), "too_large");
       await store.open("a", stream({ record: "x".repeat(500) }));
@@ -57,7 +57,7 @@ export const boundCases: readonly EventStoreCase[] = [
   ),
   rule(
     "bound-streams",
-    "A full store refuses new streams and keeps the live ones; those that are over make room, the first first.",
+    "A full store refuses new streams and keeps the live ones; ended ones make room, the first first.",
     async (store) => {
       for (const id of ["a", "b", "c"]) await store.open(id, stream({ record: id }));
       await rejects(() => store.open("d", stream()), "unavailable");
@@ -73,7 +73,7 @@ export const boundCases: readonly EventStoreCase[] = [
   ),
   rule(
     "bound-expired",
-    "Streams at their end make room, too.",
+    "Streams at their end also make room.",
     async (store) => {
       await store.open("a", stream({ expiresAt: start + 5_000 }));
       await store.open("b", stream({ expiresAt: start + 9_000 }));
@@ -86,7 +86,7 @@ export const boundCases: readonly EventStoreCase[] = [
   ),
   rule(
     "bound-total",
-    "All streams together keep so many bytes; what is dropped is room again.",
+    "All streams together keep up to maxTotalBytes; dropped streams make room again.",
     async (store) => {
       await store.open("a", stream({ record: "x".repeat(1_000) }));
       await store.open("b", stream({ record: "x".repeat(1_000) }));
@@ -101,7 +101,7 @@ export const boundCases: readonly EventStoreCase[] = [
       const last = { last: { keepUntil: start + 9_000 } };
       await store.append("a", event("end", last));
       await store.append("b", event("x".repeat(900)));
-      equal(await store.read("a", { after: 0, now: start }), undefined, "the stream that is over");
+      equal(await store.read("a", { after: 0, now: start }), undefined, "the ended stream");
       await store.append("b", event("x".repeat(lastEventBytes), last));
       await store.drop("b");
       for (const id of ["c", "d", "e"]) await store.open(id, stream({ record: "x".repeat(1_000) }));

@@ -12,7 +12,7 @@ import {
 
 const { equal, rejects, rule } = kit;
 
-/** What a stream keeps, and until when. */
+/** The contents of a stream, and until when it keeps them. */
 export const streamCases: readonly EventStoreCase[] = [
   rule(
     "events-order",
@@ -37,28 +37,20 @@ export const streamCases: readonly EventStoreCase[] = [
       equal((await page(store, "a", 0, 2)).lastSeq, 3, "the newest number beside a part");
     },
   ),
-  rule(
-    "events-once",
-    "Simultaneous writing gives every event a number of its own.",
-    async (store) => {
-      await store.open("a", stream());
-      const numbers = await Promise.all(
-        Array.from({ length: 40 }, (_, n) => store.append("a", event(`event ${n}`))),
-      );
-      equal(new Set(numbers).size, 40, "different numbers");
-      const { events } = await page(store, "a", 0);
-      equal(
-        events.map(({ seq }) => seq).join(),
-        numbers.toSorted((a, b) => a - b).join(),
-        "numbers",
-      );
-      for (const [n, seq] of numbers.entries())
-        equal(events[seq - 1]?.text, `event ${n}`, "the event of a number");
-    },
-  ),
+  rule("events-once", "Simultaneous writing gives every event its own number.", async (store) => {
+    await store.open("a", stream());
+    const numbers = await Promise.all(
+      Array.from({ length: 40 }, (_, n) => store.append("a", event(`event ${n}`))),
+    );
+    equal(new Set(numbers).size, 40, "different numbers");
+    const { events } = await page(store, "a", 0);
+    equal(events.map(({ seq }) => seq).join(), numbers.toSorted((a, b) => a - b).join(), "numbers");
+    for (const [n, seq] of numbers.entries())
+      equal(events[seq - 1]?.text, `event ${n}`, "the event of a number");
+  }),
   rule(
     "events-repeated",
-    "An event that is told again under its number is there once, also a question and the last one.",
+    "An event that is sent again under its number is there once, even a question and the last one.",
     async (store) => {
       await store.open("a", stream());
       const events = [
@@ -120,7 +112,7 @@ export const streamCases: readonly EventStoreCase[] = [
     );
     await store.open("a", { ...stream(), now, expiresAt: now + ageMs });
     const again = await page(store, "a", 0, undefined, now);
-    equal(again.lastSeq + again.asks.length, 0, "what is left of the old one");
+    equal(again.lastSeq + again.asks.length, 0, "the rest of the old one");
   }),
   rule("last-ends", "After the last event there is no other, and no writer.", async (store) => {
     await store.open("a", stream());
@@ -138,7 +130,7 @@ export const streamCases: readonly EventStoreCase[] = [
   }),
   rule(
     "last-kept",
-    "A stream that is over is kept as long as its last event says, and no longer than its end.",
+    "An ended stream is kept as long as its last event says, and no longer than its end.",
     async (store) => {
       await store.open("a", stream());
       await store.append("a", event("end", { last: { keepUntil: start + 100 } }));

@@ -36,7 +36,7 @@ export const writerCases: readonly EventStoreCase[] = [
   }),
   rule(
     "hold-prolongs",
-    "Holding goes on as often as wanted, and ends at once when it is given up.",
+    "A hold can be prolonged any number of times, and ends at once when given up.",
     async (store) => {
       await store.open("a", stream());
       const hold = (now: number, heldUntil: number) =>

@@ -26,7 +26,7 @@ export const grantCases: readonly StateStoreCase[] = [
   }),
   rule(
     "claim-once",
-    "A once grant is redeemed once, also by simultaneous claims.",
+    "A once grant is redeemed once, even by simultaneous claims.",
     async (store) => {
       const claims = await Promise.all(
         Array.from({ length: 50 }, () => store.claim(terms("once"), start)),
@@ -38,7 +38,7 @@ export const grantCases: readonly StateStoreCase[] = [
   ),
   rule(
     "claim-until-end",
-    "A spent grant stays spent until it is over, clock skew included.",
+    "A spent grant stays spent until it expires, clock skew included.",
     async (store) => {
       const grant = terms("once");
       granted(await store.claim(grant, start), false);
@@ -72,7 +72,7 @@ export const grantCases: readonly StateStoreCase[] = [
   ),
   rule(
     "claim-expired",
-    "A grant is not redeemed once its time and the clock skew are over.",
+    "A grant is not redeemed once its time and the clock skew have passed.",
     async (store) => {
       for (const use of ["window", "once", "lease"] as const) {
         const late = terms(use, { id: use });
@@ -84,7 +84,7 @@ export const grantCases: readonly StateStoreCase[] = [
   ),
   rule(
     "lease-bytes",
-    "A lease goes on for as many bytes as it allows, also by simultaneous claims, and a small response counts for 512.",
+    "A lease lasts for as many bytes as it allows, even by simultaneous claims, and a small response counts for 512.",
     async (store) => {
       const grant = terms("lease");
       const size = 1_000_000;
@@ -147,7 +147,7 @@ export const grantCases: readonly StateStoreCase[] = [
   ),
   rule(
     "refund-others",
-    "Giving back leaves other grants, those that are spent and unknown ids alone.",
+    "Giving back changes no other grants, spent ones or unknown ids.",
     async (store) => {
       const [once, lease] = [terms("once", { id: "once" }), terms("lease", { id: "lease" })];
       const size = 1_000_000;

@@ -85,7 +85,7 @@ export const recordCases: readonly StateStoreCase[] = [
   ),
   rule(
     "share-lapses",
-    "What was taken or is over counts no longer.",
+    "Taken and expired records no longer count.",
     async (store) => {
       for (const [id, lifeMs] of [["a", 1_000] as const, ["b", 2_000] as const])
         await store.put(id, bytes(1), until(lifeMs));

@@ -6,7 +6,7 @@ const { equal, rule } = kit;
 export const sessionCases: readonly StateStoreCase[] = [
   rule(
     "session-ends",
-    "The end of a session that something is bound to is known, until it is over, and binding revives nothing.",
+    "The end of a session that something is bound to is known until that expires, and binding revives nothing.",
     async (store) => {
       await store.bindSession("s", until(1_000));
       await store.bindSession("other", until(1_000));
@@ -30,7 +30,7 @@ export const sessionCases: readonly StateStoreCase[] = [
   ),
   rule(
     "session-lapses",
-    "A session is forgotten when what was bound to it is over, and not before, whatever was bound later.",
+    "A session is forgotten when the grants bound to it expire, and not before, whatever was bound later.",
     async (store) => {
       await store.bindSession("s", until(2_000));
       await store.bindSession("s", until(1_000));

@@ -10,7 +10,7 @@ import {
 
 const { equal, rule } = kit;
 
-/** What an owner has under way and keeps. */
+/** Uploads in progress and kept files of an owner. */
 export const accountCases: readonly UploadStoreCase[] = [
   rule(
     "places-bound",
@@ -32,27 +32,23 @@ export const accountCases: readonly UploadStoreCase[] = [
     equal(await store.enter("alice", "b", places(1)), true, "a place that was");
     equal(await store.enter("alice", "c", places(1)), false, "a second one");
   }),
-  rule(
-    "places-lapse",
-    "A place that is not prolonged is free when its time is over.",
-    async (store) => {
-      await store.enter("alice", "a", places(2));
-      await store.enter("alice", "b", places(2));
-      equal(
-        await store.enter("alice", "a", places(2, later(leaseMs - 1))),
-        true,
-        "prolonging a place",
-      );
-      equal(
-        await store.enter("alice", "c", places(2, later(leaseMs - 1))),
-        false,
-        "a place too soon",
-      );
-      equal(await store.enter("alice", "c", places(2, later(leaseMs))), true, "a place in time");
-      equal(await store.enter("alice", "d", places(2, later(leaseMs))), false, "a prolonged place");
-    },
-  ),
-  rule("owners-apart", "Each owner has places and files of its own.", async (store) => {
+  rule("places-lapse", "A place that is not prolonged is free when it expires.", async (store) => {
+    await store.enter("alice", "a", places(2));
+    await store.enter("alice", "b", places(2));
+    equal(
+      await store.enter("alice", "a", places(2, later(leaseMs - 1))),
+      true,
+      "prolonging a place",
+    );
+    equal(
+      await store.enter("alice", "c", places(2, later(leaseMs - 1))),
+      false,
+      "a place too soon",
+    );
+    equal(await store.enter("alice", "c", places(2, later(leaseMs))), true, "a place in time");
+    equal(await store.enter("alice", "d", places(2, later(leaseMs))), false, "a prolonged place");
+  }),
+  rule("owners-apart", "Each owner has its own places and files.", async (store) => {
     await store.enter("alice", "a", places(1));
     equal(await store.enter("bob", "a", places(1)), true, "the other's place");
     await store.leave("bob", "a");
@@ -92,7 +88,11 @@ export const accountCases: readonly UploadStoreCase[] = [
   rule("hold-anew", "A file that is held anew counts once, with its new bytes.", async (store) => {
     await store.hold("alice", "1", file(60));
     equal(await store.hold("alice", "1", file(101)), false, "more than there is room for");
-    equal(await store.hold("alice", "2", file(41)), false, "what the refused one would allow");
+    equal(
+      await store.hold("alice", "2", file(41)),
+      false,
+      "the bytes that the refused one would allow",
+    );
     equal(await store.hold("alice", "1", file(90)), true, "more");
     equal(await store.hold("alice", "2", file(11)), false, "more than is left beside it");
     equal(await store.hold("alice", "1", file(10)), true, "less");
@@ -100,7 +100,7 @@ export const accountCases: readonly UploadStoreCase[] = [
   }),
   rule(
     "hold-again",
-    "A file that counts already may be held with as many bytes also beyond the bounds.",
+    "A file that counts already may be held with as many bytes even beyond the bounds.",
     async (store) => {
       await store.settle("alice", "1", { ...later(0), bytes: 300 });
       const narrow = { maxFiles: 1, maxBytes: 100 };
@@ -112,7 +112,7 @@ export const accountCases: readonly UploadStoreCase[] = [
       equal(await store.hold("alice", "2", { ...file(1), ...then }), false, "a file beside it");
     },
   ),
-  rule("hold-lapses", "What is held counts no longer when its time is over.", async (store) => {
+  rule("hold-lapses", "A held file no longer counts once it expires.", async (store) => {
     await store.hold("alice", "1", file(100));
     const almost = { ...file(1), ...later(leaseMs - 1) };
     equal(await store.hold("alice", "2", almost), false, "a file too soon");
@@ -120,7 +120,7 @@ export const accountCases: readonly UploadStoreCase[] = [
   }),
   rule(
     "settle-counts",
-    "A settled file counts until its time is over, once and beyond the bounds, too.",
+    "A settled file counts until it expires, once, even beyond the bounds.",
     async (store) => {
       await store.hold("alice", "1", file(100));
       await store.settle("alice", "1", { now: start, until: start + 9 * leaseMs, bytes: 40 });
@@ -143,7 +143,7 @@ export const accountCases: readonly UploadStoreCase[] = [
   }),
   rule(
     "seed-counts",
-    "What storage shows counts, in place of what it showed and what was settled before.",
+    "Listed files count, in place of those that were listed and settled before.",
     async (store) => {
       await store.settle("alice", "gone", { ...later(0), bytes: 70 });
       await store.settle("alice", "kept", { ...later(0), bytes: 10 });
@@ -153,7 +153,7 @@ export const accountCases: readonly UploadStoreCase[] = [
       ];
       await store.seed("alice", listed, { ...later(2), listedAt: start + 1 });
       equal(await store.hold("alice", "1", file(51)), false, "more than is left");
-      equal(await store.hold("alice", "1", file(50)), true, "what is left");
+      equal(await store.hold("alice", "1", file(50)), true, "the bytes that are left");
       await store.drop("alice", "1");
       await store.seed("alice", [], { ...later(4), listedAt: start + 3 });
       equal(await store.hold("alice", "1", file(100)), true, "everything");
@@ -161,7 +161,7 @@ export const accountCases: readonly UploadStoreCase[] = [
   ),
   rule(
     "seed-spares",
-    "What is held, or was settled since storage was looked at, stays as it is.",
+    "Files that are held, or were settled since storage was listed, stay as they are.",
     async (store) => {
       await store.hold("alice", "held", file(10));
       await store.settle("alice", "same", { ...later(5), bytes: 10 });
@@ -170,10 +170,10 @@ export const accountCases: readonly UploadStoreCase[] = [
       for (const seen of [[], listed])
         await store.seed("alice", seen, { ...later(7), listedAt: start + 5 });
       equal(await store.hold("alice", "1", file(71)), false, "more than is left");
-      equal(await store.hold("alice", "1", file(70)), true, "what is left");
+      equal(await store.hold("alice", "1", file(70)), true, "the bytes that are left");
     },
   ),
-  rule("seed-lapses", "What storage showed counts until its time is over.", async (store) => {
+  rule("seed-lapses", "Listed files count until they expire.", async (store) => {
     await store.seed("alice", [{ fileId: "1", bytes: 100 }], { ...later(0), listedAt: start });
     const almost = { ...file(1), ...later(leaseMs - 1) };
     equal(await store.hold("alice", "2", almost), false, "a file too soon");

@@ -9,7 +9,7 @@ export const kit: StoreKit<UploadStore> = createStoreKit("upload store", {});
 export const start = 1_800_000_000_000;
 export const leaseMs = 10_000;
 
-/** A lease that begins so many milliseconds after the start. */
+/** A lease that begins this many milliseconds after the start. */
 export function later(ms: number): UploadLease {
   return { now: start + ms, until: start + ms + leaseMs };
 }

@@ -28,16 +28,16 @@ export const writerCases: readonly UploadStoreCase[] = [
   ),
   rule(
     "writer-wanted",
-    "A newer writer waits until the older one, which is told so, has released the file.",
+    "A newer writer waits until the older one, which learns of it, has released the file.",
     async (store) => {
       const old = await firstWriter(store);
       const next = await store.claim("a", later(1));
       equal(next.outcome, "waiting", "the claim of a file that is held");
-      equal(await store.renew("a", old, later(2)), "wanted", "what the older one hears");
-      equal(await store.renew("a", next.writer, later(3)), "waiting", "what the newer one hears");
+      equal(await store.renew("a", old, later(2)), "wanted", "the state of the older one");
+      equal(await store.renew("a", next.writer, later(3)), "waiting", "the state of the newer one");
       await store.release("a", old);
-      equal(await store.renew("a", next.writer, later(4)), "held", "what it hears then");
-      equal(await store.renew("a", old, later(5)), "lost", "what the older one hears then");
+      equal(await store.renew("a", next.writer, later(4)), "held", "its state then");
+      equal(await store.renew("a", old, later(5)), "lost", "the state of the older one then");
     },
   ),
   rule(
@@ -47,9 +47,9 @@ export const writerCases: readonly UploadStoreCase[] = [
       const old = await firstWriter(store);
       equal(await store.renew("a", old, later(10)), "held", "prolonging");
       const { writer } = await store.claim("a", later(20));
-      equal(await store.renew("a", old, later(leaseMs)), "wanted", "what the older one hears");
+      equal(await store.renew("a", old, later(leaseMs)), "wanted", "the state of the older one");
       const almost = later(leaseMs + 9);
-      equal(await store.renew("a", writer, almost), "waiting", "what the newer one hears");
+      equal(await store.renew("a", writer, almost), "waiting", "the state of the newer one");
       equal(await store.renew("a", old, later(leaseMs + 10)), "lost", "the older one in the end");
       equal(await store.renew("a", writer, later(leaseMs + 10)), "held", "the newer in the end");
     },
@@ -63,12 +63,12 @@ export const writerCases: readonly UploadStoreCase[] = [
     const outcomes = [];
     for (const writer of numbers) outcomes.push(await store.renew("a", writer, later(2)));
     equal(outcomes.filter((outcome) => outcome === "held").length, 1, "writers that hold it");
-    equal(outcomes[numbers.indexOf(Math.max(...numbers))], "held", "what the newest hears");
+    equal(outcomes[numbers.indexOf(Math.max(...numbers))], "held", "the state of the newest");
     equal(outcomes.filter((outcome) => outcome === "lost").length, 19, "writers that lost it");
   }),
   rule(
     "writer-prolongs",
-    "A writer without a newer one goes on, also when its time was over.",
+    "A writer without a newer one continues, even after its time expired.",
     async (store) => {
       const old = await firstWriter(store);
       equal(await store.renew("a", old, later(leaseMs - 1)), "held", "prolonging");
@@ -85,11 +85,11 @@ export const writerCases: readonly UploadStoreCase[] = [
       await store.release("a", writer);
       await store.release("a", old);
       for (const released of [old, writer])
-        equal(await store.renew("a", released, later(2)), "lost", "what it hears");
+        equal(await store.renew("a", released, later(2)), "lost", "its state");
       const { writer: last, outcome } = await store.claim("a", later(3));
       equal(outcome, "held", "the claim after that");
       await store.release("a", old);
-      equal(await store.renew("a", last, later(4)), "held", "what it hears after an old release");
+      equal(await store.renew("a", last, later(4)), "held", "its state after an old release");
     },
   ),
   rule(
@@ -106,15 +106,15 @@ export const writerCases: readonly UploadStoreCase[] = [
   ),
   rule(
     "writer-forgotten",
-    "Writers whose claims were forgotten go on, and the newest of them counts.",
+    "Writers whose claims were forgotten continue, and the newest of them counts.",
     async (store) => {
       const [old, next] = [start, start + 1];
-      equal(await store.renew("a", old, later(2)), "held", "what the older one hears");
-      equal(await store.renew("a", next, later(3)), "waiting", "what the newer one hears");
-      equal(await store.renew("a", old, later(4)), "wanted", "what the older one hears then");
+      equal(await store.renew("a", old, later(2)), "held", "the state of the older one");
+      equal(await store.renew("a", next, later(3)), "waiting", "the state of the newer one");
+      equal(await store.renew("a", old, later(4)), "wanted", "the state of the older one then");
       await store.release("a", old);
-      equal(await store.renew("a", next, later(5)), "held", "what the newer one hears then");
-      equal(await store.renew("a", old, later(6)), "lost", "what the older one hears in the end");
+      equal(await store.renew("a", next, later(5)), "held", "the state of the newer one then");
+      equal(await store.renew("a", old, later(6)), "lost", "the state of the older one in the end");
     },
   ),
 ];

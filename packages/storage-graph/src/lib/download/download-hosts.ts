@@ -6,7 +6,7 @@ import { createInletAgents, type InletAgents } from "@sluice/core/node";
 
 const connectMs = 10_000;
 const answerMs = 60_000;
-/** What a socket reads at once for Node's HTTP parser. */
+/** Bytes that a socket reads at once for Node's HTTP parser. */
 const readBytes = 128 * 1024;
 
 /** A GET of bytes. */
@@ -21,7 +21,7 @@ export interface BytesRequest {
 
 /** Gets bytes from the hosts that download URLs name. */
 export interface DownloadHosts {
-  /** Rejects with what the network says. The answer must be read or destroyed; an abort destroys it. */
+  /** Rejects with errors of the network. The answer must be read or destroyed; an abort destroys it. */
   get(request: BytesRequest): Promise<IncomingMessage>;
   close(): void;
 }

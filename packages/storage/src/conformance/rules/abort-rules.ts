@@ -30,8 +30,7 @@ export const abortRules: readonly Rule[] = [
   }),
   rule({
     id: "abort-during-open",
-    sentence:
-      "an abort while open is under way rejects with its reason, there or at the first read",
+    sentence: "an abort during open rejects with its reason, there or at the first read",
     async check({ backend, put }) {
       await put("during.bin", pattern(oneMiB));
       const caller = new AbortController();
@@ -43,7 +42,7 @@ export const abortRules: readonly Rule[] = [
   }),
   rule({
     id: "abort-mid-body",
-    sentence: "an abort ends the body with the signal's reason at once, also while it is not read",
+    sentence: "an abort ends the body with the signal's reason at once, even while it is not read",
     async check({ backend, put }) {
       await put("middle.bin", pattern(3 * oneMiB));
       const caller = new AbortController();

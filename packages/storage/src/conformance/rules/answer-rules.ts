@@ -18,7 +18,7 @@ const pages = [
 export const answerRules: readonly Rule[] = [
   rule({
     id: "answer-page",
-    sentence: "an error page with status 200 is unavailable, also for a part, and none of it comes",
+    sentence: "an error page with status 200 is unavailable, even for a part, and none of it comes",
     needs: ["fault.page"],
     async check({ backend, put, faults }) {
       await put("answer.bin", content);
@@ -47,7 +47,7 @@ export const answerRules: readonly Rule[] = [
   }),
   rule({
     id: "answer-remarked",
-    sentence: "a body that broke does not go on with an answer that names another version",
+    sentence: "a broken body does not resume with an answer that names another version",
     needs: ["fault.validator", "fault.reset", "etag"],
     async check({ backend, put, faults }) {
       await put("answer.bin", content);

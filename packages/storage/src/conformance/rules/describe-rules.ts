@@ -20,7 +20,7 @@ export const describeRules: readonly Rule[] = [
   }),
   rule({
     id: "describe-missing",
-    sentence: "describe of what is not there is not_found",
+    sentence: "describe of a missing object is not_found",
     async check({ backend, put }) {
       await put("there.txt", text("there"));
       await expectCode(() => backend.describe("missing.txt"), "not_found");
@@ -61,7 +61,7 @@ export const describeRules: readonly Rule[] = [
   }),
   rule({
     id: "describe-etag-stable",
-    sentence: "the etag of an unchanged object stays the same, also after it was read",
+    sentence: "the etag of an unchanged object stays the same, even after it was read",
     needs: ["etag"],
     async check({ backend, put }) {
       await put("stable.bin", pattern(1000));

@@ -20,7 +20,7 @@ import { Absent, type Rule, rule } from "../rule.ts";
 const size = 900_000;
 const content = pattern(size);
 
-/** Reads to the fault, which has this code, and gives what came before it. */
+/** Reads to the fault, which has this code, and gives the bytes before it. */
 async function readToFault(
   backend: StorageBackend,
   key: string,
@@ -34,11 +34,11 @@ async function readToFault(
   return Buffer.concat(chunks);
 }
 
-/** Faults of services, and how they are told. */
+/** Faults of services, and how they are reported. */
 export const failureRules: readonly Rule[] = [
   rule({
     id: "failure-reset",
-    sentence: "a body that breaks off is interrupted, and what came before is right",
+    sentence: "a body that breaks is interrupted, and the bytes before are right",
     needs: ["fault.reset"],
     async check({ backend, put, faults }) {
       await put("reset.bin", content);
@@ -59,7 +59,7 @@ export const failureRules: readonly Rule[] = [
   }),
   rule({
     id: "failure-overrun",
-    sentence: "a body that goes on too long is corrupt behind validate, never cut and passed on",
+    sentence: "a body that is too long is corrupt behind validate, never cut and passed on",
     needs: ["fault.overrun", "size"],
     async check({ backend, put, faults }) {
       await put("overrun.bin", content);
@@ -200,7 +200,7 @@ export const failureRules: readonly Rule[] = [
   rule({
     id: "failure-class",
     sentence:
-      "every error is a SluiceError, also to another installed copy, and knows if it is retryable",
+      "every error is a SluiceError, even to another installed copy, and says if it is retryable",
     async check({ backend, put }) {
       await put("class.bin", pattern(10));
       for (const call of [
@@ -247,7 +247,7 @@ export const failureRules: readonly Rule[] = [
       const known = (["sha256", "sha1", "md5"] as const).filter(
         (name) => digests[name] !== undefined,
       );
-      if (known.length === 0) throw new Absent("the backend knows no SHA or MD5 digest");
+      if (known.length === 0) throw new Absent("the backend has no SHA or MD5 digest");
       for (const name of known)
         assert.equal(digests[name], createHash(name).update(content).digest("hex"), name);
       if (faults?.corrupt === undefined || digests.sha256 === undefined) return;

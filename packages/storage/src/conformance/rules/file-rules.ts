@@ -62,12 +62,12 @@ export const fileRules: readonly Rule[] = [
   }),
   rule({
     id: "file-memory",
-    sentence: "the bytes face is the same bytes as the body, also of a range and of a new version",
+    sentence: "the bytes face is the same bytes as the body, even of a range and of a new version",
     async check({ backend, put }) {
       let faces = 0;
       for (const content of [pattern(4000, 1), pattern(4000, 2)]) {
         await put("memory.bin", content);
-        // what is worth keeping in memory may show only when it is asked for again
+        // a store may keep an object in memory only at its second read
         for (let n = 0; n < 4; n++)
           for (const [options, start, end] of [
             [{}, 0, 4000],

@@ -122,7 +122,7 @@ export const keyRules: readonly Rule[] = [
   }),
   rule({
     id: "key-literal",
-    sentence: "percent-encoded text in a key is text: %2F is no slash and %2e%2e no parent",
+    sentence: "percent-encoded text in a key is text: %2F is not a slash, %2e%2e not a parent",
     async check(fixture) {
       await fixture.put("q/b.txt", text("the decoded spelling"));
       await expectRoundTrip(fixture, [
@@ -158,7 +158,7 @@ export const keyRules: readonly Rule[] = [
     id: "key-case",
     sentence: "keys that differ in case are two objects",
     async check({ backend, put, traits }) {
-      if (traits?.caseInsensitive) throw new Absent("the store knows no case");
+      if (traits?.caseInsensitive) throw new Absent("the store is case-insensitive");
       await put("Case.txt", text("upper"));
       await expectCode(() => backend.describe("case.txt"), "not_found");
     },

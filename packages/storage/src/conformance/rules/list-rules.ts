@@ -52,7 +52,7 @@ export const listRules: readonly Rule[] = [
   }),
   rule({
     id: "list-limit-malformed",
-    sentence: "a limit that is no whole number from 1 is invalid_argument",
+    sentence: "a limit that is not a whole number from 1 is invalid_argument",
     async check({ backend }) {
       for (const limit of [0, -1, 1.5, Number.NaN])
         await expectCode(() => backend.list({ limit }), "invalid_argument");
@@ -71,7 +71,7 @@ export const listRules: readonly Rule[] = [
   }),
   rule({
     id: "list-empty",
-    sentence: "an empty store is no objects and no cursor in the end",
+    sentence: "an empty store lists no objects, and no cursor in the end",
     async check({ backend }) {
       assert.deepEqual(await listAll(backend), []);
     },
@@ -95,7 +95,7 @@ export const listRules: readonly Rule[] = [
   }),
   rule({
     id: "list-prefix",
-    sentence: "a prefix is plain text at the start of keys, also in the middle of a name",
+    sentence: "a prefix is plain text at the start of keys, even in the middle of a name",
     async check(fixture) {
       await putAll(fixture, ["pre.txt", "pre/a.txt", "pre/b.txt", "prefix.txt", "other/pre"]);
       const expected: Record<string, string[]> = {
@@ -140,7 +140,7 @@ export const listRules: readonly Rule[] = [
   }),
   rule({
     id: "list-no-match",
-    sentence: "a prefix that nothing begins with is an empty walk and no error",
+    sentence: "a prefix without objects is an empty walk and not an error",
     async check(fixture) {
       await putAll(fixture, ["a.txt", "b/c.txt"]);
       for (const prefix of ["zzz", "a.txt/", "b/c.txt/d", "no/such/folder/"])

@@ -65,7 +65,7 @@ export const openRules: readonly Rule[] = [
   }),
   rule({
     id: "open-info",
-    sentence: "open tells the same about an object as describe, also of a range and with ifMatch",
+    sentence: "open tells the same about an object as describe, even of a range and with ifMatch",
     async check({ backend, put, putTyped }) {
       const type = { contentType: "text/plain; charset=utf-8", contentEncoding: "gzip" };
       await (putTyped ?? put)("info/object.bin", pattern(1000), type);
@@ -117,7 +117,7 @@ export const openRules: readonly Rule[] = [
     async check({ backend, put }) {
       for (const size of [4000, 300_000]) {
         await put("owned.bin", pattern(size));
-        // what is worth keeping in memory may show only when it is asked for again
+        // a store may keep an object in memory only at its second read
         for (let n = 0; n < 4; n++)
           for (const [options, start] of [
             [{}, 0],
@@ -136,7 +136,7 @@ export const openRules: readonly Rule[] = [
   rule({
     id: "open-binary",
     sentence:
-      "every byte survives, also line ends, zeros and byte order marks at either end, and what looks packed",
+      "every byte survives, even line ends, zeros and byte order marks at either end, and packed ones",
     async check({ backend, put }) {
       const all = Uint8Array.from({ length: 256 }, (_, byte) => byte);
       const marks = new Uint8Array([
@@ -182,7 +182,7 @@ export const openRules: readonly Rule[] = [
   }),
   rule({
     id: "open-missing",
-    sentence: "open of what is not there rejects with not_found, before there is a body",
+    sentence: "open of a missing object rejects with not_found, before there is a body",
     async check({ backend }) {
       await expectCode(() => backend.open("missing.txt"), "not_found");
       await expectCode(() => backend.open("no/folder/missing.txt"), "not_found");
@@ -190,7 +190,7 @@ export const openRules: readonly Rule[] = [
   }),
   rule({
     id: "open-folder",
-    sentence: "what exists and has no bytes is unsupported",
+    sentence: "an item that exists without bytes is unsupported",
     needs: ["fixture.putFolder"],
     async check({ backend, putFolder }) {
       const key = await putFolder();
@@ -212,7 +212,7 @@ export const openRules: readonly Rule[] = [
       await wait(100);
       const grown = held() - before;
       await reader.cancel();
-      // what the systems on the way buffer counts, too
+      // buffers of the systems on the way count as well
       assert.ok(grown <= 16 * oneMiB, `${grown} bytes were taken for one chunk`);
     },
   }),

@@ -160,8 +160,7 @@ export const overwriteRules: readonly Rule[] = [
   }),
   rule({
     id: "write-overwrite-facts",
-    sentence:
-      "what replaces an object is all that every operation tells of it: bytes, size, etag, digests, type",
+    sentence: "every operation tells only of the replacement: bytes, size, etag, digests, type",
     needs: ["backend.write"],
     async check(fixture) {
       const { backend, putTyped } = fixture;
@@ -221,7 +220,7 @@ export const overwriteRules: readonly Rule[] = [
   rule({
     id: "write-condition-exact",
     sentence:
-      "the conditions of a write are exact: an empty object is one, a near key is none, a near etag is another",
+      "the conditions of a write are exact: an empty object counts, a near key does not, a near etag differs",
     needs: ["backend.write"],
     async check(fixture) {
       const { backend, put, traits } = fixture;
@@ -254,8 +253,7 @@ export const overwriteRules: readonly Rule[] = [
   }),
   rule({
     id: "write-at-once",
-    sentence:
-      "writers of several keys at once, also of the same name in other folders, do not meet",
+    sentence: "writers of several keys at once, even of one name in several folders, do not meet",
     needs: ["backend.write"],
     async check({ backend }) {
       const keys = ["same.bin", "one/same.bin", "two/same.bin", "two/same.bi", "one/other.bin"];
@@ -328,7 +326,7 @@ export const overwriteRules: readonly Rule[] = [
   rule({
     id: "steps-two",
     sentence:
-      "of two objects in steps of one key each is made of its own bytes, or the later one fails once the other is made",
+      "two objects in steps of one key never mix: the later one may fail once the other is made",
     needs: ["backend.writeInSteps"],
     async check({ backend }) {
       const begun = [];

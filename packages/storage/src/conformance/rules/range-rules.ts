@@ -171,7 +171,7 @@ export const rangeRules: readonly Rule[] = [
   }),
   rule({
     id: "range-malformed",
-    sentence: "a range that is none is invalid_argument, and nothing is asked",
+    sentence: "an invalid range is invalid_argument, and nothing is asked",
     async check({ backend, put, countRequests }) {
       await put("range.bin", content);
       const before = countRequests?.();

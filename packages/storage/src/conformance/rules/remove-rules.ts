@@ -38,7 +38,7 @@ export const removeRules: readonly Rule[] = [
   }),
   rule({
     id: "remove-missing",
-    sentence: "removing what is not there, or no longer, succeeds",
+    sentence: "removing a missing or removed object succeeds",
     needs: ["backend.remove"],
     async check({ backend, put }) {
       await backend.remove("never.txt");
@@ -51,7 +51,7 @@ export const removeRules: readonly Rule[] = [
   }),
   rule({
     id: "remove-below",
-    sentence: "objects whose keys begin with the key stay, also when the key is a folder's",
+    sentence: "objects whose keys begin with the key stay, even when the key is a folder's",
     needs: ["backend.remove"],
     async check({ backend, put }) {
       const kept = ["tree/inside.txt", "tree/sub/inside.txt", "treetop.txt"];
@@ -78,7 +78,7 @@ export const removeRules: readonly Rule[] = [
   }),
   rule({
     id: "remove-again",
-    sentence: "a removed key can be created again, removed again, and holds what was written last",
+    sentence: "a removed key can be created again, removed again, and holds the last write",
     needs: ["backend.remove", "backend.write"],
     async check({ backend }) {
       for (const seed of [1, 2, 3]) {

@@ -36,7 +36,7 @@ export const repeatRules: readonly Rule[] = [
   rule({
     id: "repeat-lost",
     sentence:
-      "behind retry a conditional write whose answer is lost succeeds where it made the object, and there alone",
+      "behind retry a conditional write whose answer is lost succeeds only where it made the object",
     needs: ["backend.write", "fault.loseAnswer"],
     async check({ backend, put, faults }) {
       const write = async (key: string, taken?: Uint8Array): Promise<unknown> => {

@@ -118,7 +118,7 @@ const literalKeys = [
   "m/a.txt",
 ];
 
-/** Spelling: what names an object, and what only looks like its name. */
+/** Spelling: names of objects, and texts that only look like them. */
 export const spellingRules: readonly Rule[] = [
   rule({
     id: "key-confusable",
@@ -131,8 +131,7 @@ export const spellingRules: readonly Rule[] = [
   }),
   rule({
     id: "key-near",
-    sentence:
-      "what comes close to a key finds nothing: its beginning, its folder, another case, a sign more",
+    sentence: "a near key finds nothing: its beginning, its folder, another case, a sign more",
     async check({ backend, put, traits }) {
       for (const key of nearKeys) await put(key, text(key));
       const spellings = [
@@ -202,7 +201,7 @@ export const spellingRules: readonly Rule[] = [
   rule({
     id: "remove-near",
     sentence:
-      "remove takes one object: none whose key goes on, differs in a sign or case, or matches as a pattern",
+      "remove takes one object: none whose key is longer, differs in a sign or case, or matches as a pattern",
     needs: ["backend.remove"],
     async check(fixture) {
       const { backend, put, traits } = fixture;

@@ -38,7 +38,7 @@ export const stepEndRules: readonly Rule[] = [
   }),
   rule({
     id: "steps-finished",
-    sentence: "after commit or abort there is nothing to go on with",
+    sentence: "after commit or abort there is nothing to resume",
     needs: ["backend.writeInSteps"],
     async check(fixture) {
       const { backend } = fixture;
@@ -77,7 +77,8 @@ export const stepEndRules: readonly Rule[] = [
   }),
   rule({
     id: "steps-id",
-    sentence: "an id is visible ASCII of its key alone; what is none is refused and leads nowhere",
+    sentence:
+      "an id is visible ASCII, only of its key; an invalid one is refused and leads nowhere",
     needs: ["backend.writeInSteps"],
     async check({ backend }) {
       const begun = await step(backend, "folder/id.bin", text("kept"));
@@ -126,7 +127,7 @@ export const stepEndRules: readonly Rule[] = [
   }),
   rule({
     id: "steps-failure",
-    sentence: "a failure of the service ends a step at once, and the next one goes on",
+    sentence: "a failure of the service ends a step at once, and the next one resumes",
     needs: ["backend.writeInSteps", "fault.fail"],
     async check(fixture) {
       const { backend, faults } = fixture;

@@ -18,7 +18,7 @@ import { stepEndRules } from "./step-end-rules.ts";
 export const stepRules: readonly Rule[] = [
   rule({
     id: "steps-invisible",
-    sentence: "nothing is visible before commit, also between two steps",
+    sentence: "nothing is visible before commit, not even between two steps",
     needs: ["backend.writeInSteps"],
     async check(fixture) {
       const { backend } = fixture;
@@ -59,9 +59,9 @@ export const stepRules: readonly Rule[] = [
       const { backend } = fixture;
       const part = partOf(fixture);
       const first = await step(backend, "offset.bin", pattern(part + 1000));
-      assert.equal(lengthOf(first), part + 1000, "what one step has kept and given back");
+      assert.equal(lengthOf(first), part + 1000, "bytes that one step has kept and given back");
       const second = await step(backend, "offset.bin", pattern(10), first);
-      assert.equal(lengthOf(second), part + 1010, "what two steps have kept and given back");
+      assert.equal(lengthOf(second), part + 1010, "bytes that two steps have kept and given back");
       assert.ok(second.end.offset >= first.end.offset, "the offset went back");
       const writer = await backend.writeInSteps("offset.bin", { id: first.id });
       assert.equal(writer.offset, second.end.offset, "where the third step begins");
@@ -84,7 +84,7 @@ export const stepRules: readonly Rule[] = [
   }),
   rule({
     id: "steps-process",
-    sentence: "another process goes on with what was kept, also when the one before only stopped",
+    sentence: "another process resumes with the kept bytes, even when the one before only stopped",
     needs: ["backend.writeInSteps", "fixture.reopen"],
     async check(fixture) {
       const part = partOf(fixture);
@@ -161,7 +161,7 @@ export const stepRules: readonly Rule[] = [
   rule({
     id: "steps-late",
     sentence:
-      "a writer makes no object once another one has, also when none of its bytes came before that",
+      "a writer makes no object once another one has, even when none of its bytes came before that",
     needs: ["backend.writeInSteps"],
     async check(fixture) {
       const { backend } = fixture;

@@ -90,7 +90,7 @@ export const watchRules: readonly Rule[] = [
   }),
   rule({
     id: "watch-change",
-    sentence: "an object that is new or replaced is reported, also by an empty one",
+    sentence: "an object that is new or replaced is reported, even if empty",
     needs: ["backend.watch"],
     async check(fixture) {
       await fixture.put("replaced.txt", text("old"));

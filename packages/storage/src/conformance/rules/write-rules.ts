@@ -37,7 +37,7 @@ async function expectNothingLeft({ countLeftovers }: WriteFixture): Promise<void
   assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
 }
 
-/** Two open writers commit at once: one wins, the other is told so, and the object is the winner's. */
+/** Two open writers commit at once: one wins, the other fails, and the object is the winner's. */
 async function raceTwoWriters(
   fixture: WriteFixture,
   key: string,
@@ -193,7 +193,7 @@ export const writeRules: readonly Rule[] = [
   }),
   rule({
     id: "write-if-match",
-    sentence: "ifMatch replaces that version alone; a stale one leaves the object as it is",
+    sentence: "ifMatch replaces only that version; a stale one leaves the object as it is",
     needs: ["backend.write", "etag"],
     async check(fixture) {
       const { backend, put } = fixture;

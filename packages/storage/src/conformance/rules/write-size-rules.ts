@@ -19,7 +19,7 @@ function cut(bytes: Uint8Array, chunkBytes: number): Uint8Array[] {
   return chunks;
 }
 
-/** Chunks of one object, by what is special about them. */
+/** Chunks of one object, by their peculiarity. */
 function chunksOf(part: number): Readonly<Record<string, readonly Uint8Array[]>> {
   const none = new Uint8Array();
   return {
