@@ -56,28 +56,32 @@ function parseId(text: string | undefined): RequestId | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as RequestId);
 }
 
-/**
- * Writes a message as a line. Resolves when the stream takes more. Throws `unavailable` when the reader has left
- * too much unread, or is gone.
- */
-export function writeLine(stream: Writable, message: JSONRPCMessage): Promise<void> {
-  if (stream.destroyed || stream.writableEnded)
-    return Promise.reject(new SluiceError("unavailable", "bridge: the other side is gone"));
-  if (stream.writableLength > maxWaitingBytes)
-    return Promise.reject(
-      new SluiceError("unavailable", "bridge: the other side does not read what is sent to it"),
-    );
-  if (stream.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
-  let drained = drains.get(stream);
-  if (!drained) {
-    drained = untilDrained(stream).finally(() => drains.delete(stream));
-    drains.set(stream, drained);
-  }
-  return drained;
-}
+/** Writes messages as lines to a stream. */
+export class LineWriter {
+  readonly #stream: Writable;
+  /** One wait serves all writes. */
+  #drained: Promise<void> | undefined;
 
-/** One wait serves all writers of a stream. */
-const drains = new WeakMap<Writable, Promise<void>>();
+  constructor(stream: Writable) {
+    this.#stream = stream;
+  }
+
+  /**
+   * Resolves when the stream takes more. Throws `unavailable` when the reader has left too much unread, or is gone.
+   */
+  write(message: JSONRPCMessage): Promise<void> {
+    const stream = this.#stream;
+    if (stream.destroyed || stream.writableEnded)
+      return Promise.reject(new SluiceError("unavailable", "bridge: the other side is gone"));
+    if (stream.writableLength > maxWaitingBytes)
+      return Promise.reject(
+        new SluiceError("unavailable", "bridge: the other side does not read what is sent to it"),
+      );
+    if (stream.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
+    this.#drained ??= untilDrained(stream).finally(() => (this.#drained = undefined));
+    return this.#drained;
+  }
+}
 
 function untilDrained(stream: Writable): Promise<void> {
   return new Promise((resolve, reject) => {

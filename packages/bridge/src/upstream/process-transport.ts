@@ -5,7 +5,7 @@ import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
-import { readLine, refusedAnswers, writeLine, linesOf } from "./line-transport.ts";
+import { readLine, refusedAnswers, linesOf, LineWriter } from "./line-transport.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
 /** Options of a server that runs as a child process. */
@@ -39,6 +39,7 @@ class ProcessTransport implements Transport {
   readonly #options: ProcessOptions;
   readonly #flow: Flow;
   #child: ChildProcess | undefined;
+  #input: LineWriter | undefined;
   #exited: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
@@ -59,6 +60,7 @@ class ProcessTransport implements Transport {
       detached: process.platform !== "win32",
     });
     this.#child = child;
+    this.#input = child.stdin ? new LineWriter(child.stdin) : undefined;
     if (child.pid !== undefined) killAtExit(child);
     this.#exited = new Promise((resolve) => child.once("exit", resolve));
     child.stdin?.on("error", (error) => this.onerror?.(error));
@@ -109,10 +111,9 @@ class ProcessTransport implements Transport {
   }
 
   send(message: JSONRPCMessage): Promise<void> {
-    const input = this.#child?.stdin;
-    if (!input || this.#isClosed)
+    if (!this.#input || this.#isClosed)
       return Promise.reject(new SluiceError("unavailable", "bridge: the server has ended"));
-    return writeLine(input, message);
+    return this.#input.write(message);
   }
 
   /** Ends the process: end of input, then SIGTERM, then SIGKILL to it and what it started. */
