@@ -190,7 +190,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: ["[", "]", "{", "}", '"', ",", ":", " ", "a", "/", "%", "\\", "1", "="],
   },
   "storage-fs parsePosition": {
-    read: (text) => parsePosition(text, "test"),
+    read: parsePosition,
     starts: ["", "W10", "WyIi"],
     symbols: ["a", "I", "X", "_", "-", "=", "\n"],
   },

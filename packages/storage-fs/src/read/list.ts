@@ -56,7 +56,7 @@ export function createLister(root: FsRoot, racyOf: (key: string) => number): FsL
     { prefix, limit, after }: ListRequest,
     signal: AbortSignal | undefined,
   ): Promise<FoundPage> => {
-    const from = after === undefined ? undefined : parsePosition(after, operation);
+    const from = after === undefined ? undefined : parsePosition(after);
     const kept = after === undefined ? undefined : take(prefix + after);
     const walk = kept ?? createWalk(root, prefix, from?.position);
     // two walks at the same place have different cursors
@@ -126,7 +126,7 @@ function formatPosition({ walk, position }: PagePosition): string {
 }
 
 /** The position in the text that {@link formatPosition} made; any other text throws `invalid_argument`. */
-export function parsePosition(text: string, operation: string): PagePosition {
+export function parsePosition(text: string): PagePosition {
   try {
     const parts: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
     if (Array.isArray(parts) && typeof parts[0] === "string" && parts.slice(1).every(isNames))
