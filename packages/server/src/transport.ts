@@ -23,8 +23,8 @@ export {
   notesOf,
   type AnswerKeeper,
   type RequestNotes,
-} from "./calls/request-notes.ts";
-export { shareRequest, SHARED_REQUEST_HEADER } from "./calls/request-notes.ts";
+} from "./calls/exchange.ts";
+export { shareRequest, SHARED_REQUEST_HEADER } from "./calls/exchange.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { LinkTerms } from "./urls/links.ts";

@@ -2,7 +2,7 @@ import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotoco
 import type { Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import { tagOf } from "../access/principal.ts";
-import { notesOf } from "./request-notes.ts";
+import { notesOf } from "./exchange.ts";
 import { createByteAccount, type ByteLease } from "../limits/byte-account.ts";
 import { ensureLimit, shareOf } from "../limits/share.ts";
 import { takePlaces, type AnswerLimits, type StreamLimiter } from "../limits/stream-limiter.ts";

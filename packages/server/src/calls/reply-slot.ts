@@ -1,7 +1,7 @@
 import { definedMembers } from "@sluice/core";
 import type { RpcFault } from "../faults/rpc-fault.ts";
 import { discardReply, type Reply } from "../http/reply.ts";
-import { knownOf, shareRequest } from "./request-notes.ts";
+import { knownOf, shareRequest } from "./exchange.ts";
 
 /**
  * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller has

@@ -1,6 +1,6 @@
 import { ProtocolError, type ServerContext } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { sharedRequest } from "./request-notes.ts";
+import { sharedRequest } from "./exchange.ts";
 
 /** What a handler of SDK v1 is called with (`RequestHandlerExtra`), as far as it is used. */
 export interface ExtraV1 {

@@ -5,7 +5,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { readJson } from "@sluice/core";
 import type { Reply } from "@sluice/server/transport";
-import { takeBody } from "./collected-body.ts";
+import { takeBody } from "./http-exchange.ts";
 import { toResponse } from "./web-response.ts";
 
 /** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */

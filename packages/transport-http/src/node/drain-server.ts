@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { isInTime } from "@sluice/core/async";
 import { problem } from "@sluice/server/transport";
 import { drainBody } from "./node-body.ts";
-import { openAnswersOf, tellDraining } from "./open-answers.ts";
+import { openAnswersOf, tellDraining } from "./connection.ts";
 import { sendReply } from "../download/send-reply.ts";
 
 /** How to drain. */

@@ -7,7 +7,7 @@ import {
   boundRequests,
   boundSilence,
 } from "./bound-connections.ts";
-import { noteAnswers } from "./open-answers.ts";
+import { noteAnswers } from "./connection.ts";
 import { refuseOddFields } from "./refuse-odd-fields.ts";
 
 /** What {@link hardenServer} can be told. */

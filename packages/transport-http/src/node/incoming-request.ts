@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { endBody, nodeBody } from "./node-body.ts";
-import { leaveBody } from "../endpoint/collected-body.ts";
+import { leaveBody } from "../endpoint/http-exchange.ts";
 import type { RequestBody } from "../endpoint/plain-route.ts";
 
 interface CollectOptions {

@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:
 import { isEventStream } from "@sluice/core";
 import { LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/wire";
 import { problemOf, type ByteLease } from "@sluice/server/transport";
-import { endOnDrain } from "./open-answers.ts";
+import { endOnDrain } from "./connection.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "../download/outflow.ts";
 import { sendReply, whileTaken } from "../download/send-reply.ts";
 
