@@ -16,15 +16,20 @@ export { shieldHeaders } from "./http/byte-headers.ts";
 export { problemOf } from "./http/problem.ts";
 export { refuseFields } from "./http/origin-gate.ts";
 export { problem, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
-export { closeReplySlot, openReplySlot, type ReplySlot } from "./calls/reply-slot.ts";
 export { discardReply, type Reply, type ReplyTransfer, type TransferResult } from "./http/reply.ts";
 export {
+  closeReplySlot,
+  Exchange,
   noteRequest,
   notesOf,
+  openReplySlot,
+  ownExchangeOf,
+  SHARED_REQUEST_HEADER,
+  shareRequest,
   type AnswerKeeper,
+  type ReplySlot,
   type RequestNotes,
 } from "./calls/exchange.ts";
-export { shareRequest, SHARED_REQUEST_HEADER } from "./calls/exchange.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { LinkTerms } from "./urls/links.ts";

@@ -1,3 +1,6 @@
+import { definedMembers } from "@sluice/core";
+import type { RpcFault } from "../faults/rpc-fault.ts";
+import { discardReply, type Reply } from "../http/reply.ts";
 import type { ByteLease } from "../limits/byte-account.ts";
 
 /** Says when answers are sent. */
@@ -21,26 +24,86 @@ export interface RequestNotes {
   readonly isLasting?: boolean;
 }
 
-const notes = new WeakMap<Request, RequestNotes>();
+/**
+ * One request from the gate to the socket: what came in, who sent it, what may be answered and what has to be given back.
+ * Layers of ours pass it on as an argument. Where a layer of others stands between, such as the SDK or a framework, it is
+ * found again by its request: see {@link exchangeOf}.
+ */
+export class Exchange implements RequestNotes {
+  /** The request as it came in. */
+  readonly request: Request;
+  address: string | undefined;
+  answers: AnswerKeeper | undefined;
+  unsent: ByteLease | undefined;
+  isLasting: boolean;
+  /** Where the handler may leave an answer that the SDK cannot give. Absent: nothing would take it. */
+  slot: ReplySlot | undefined = undefined;
+
+  constructor(request: Request, notes: RequestNotes = {}) {
+    this.request = request;
+    this.address = notes.address;
+    this.answers = notes.answers;
+    this.unsent = notes.unsent;
+    this.isLasting = notes.isLasting === true;
+    exchanges.set(request, this);
+  }
+
+  /** Makes a request, such as a copy of its own, belong to it, and clones of that, too: the SDK gives handlers of session revisions one. */
+  carryTo(request: Request): void {
+    exchanges.set(request, this);
+    const clone = (): Request => {
+      const copy = Request.prototype.clone.call(request);
+      this.carryTo(copy);
+      return copy;
+    };
+    Object.defineProperty(request, "clone", { configurable: true, value: clone });
+  }
+
+  /** Opens a slot. The handler gets `request`, which is a request of this exchange, or sees a copy of its headers. */
+  openSlot(request: Request, given: SlotOptions = {}): ReplySlot {
+    const { capabilities, onIdentified } = given;
+    const slot: ReplySlot = {
+      capabilities,
+      ...definedMembers({ onIdentified }),
+      onClose: shareRequest(request),
+    };
+    this.slot = slot;
+    return slot;
+  }
+}
+
+/** The one table of exchanges, for the stretch in which only a request is passed on. */
+const exchanges = new WeakMap<Request, Exchange>();
+
+/** The exchange that this very request, or a copy that it was carried to, belongs to. */
+export function ownExchangeOf(request: Request): Exchange | undefined {
+  return exchanges.get(request);
+}
+
+/** The exchange of a request, or of the one that was shared with its headers. */
+export function exchangeOf(request: Request | undefined): Exchange | undefined {
+  if (!request) return undefined;
+  const own = exchanges.get(request);
+  if (own) return own;
+  const shared = sharedRequest(request.headers);
+  return shared && exchanges.get(shared);
+}
 
 /**
  * Notes something of a request, for the handlers that see this very object or a clone of it. For a copy that is made in
  * another way call it again with {@link notesOf} the original.
  */
 export function noteRequest(request: Request, known: RequestNotes): void {
-  notes.set(request, known);
-  // the SDK gives handlers of session revisions a clone
-  const clone = (): Request => {
-    const copy = Request.prototype.clone.call(request);
-    noteRequest(copy, known);
-    return copy;
-  };
-  Object.defineProperty(request, "clone", { configurable: true, value: clone });
+  if (known instanceof Exchange) return known.carryTo(request);
+  const exchange = exchanges.get(request) ?? new Exchange(request);
+  const { address, answers, unsent, isLasting = false } = known;
+  Object.assign(exchange, { address, answers, unsent, isLasting });
+  exchange.carryTo(request);
 }
 
 /** What was noted of a request; nothing where no transport did. */
 export function notesOf(request: Request | undefined): RequestNotes {
-  return knownOf(notes, request) ?? {};
+  return exchangeOf(request) ?? {};
 }
 
 /**
@@ -80,12 +143,46 @@ export function sharedRequest(headers: Pick<Headers, "get">): Request | undefine
   return id === null ? undefined : requests.get(id);
 }
 
-/** What is known of a request, or of the one that was shared with its headers. */
-export function knownOf<Known>(
-  known: WeakMap<Request, Known>,
-  request: Request | undefined,
-): Known | undefined {
-  if (!request) return undefined;
-  const shared = known.has(request) ? request : sharedRequest(request.headers);
-  return shared && known.get(shared);
+/**
+ * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller has
+ * to sign in first. A transport that can replace the HTTP response opens one for the request that it hands to the SDK; without
+ * one the answer is a download URL.
+ */
+export interface ReplySlot {
+  /**
+   * Client capabilities of the session's `initialize`, as they were sent; `null` where it declared no streaming. Absent where
+   * the transport did not see it, or the server has no sessions.
+   */
+  readonly capabilities?: object | null | undefined;
+  /** Bytes or a redirect, in place of the SDK's response. */
+  reply?: Reply;
+  /** The error, in place of the SDK's, which rewrites some codes and knows no HTTP status for them. */
+  fault?: RpcFault;
+  /** Called when the caller of a resource method is identified: no refusal with 401 comes any more. */
+  readonly onIdentified?: () => void;
+  /** Called when the slot is closed. */
+  readonly onClose?: () => void;
+  /** The transport has closed the slot and takes no reply any more. */
+  isClosed?: boolean;
+}
+
+type SlotOptions = Pick<ReplySlot, "capabilities" | "onIdentified">;
+
+/** Opens a slot for a request. The handler sees this very object as `ctx.http.req`, or a copy of its headers. */
+export function openReplySlot(request: Request, options: SlotOptions = {}): ReplySlot {
+  const exchange = exchanges.get(request) ?? new Exchange(request, notesOf(request));
+  return exchange.openSlot(request, options);
+}
+
+/** Ends the time in which a reply may be left, and discards one that is not wanted. */
+export function closeReplySlot(slot: ReplySlot): void {
+  slot.isClosed = true;
+  slot.onClose?.();
+  if (slot.reply) discardReply(slot.reply);
+}
+
+/** Leaves a reply for the transport, or discards it where no transport takes one any more. */
+export function leaveReply(slot: ReplySlot | undefined, reply: Reply): void {
+  if (slot === undefined || slot.isClosed) discardReply(reply);
+  else slot.reply = reply;
 }

@@ -14,7 +14,7 @@ import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
 import { adviceOf, type AdvisedTools } from "../faults/advice.ts";
 import { faultOf, signInFault, type RpcFault } from "../faults/rpc-fault.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { replySlotOf } from "./reply-slot.ts";
+import { exchangeOf } from "./exchange.ts";
 import { callerOf, revisionOf } from "./request-caller.ts";
 import { clientStreaming, isStreaming } from "./streaming-declarations.ts";
 
@@ -105,7 +105,7 @@ export class ResourceCalls {
       carrier: carrierIn(ctx.mcpReq._meta),
       isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
       onIdentified: (principal) => {
-        replySlotOf(ctx.http?.req)?.onIdentified?.();
+        exchangeOf(ctx.http?.req)?.slot?.onIdentified?.();
         this.#listeners.get(mcp)?.(principal);
       },
       work,
@@ -131,7 +131,7 @@ export class ResourceCalls {
       if (error instanceof ProtocolError) throw error;
       const revision = revisionOf(mcp);
       if (SluiceError.is(error) && error.code === "unauthenticated") {
-        const slot = replySlotOf(ctx.http?.req);
+        const slot = exchangeOf(ctx.http?.req)?.slot;
         if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
       }
       const means = { tools: this.#tools.get(mcp), takesStreams: takesStreams(mcp, ctx) };
