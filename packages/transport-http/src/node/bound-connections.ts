@@ -1,36 +1,24 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http";
+import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { ConcurrencyLimiter } from "@sluice/core/async";
 import { addressShare } from "@sluice/server/transport";
 import { socketAddress } from "@sluice/server/node";
 import { ensureLimit } from "../endpoint/ensure-arguments.ts";
+import { Connection } from "./connection.ts";
 
 /** Has a server close connections beyond so many of one address, unanswered. */
 export function boundConnections(server: Server, limit: number): void {
   ensureLimit("hardenServer", limit);
   const connections = new ConcurrencyLimiter();
-  // a connection may come to its server again, with a request that was taken for an upgrade
-  const counted = new WeakSet<Socket>();
   server.prependListener("connection", (socket: Socket) => {
     const share = addressShare(socketAddress(socket));
-    if (share === undefined || counted.has(socket)) return;
-    counted.add(socket);
+    const connection = Connection.of(socket);
+    // it may come to its server again, with a request that was taken for an upgrade
+    if (share === undefined || connection.isCounted) return;
+    connection.isCounted = true;
     const release = connections.take(share, limit);
     if (release) socket.once("close", release);
     else socket.destroy();
-  });
-}
-
-/**
- * Has a server close a connection behind the answer to so many requests. Node counts anew where a connection comes to its
- * server again.
- */
-export function boundRequests(server: Server, limit: number): void {
-  const counts = new WeakMap<Socket, number>();
-  server.prependListener("request", ({ socket }: IncomingMessage, answer: ServerResponse) => {
-    const count = (counts.get(socket) ?? 0) + 1;
-    counts.set(socket, count);
-    if (count >= limit) answer.shouldKeepAlive = false;
   });
 }
 

@@ -4,6 +4,7 @@ import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
 import { captureAnswer } from "./captured-answer.ts";
 import type { EndpointRouter } from "../endpoint/router.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";
+import { NodeExchange } from "./node-exchange.ts";
 import type { NodeRequest } from "./node-request.ts";
 
 /**
@@ -37,7 +38,7 @@ export function callNext(
   exchange.next = async ({ headers }, options) => {
     // adapters of the SDKs make their own request, of these headers
     for (const name of [SHARED_REQUEST_HEADER, "accept"]) setHeader(req, name, headers.get(name));
-    shared.add(req);
+    NodeExchange.of(req).isShared = true;
     if (options?.parsedBody !== undefined && req.body === undefined)
       giveBody(req, options.parsedBody);
     const { response } = captureAnswer(res);
@@ -51,11 +52,9 @@ export function callNext(
   };
 }
 
-const shared = new WeakSet<NodeRequest>();
-
 /** Takes the header that leads to a request off what a client sent: it could lead to the request of another client. */
 export function dropRequestId(req: NodeRequest): void {
-  if (req.headers[SHARED_REQUEST_HEADER] !== undefined && !shared.has(req))
+  if (req.headers[SHARED_REQUEST_HEADER] !== undefined && !NodeExchange.find(req)?.isShared)
     setHeader(req, SHARED_REQUEST_HEADER, null);
 }
 

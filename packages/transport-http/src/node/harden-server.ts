@@ -1,13 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { Server as HttpsServer } from "node:https";
 import { holdContinue, setBodyDeadline } from "./node-body.ts";
-import {
-  boundConnections,
-  boundHandshakes,
-  boundRequests,
-  boundSilence,
-} from "./bound-connections.ts";
-import { noteAnswers } from "./connection.ts";
+import { boundConnections, boundHandshakes, boundSilence } from "./bound-connections.ts";
+import { noteConnections } from "./connection.ts";
 import { refuseOddFields } from "./refuse-odd-fields.ts";
 
 /** What {@link hardenServer} can be told. */
@@ -68,9 +63,8 @@ export function hardenServer<Http extends Server>(
   server.keepAliveTimeout = keepAliveTimeoutMs;
   refuseOddFields(server, maxFields, boundSilence(server, maxConnections));
   server.maxRequestsPerSocket = maxRequests;
-  boundRequests(server, maxRequests);
   server.maxConnections = maxConnections;
-  noteAnswers(server);
+  noteConnections(server, maxRequests);
   return server;
 }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import type { RequestBody } from "../endpoint/plain-route.ts";
+import { NodeExchange } from "./node-exchange.ts";
 
 /** The body of a request of `node:http`, straight from its parser; absent when it has none. */
 export function nodeBody(req: IncomingMessage): RequestBody | undefined {
@@ -67,7 +68,7 @@ export function nodeBody(req: IncomingMessage): RequestBody | undefined {
  * connection that has unread bytes resets it, and the sender may never see why.
  */
 export async function drainBody(req: IncomingMessage): Promise<void> {
-  if (req.complete || req.destroyed || awaitsContinue(req)) return;
+  if (req.complete || req.destroyed || NodeExchange.find(req)?.awaitsContinue) return;
   let left = maxDrainBytes;
   await new Promise<void>((resolve) => {
     const stop = (): void => {
@@ -92,9 +93,6 @@ export async function endBody(req: IncomingMessage): Promise<void> {
   if (!req.complete) req.destroy();
 }
 
-const deadlines = new WeakMap<IncomingMessage, NodeJS.Timeout>();
-const waiting = new WeakSet<IncomingMessage>();
-
 /** Closes the connection of a request whose body is not there in time, unless that is lifted. */
 export function setBodyDeadline(req: IncomingMessage, timeoutMs: number): void {
   const { "content-length": length, "transfer-encoding": coding } = req.headers;
@@ -103,31 +101,26 @@ export function setBodyDeadline(req: IncomingMessage, timeoutMs: number): void {
     if (!req.complete) req.socket.destroy();
   }, timeoutMs);
   timer.unref();
-  deadlines.set(req, timer);
+  NodeExchange.of(req).bodyDeadline = timer;
   req.once("close", () => liftBodyDeadline(req));
 }
 
 /** Leaves the pace of a body to its reader. */
 export function liftBodyDeadline(req: IncomingMessage): void {
-  clearTimeout(deadlines.get(req));
-  deadlines.delete(req);
+  clearTimeout(NodeExchange.find(req)?.bodyDeadline);
 }
 
 /** Has `100 Continue` said to a client that waits for it once something reads the body: what is refused before needs none. */
 export function holdContinue(req: IncomingMessage, res: ServerResponse): void {
-  waiting.add(req);
+  const exchange = NodeExchange.of(req);
+  exchange.awaitsContinue = true;
   const onListener = (event: string | symbol): void => {
     if (event !== "data" && event !== "readable") return;
     req.off("newListener", onListener);
-    waiting.delete(req);
+    exchange.awaitsContinue = false;
     if (!res.headersSent) res.writeContinue();
   };
   req.on("newListener", onListener);
-}
-
-/** True when the client still waits for `100 Continue`. */
-function awaitsContinue(req: IncomingMessage): boolean {
-  return waiting.has(req);
 }
 
 const maxDrainBytes = 1024 * 1024;
