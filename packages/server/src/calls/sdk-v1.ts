@@ -52,9 +52,12 @@ export function callInV2(call: AnyCall): { mcp: McpServer; ctx: ServerContext } 
   return { mcp: serverInV2(mcp), ctx: isExtraV1(ctx) ? contextOf(ctx) : ctx };
 }
 
+/** Marks what {@link serverInV2} makes. */
+const adapted: unique symbol = Symbol("sluice.adapted");
+
 /** True for a server that {@link serverInV2} made. */
 export function isFromV1(mcp: McpServer): boolean {
-  return made.has(mcp);
+  return adapted in mcp;
 }
 
 /**
@@ -70,7 +73,6 @@ export function serverInV2(given: AnyMcpServer): McpServer {
   if (!mcp) {
     mcp = adapt(low, registryOf(low, "server" in given ? given : undefined));
     servers.set(low, mcp);
-    made.add(mcp);
   }
   return mcp;
 }
@@ -82,7 +84,6 @@ function unknownServer(): TypeError {
 }
 
 const servers = new WeakMap<LowServer, McpServer>();
-const made = new WeakSet<McpServer>();
 
 function isV2(given: AnyMcpServer): given is McpServer {
   return given instanceof McpServer || "resolveScopeChallenge" in given;
@@ -131,6 +132,7 @@ function adapt(low: LowServer, registry: Registry): McpServer {
   };
 
   const mcp = {
+    [adapted]: true,
     server,
     registerResource(
       name: string,

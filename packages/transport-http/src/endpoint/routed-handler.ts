@@ -67,7 +67,10 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
     if (admission.refusal) return admission.refusal;
     const { route, cors } = admission;
     if (route.answer)
-      return withHeaders(await route.answer(plainOf(request, mcpOptions?.authInfo)), cors);
+      return withHeaders(
+        await route.answer(plainOf(request, mcpOptions?.authInfo, exchange)),
+        cors,
+      );
     dropRequestId(request);
     exchange.route = route;
     return withCors(await answerFor(exchange, request, mcpOptions), cors);
