@@ -15,16 +15,20 @@ export type { AuditEnding, AuditEntry, BeginAudit } from "./audit/audit.ts";
 export type { Listen, Listening, ListenRequest } from "./changes/listen.ts";
 export { shieldHeaders } from "./http/byte-headers.ts";
 export { problem, problemOf, type ProblemOptions, type ProblemReason } from "./http/problem.ts";
-export { closeReplySlot, openReplySlot, type ReplySlot } from "./calls/reply-slot.ts";
 export { discardReply, type Reply, type ReplyTransfer, type TransferResult } from "./http/reply.ts";
 export {
+  closeReplySlot,
+  Exchange,
   noteRequest,
   notesOf,
-  shareRequest,
+  openReplySlot,
+  ownExchangeOf,
   SHARED_REQUEST_HEADER,
+  shareRequest,
   type AnswerKeeper,
+  type ReplySlot,
   type RequestNotes,
-} from "./calls/request-notes.ts";
+} from "./calls/exchange.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
 export type { LinkTerms } from "./urls/links.ts";

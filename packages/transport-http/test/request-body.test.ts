@@ -93,7 +93,10 @@ test("text that middleware made of a body is bytes again where it is JSON, and c
   const outcomes: unknown[] = [];
   const { signal } = new AbortController();
   const reads: ((req: IncomingMessage, res: ServerResponse) => Promise<unknown>)[] = [
-    async (req) => (await toCollectedRequest(req, { target: "/", signal, maxBytes: 3 })).text(),
+    async (req) => {
+      const { request } = await toCollectedRequest(req, { target: "/", signal, maxBytes: 3 });
+      return request.text();
+    },
     (req) => toCollectedRequest(req, { target: "/", signal, maxBytes: 2 }),
     (req) => nodeBody(req)!.read(() => undefined, signal),
   ];

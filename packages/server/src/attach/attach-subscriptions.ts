@@ -7,7 +7,7 @@ import {
 import { SluiceError, type Principal } from "@sluice/core";
 import type { Callers } from "../access/principal.ts";
 import { callerOf, revisionOf } from "../calls/request-caller.ts";
-import { notesOf } from "../calls/request-notes.ts";
+import { notesOf } from "../calls/exchange.ts";
 import { methodNotFound, type ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { ensureReadScopes, findHandler, handlerOf } from "../calls/sdk-handlers.ts";

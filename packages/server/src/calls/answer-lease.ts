@@ -5,7 +5,7 @@ import { tagOf } from "../access/principal.ts";
 import { createByteAccount, type ByteAccount, type ByteLease } from "../limits/byte-account.ts";
 import { ensureLimit, shareOf, type ShareLimits } from "../limits/share.ts";
 import { takePlaces, type AnswerLimits, type StreamLimiter } from "../limits/stream-limiter.ts";
-import { notesOf } from "./request-notes.ts";
+import { notesOf } from "./exchange.ts";
 
 const mib = 2 ** 20;
 

@@ -1,7 +1,7 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { RevisionKind } from "@sluice/core/wire";
 import type { Caller } from "../access/principal.ts";
-import { notesOf } from "./request-notes.ts";
+import { notesOf } from "./exchange.ts";
 
 /** First protocol revision without sessions. Revisions are dates, so text order is their order. */
 const firstStateless = "2026";

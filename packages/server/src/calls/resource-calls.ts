@@ -13,7 +13,7 @@ import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
 import { adviceOf, type AdvisedTools } from "../faults/advice.ts";
 import { outcomeOf, reasonOf, faultOf, signInFault, type RpcFault } from "../faults/rpc-fault.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { replySlotOf } from "./reply-slot.ts";
+import { exchangeOf } from "./exchange.ts";
 import { callerOf, revisionOf } from "./request-caller.ts";
 import { clientStreaming, isStreaming } from "./streaming-declarations.ts";
 
@@ -69,11 +69,16 @@ interface CountedRun<Result> extends CountedCall {
   readonly work: Work<Result>;
 }
 
+/** What parts of `attach` say of a server. */
+interface ServerFacts {
+  tools?: AdvisedTools;
+  onIdentified?: (principal: Principal | undefined) => void;
+}
+
 /** Runs the calls of resource methods. */
 export class ResourceCalls {
   readonly #options: ResourceCallsOptions;
-  readonly #tools = new WeakMap<McpServer, AdvisedTools>();
-  readonly #listeners = new WeakMap<McpServer, (principal: Principal | undefined) => void>();
+  readonly #servers = new WeakMap<McpServer, ServerFacts>();
 
   constructor(options: ResourceCallsOptions) {
     this.#options = options;
@@ -81,12 +86,18 @@ export class ResourceCalls {
 
   /** Calls back with the principal of each later call of a server, once it is identified. */
   onIdentified(mcp: McpServer, listener: (principal: Principal | undefined) => void): void {
-    this.#listeners.set(mcp, listener);
+    this.#factsOf(mcp).onIdentified = listener;
   }
 
   /** Says which tools stand on a server, for advice in errors. */
   nameTools(mcp: McpServer, names: AdvisedTools): void {
-    this.#tools.set(mcp, names);
+    this.#factsOf(mcp).tools = names;
+  }
+
+  #factsOf(mcp: McpServer): ServerFacts {
+    let facts = this.#servers.get(mcp);
+    if (!facts) this.#servers.set(mcp, (facts = {}));
+    return facts;
   }
 
   /**
@@ -104,8 +115,8 @@ export class ResourceCalls {
       carrier: carrierIn(ctx.mcpReq._meta),
       isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
       onIdentified: (principal) => {
-        replySlotOf(ctx.http?.req)?.onIdentified?.();
-        this.#listeners.get(mcp)?.(principal);
+        exchangeOf(ctx.http?.req)?.slot?.onIdentified?.();
+        this.#servers.get(mcp)?.onIdentified?.(principal);
       },
       work,
     });
@@ -130,10 +141,10 @@ export class ResourceCalls {
       if (error instanceof ProtocolError) throw error;
       const revision = revisionOf(mcp);
       if (SluiceError.is(error) && error.code === "unauthenticated") {
-        const slot = replySlotOf(ctx.http?.req);
+        const slot = exchangeOf(ctx.http?.req)?.slot;
         if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
       }
-      const means = { tools: this.#tools.get(mcp), takesStreams: takesStreams(mcp, ctx) };
+      const means = { tools: this.#servers.get(mcp)?.tools, takesStreams: takesStreams(mcp, ctx) };
       const suggestion = adviceOf(error, means);
       const isTooLarge = SluiceError.is(error) && error.code === "too_large";
       // clients that take streams read the suggestion, and SEP-2532 has its own message

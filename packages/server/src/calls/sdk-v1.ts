@@ -11,7 +11,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { z } from "zod/v4";
-import { sharedRequest } from "./request-notes.ts";
+import { sharedRequest } from "./exchange.ts";
 
 /** A low-level `Server` of SDK v1 (`@modelcontextprotocol/sdk`), from 1.26 on. */
 export interface ServerV1 {
@@ -46,9 +46,12 @@ export function callInV2(call: AnyCall): { mcp: McpServer; ctx: ServerContext } 
   return { mcp: serverInV2(mcp), ctx: isExtraV1(ctx) ? contextOf(ctx) : ctx };
 }
 
+/** Marks what {@link serverInV2} makes. */
+const adapted: unique symbol = Symbol("sluice.adapted");
+
 /** True for a server that {@link serverInV2} made. */
 export function isFromV1(mcp: McpServer): boolean {
-  return made.has(mcp);
+  return adapted in mcp;
 }
 
 /**
@@ -64,7 +67,6 @@ export function serverInV2(given: AnyMcpServer): McpServer {
   if (!mcp) {
     mcp = adapt(low, registryOf(low, "server" in given ? given : undefined));
     servers.set(low, mcp);
-    made.add(mcp);
   }
   return mcp;
 }
@@ -76,7 +78,6 @@ function unknownServer(): TypeError {
 }
 
 const servers = new WeakMap<LowServer, McpServer>();
-const made = new WeakSet<McpServer>();
 
 function isV2(given: AnyMcpServer): given is McpServer {
   return given instanceof McpServer || "resolveScopeChallenge" in given;
@@ -125,6 +126,7 @@ function adapt(low: LowServer, registry: Registry): McpServer {
   };
 
   const mcp = {
+    [adapted]: true,
     server,
     registerResource(
       name: string,

@@ -5,7 +5,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
 import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
-import type { ReplySlot } from "./reply-slot.ts";
+import type { ReplySlot } from "./exchange.ts";
 import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";
 

@@ -16,7 +16,7 @@ import { onAbort, within } from "@sluice/core/async";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
 import type { AnswerLeases } from "../calls/answer-lease.ts";
-import { replySlotOf } from "../calls/reply-slot.ts";
+import { exchangeOf } from "../calls/exchange.ts";
 import { revisionOf } from "../calls/request-caller.ts";
 import type { CallWork } from "../calls/resource-calls.ts";
 import type { AnswersFor, ReadOthers } from "../calls/resource-owner.ts";
@@ -54,7 +54,7 @@ export async function streamRegistered(
   if (place && !(await isAllowed(place, principal))) return undefined;
   const known = place && (await readAsAuthor(call));
   if (place && !known) return undefined;
-  const slot = replySlotOf(ctx.http?.req);
+  const slot = exchangeOf(ctx.http?.req)?.slot;
   const client = clientStreaming(mcp, ctx, slot);
   if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
   if (!slot || client === "untold") {

@@ -2,7 +2,7 @@ import { ProtocolError } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
-import { leaveReply, replySlotOf } from "../calls/reply-slot.ts";
+import { exchangeOf, leaveReply } from "../calls/exchange.ts";
 import { revisionOf } from "../calls/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../calls/resource-calls.ts";
 import { readChallenge } from "../calls/sdk-handlers.ts";
@@ -55,7 +55,7 @@ export async function streamResource(
 ): Promise<Record<string, unknown>> {
   const { calls, resourceMetadataUrl, onError } = parts;
   const { mcp, ctx, uri } = call;
-  const slot = replySlotOf(ctx.http?.req);
+  const slot = exchangeOf(ctx.http?.req)?.slot;
   const signal = ctx.http?.req?.signal;
   try {
     const kept = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
@@ -110,7 +110,7 @@ async function answerStream(
   // a client that has gone is left to storage, which ends its request
   const known = signal?.aborted ? undefined : storage.findInfo?.();
   const info = known ?? (await storage.describe(key, definedMembers({ signal })));
-  const slot = replySlotOf(ctx.http?.req);
+  const slot = exchangeOf(ctx.http?.req)?.slot;
   const declared = clientStreaming(mcp, ctx, slot);
   if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
   const isUntold = declared === "untold";

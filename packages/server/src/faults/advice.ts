@@ -1,15 +1,22 @@
 import { excerpt, retryWords, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
-const advice = new WeakMap<object, string>();
+/** An error with advice that goes to the client. */
+class AdvisedError extends SluiceError {
+  readonly advice: string;
 
-/** Errors about resources that no tool reads as text. */
-const binaries = new WeakSet<object>();
+  constructor(code: SluiceErrorCode, advice: string, cause: unknown) {
+    super(code, `sluice: ${advice}`, { cause });
+    this.advice = advice;
+  }
+}
+
+/** An error about a resource that is too large to read, and that no tool reads as text. */
+class TooLargeBinary extends SluiceError {}
 
 /** The error of a resource that is too large to read at once. `size` is in bytes, where it is known. */
 export function tooLargeToRead(size: number | undefined, isBinary: boolean): SluiceError {
-  const error = new SluiceError("too_large", "sluice: read: larger than maxReadBytes", { size });
-  if (isBinary) binaries.add(error);
-  return error;
+  const Kind = isBinary ? TooLargeBinary : SluiceError;
+  return new Kind("too_large", "sluice: read: larger than maxReadBytes", { size });
 }
 
 /** Tools that a model may be told to call, by their names on a server. */
@@ -30,14 +37,14 @@ export function adviceOf(
   error: unknown,
   { tools, takesStreams = false }: CallerMeans = {},
 ): string | undefined {
-  if (!SluiceError.is(error)) return undefined;
-  if (error.code !== "too_large" || advice.has(error)) return advice.get(error);
+  if (error instanceof AdvisedError) return error.advice;
+  if (!SluiceError.is(error) || error.code !== "too_large") return undefined;
   // SEP-2532, in its own words
   if (takesStreams) return "Use resources/stream for this resource";
   const size = error.size === undefined ? "" : `It has ${error.size} bytes: `;
   const { read, link } = tools ?? {};
   const ways = [
-    ...(read === undefined || binaries.has(error)
+    ...(read === undefined || error instanceof TooLargeBinary
       ? []
       : [`call ${read} with a range, such as "lines 1-200"`]),
     ...(link === undefined ? [] : [`call ${link} for all of it`]),
@@ -47,9 +54,7 @@ export function adviceOf(
 
 /** An error whose advice goes to the client: it must not name anything the client may not know. */
 export function advised(code: SluiceErrorCode, suggestion: string, cause?: unknown): SluiceError {
-  const error = new SluiceError(code, `sluice: ${suggestion}`, { cause });
-  advice.set(error, suggestion);
-  return error;
+  return new AdvisedError(code, suggestion, cause);
 }
 
 /** An error as a model may read it. Hidden and missing look alike, and it says nothing of storage or of the state store. */

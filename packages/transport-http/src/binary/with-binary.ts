@@ -8,13 +8,13 @@ import {
   opensExchange,
   type Received,
 } from "@sluice/binary-transfer/transport";
-import { noteRequest, notesOf, problem } from "@sluice/server/transport";
+import { problem } from "@sluice/server/transport";
 import { errorResponse } from "../endpoint/error-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
+import { HttpExchange } from "../endpoint/http-exchange.ts";
 import { answerWithBytes } from "./multipart-answer.ts";
 import { readMultipartRequest, type MultipartRequest } from "./multipart-request.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
-import { sessionOwnerOf } from "../sessions/session-caller.ts";
 import { createSessionCapabilities } from "../sessions/session-memory.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
@@ -42,6 +42,7 @@ export interface WithBinaryOptions {
 }
 
 interface BinaryExchange {
+  readonly http: HttpExchange;
   readonly request: Request;
   readonly call: RpcCall;
   readonly mcpOptions: McpHandlerRequestOptions | undefined;
@@ -66,7 +67,13 @@ export function withBinary<Handler extends McpFetchHandler>(
   } = options;
   const sessions = createSessionCapabilities(pickDeclaration);
 
-  async function exchange({ request, call, mcpOptions, parts }: BinaryExchange): Promise<Response> {
+  async function exchange({
+    http,
+    request,
+    call,
+    mcpOptions,
+    parts,
+  }: BinaryExchange): Promise<Response> {
     const peer = createBinaryPeer({
       ...limits,
       role: "server",
@@ -93,7 +100,7 @@ export function withBinary<Handler extends McpFetchHandler>(
       const { message } = received;
       const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: message });
       if (call.method === "initialize")
-        sessions.remember(call, inner.headers.get("mcp-session-id"), sessionOwnerOf(request));
+        sessions.remember(call, inner.headers.get("mcp-session-id"), http.sessionOwner);
       return await answerWithBytes(inner, { call, peer, maxBase64Bytes, done });
     } catch (error) {
       done();
@@ -106,6 +113,7 @@ export function withBinary<Handler extends McpFetchHandler>(
     request: Request,
     boundary: string,
     mcpOptions: McpHandlerRequestOptions | undefined,
+    http: HttpExchange,
   ): Promise<Response> {
     let parts: MultipartRequest;
     try {
@@ -121,21 +129,22 @@ export function withBinary<Handler extends McpFetchHandler>(
     headers.set("content-type", "application/json");
     headers.delete("content-length");
     const plain = new Request(url, { method, headers, signal, body: JSON.stringify(call) });
-    noteRequest(plain, notesOf(request));
-    return exchange({ request: plain, call, mcpOptions, parts });
+    http.carryTo(plain);
+    return exchange({ http, request: plain, call, mcpOptions, parts });
   }
 
   async function serve(
     request: Request,
     given: McpHandlerRequestOptions | undefined,
+    http: HttpExchange,
   ): Promise<Response> {
     const boundary =
       request.method === "POST" ? boundaryOf(request.headers.get("content-type")) : undefined;
-    if (boundary !== undefined && request.body) return receive(request, boundary, given);
+    if (boundary !== undefined && request.body) return receive(request, boundary, given, http);
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const call = request.method === "POST" ? mcpOptions?.parsedBody : undefined;
-    if (namesMethod(call)) return exchange({ request, call, mcpOptions });
+    if (namesMethod(call)) return exchange({ http, request, call, mcpOptions });
     const response = await handler.fetch(request, mcpOptions);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok)
@@ -144,7 +153,9 @@ export function withBinary<Handler extends McpFetchHandler>(
   }
 
   const { router } = handler;
-  const routed = router ? createRoutedHandler(router, serve) : { fetch: serve };
+  const fetch: McpFetchHandler["fetch"] = (request, given) =>
+    serve(request, given, HttpExchange.of(request));
+  const routed = router ? createRoutedHandler(router, serve) : { fetch };
   return { ...handler, ...routed, maxRequestBodySize };
 }
 

@@ -1,6 +1,5 @@
 import { createSessionTable } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
-import { continuationOf, missingNext } from "../endpoint/continuation.ts";
 import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import {
   entryFor,
@@ -8,6 +7,8 @@ import {
   sessionNotFound,
   sessionsFull,
 } from "../sessions/session-caller.ts";
+import { HttpExchange } from "../endpoint/http-exchange.ts";
+import { missingNext } from "../endpoint/sluice-handler.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { watchEnd } from "../sessions/watch-end.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
@@ -35,7 +36,7 @@ function createBehind(sluice: Sluice): McpFetchHandler {
 
   return {
     async fetch(request, options) {
-      const go = continuationOf(request);
+      const { next: go } = HttpExchange.of(request);
       if (!go) throw missingNext();
       const caller = await sessionCallerOf(sluice, request, options?.authInfo);
       const id = request.headers.get("mcp-session-id");

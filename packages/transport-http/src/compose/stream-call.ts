@@ -8,12 +8,11 @@ import {
   type RpcMessage,
 } from "@sluice/core";
 import { HEADER_MISMATCH_CODE, NAME_HEADER } from "@sluice/core/wire";
-import { closeReplySlot, noteRequest, notesOf, openReplySlot } from "@sluice/server/transport";
+import { closeReplySlot } from "@sluice/server/transport";
 import type { SessionCapabilities } from "../sessions/session-memory.ts";
-import { continuationOf, setContinuation } from "../endpoint/continuation.ts";
 import { errorResponse, faultResponse, sessionOf } from "../endpoint/error-response.ts";
-import { passOn } from "../endpoint/routed-handler.ts";
-import { endpointRoute, withHeaders } from "../endpoint/router.ts";
+import type { HttpExchange } from "../endpoint/http-exchange.ts";
+import { withHeaders } from "../endpoint/router.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 import type { LayerAnswer } from "../endpoint/web-response.ts";
 
@@ -22,6 +21,7 @@ type AnswerCall = (
   request: Request,
   call: LooseRequest,
   mcpOptions: McpHandlerRequestOptions | undefined,
+  exchange: HttpExchange,
 ) => Promise<LayerAnswer>;
 
 /**
@@ -32,11 +32,11 @@ export function createStreamCall(
   handler: McpFetchHandler,
   capabilities: SessionCapabilities,
 ): AnswerCall {
-  return async (given, call, mcpOptions) => {
+  return async (given, call, mcpOptions, exchange) => {
     if (isMisnamed(given, call)) return errorResponse(400, headerMismatch, { id: call.id });
     const request = acceptStream(given);
-    if (request !== given) passOn(request, endpointRoute);
-    const slot = openReplySlot(request, {
+    if (request !== given) exchange.carryTo(request);
+    const slot = exchange.openSlot(request, {
       capabilities: capabilities.of(request.headers.get("mcp-session-id")),
     });
     try {
@@ -105,11 +105,7 @@ function acceptStream(request: Request): Request {
   const headers = new Headers(request.headers);
   headers.set("accept", accepted);
   const { url, method, signal } = request;
-  const copy = new Request(url, { method, headers, signal });
-  noteRequest(copy, notesOf(request));
-  const go = continuationOf(request);
-  if (go) setContinuation(copy, go);
-  return copy;
+  return new Request(url, { method, headers, signal });
 }
 
 /** RFC 9110 §12.5.1, without weights. */

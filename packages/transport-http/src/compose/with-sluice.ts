@@ -2,7 +2,7 @@ import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { isEventStream, isRequest, type LooseRequest } from "@sluice/core";
 import { LISTEN_METHOD, STREAM_METHOD } from "@sluice/core/wire";
 import type { Sluice } from "@sluice/server";
-import { closeReplySlot, notesOf, openReplySlot } from "@sluice/server/transport";
+import { closeReplySlot } from "@sluice/server/transport";
 import { createDownloadRoutes } from "../download/download-route.ts";
 import { boundEvents, hasEvents, holdHead } from "../events/bound-events.ts";
 import { mergeEvents } from "../events/merge-events.ts";
@@ -11,6 +11,7 @@ import { createSessionCapabilities } from "../sessions/session-memory.ts";
 import { ensureHandler, ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { faultResponse, sessionOf } from "../endpoint/error-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
+import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { createRouter, withRoutes, type EndpointOptions } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
@@ -62,12 +63,13 @@ export function withSluice(
     request: Request,
     call: LooseRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
+    exchange: HttpExchange,
   ): Promise<Response> {
     const listening = await sluice.listen({
       id: call.id,
       params: call.params,
       caller: {
-        address: notesOf(request).address,
+        address: exchange.address,
         authInfo: mcpOptions?.authInfo,
         header: headerReader(request),
       },
@@ -80,7 +82,7 @@ export function withSluice(
         ...mcpOptions,
         parsedBody: params ? { ...call, params } : call,
       });
-      const bounded = bound(request, response);
+      const bounded = bound(response, exchange);
       if (bounded.ok && bounded.body && isEventStream(bounded.headers)) {
         const { status, headers } = bounded;
         return new Response(mergeEvents(bounded.body, listening), { status, headers });
@@ -98,13 +100,14 @@ export function withSluice(
     request: Request,
     call: LooseRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
+    exchange: HttpExchange,
   ): Promise<Response> {
     let onIdentified: (() => void) | undefined;
     const decided = new Promise<void>((resolve) => void (onIdentified = resolve));
-    const slot = openReplySlot(request, { onIdentified: () => onIdentified?.() });
+    const slot = exchange.openSlot(request, { onIdentified: () => onIdentified?.() });
     try {
       const response = await holdHead(await handler.fetch(request, mcpOptions), decided);
-      if (!slot.fault) return bound(request, response);
+      if (!slot.fault) return bound(response, exchange);
       await response.body?.cancel().catch(() => {});
       return faultResponse(slot.fault, call, sessionOf(response));
     } finally {
@@ -113,10 +116,9 @@ export function withSluice(
   }
 
   /** An answer of the handler, with no more of its events in memory than may be. */
-  function bound(request: Request, response: Response): Response {
+  function bound(response: Response, { unsent }: HttpExchange): Response {
     if (!hasEvents(response)) return response;
     const { status, headers, body } = response;
-    const { unsent } = notesOf(request);
     return new Response(boundEvents(body, { maxBytes: maxBufferedBytes, unsent }), {
       status,
       headers,
@@ -126,20 +128,22 @@ export function withSluice(
   async function serve(
     request: Request,
     given: McpHandlerRequestOptions | undefined,
+    exchange: HttpExchange,
   ): Promise<LayerAnswer> {
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
     const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
-    if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions);
-    if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions);
-    if (call && isResourceMethod(call.method)) return ask(request, call, mcpOptions);
+    if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions, exchange);
+    if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions, exchange);
+    if (call && isResourceMethod(call.method)) return ask(request, call, mcpOptions, exchange);
     // an `initialize` or the end of a session
     const admission =
       call || request.method === "DELETE"
         ? await admitSessionRequest(sluice, request, mcpOptions?.authInfo)
         : undefined;
     if (admission?.refused) return admission.refused;
-    const response = bound(request, await handler.fetch(request, mcpOptions));
+    if (admission) exchange.sessionOwner = admission.owner;
+    const response = bound(await handler.fetch(request, mcpOptions), exchange);
     if (call) sessions.remember(call, response.headers.get("mcp-session-id"), admission?.owner);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok) {

@@ -5,7 +5,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { readJson } from "@sluice/core";
 import type { Reply } from "@sluice/server/transport";
-import { takeBody } from "./collected-body.ts";
+import { HttpExchange } from "./http-exchange.ts";
 import { toResponse } from "./web-response.ts";
 
 /** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */
@@ -43,11 +43,15 @@ export async function readJsonBody(
 
 /** The text of a body. The request keeps it: handlers that know nothing of a parsed body read it themselves. */
 async function readText(request: Request, maxBytes: number): ReturnType<typeof readRequestBody> {
-  const body = takeBody(request);
-  if (body)
+  const exchange = HttpExchange.of(request);
+  const { body } = exchange;
+  // a copy has a body of its own
+  if (body && request === exchange.request) {
+    exchange.body = undefined;
     return body.length > maxBytes
       ? { tooLarge: true }
       : { tooLarge: false, text: decoder.decode(body) };
+  }
   const copy = request.clone();
   const read = await readRequestBody(copy, maxBytes);
   // both branches of the clone would keep the rest

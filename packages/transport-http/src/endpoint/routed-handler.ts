@@ -1,100 +1,103 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
+import { HttpExchange } from "./http-exchange.ts";
 import {
   admit,
   withHeaders,
   withRoutes,
   type Admission,
   type EndpointRouter,
-  type Route,
   type Routes,
 } from "./router.ts";
 import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { factsOf, plainOf } from "./web-request.ts";
 import { isReply, replyOf, toResponse, type LayerAnswer } from "./web-response.ts";
 
-/** Requests that a router has let in. The layers inside of it take its word. */
-const admitted = new WeakMap<Request, Route>();
-
-/** Tells the layers of a handler what a request names, so that none of them looks again. */
-export function passOn(request: Request, route: Route): void {
-  admitted.set(request, route);
-}
-
-/** Does what `fetch` of a handler does, and leaves a reply as it is. */
+/** Answers the endpoint itself. A reply needs no web response around it where an adapter sends it. */
 type AnswerRequest = (
   request: Request,
   mcpOptions: McpHandlerRequestOptions | undefined,
+  exchange: HttpExchange,
 ) => Promise<LayerAnswer>;
 
-const answering = new WeakMap<McpFetchHandler["fetch"], AnswerRequest>();
+/** Does what `fetch` of a handler does, for an exchange that is known already, and leaves a reply as it is. */
+type AnswerExchange = (
+  exchange: HttpExchange,
+  mcpOptions: McpHandlerRequestOptions | undefined,
+) => Promise<LayerAnswer>;
+
+const answerKey: unique symbol = Symbol("sluice.answer");
+
+/** The `fetch` of a handler that was made here. */
+type RoutedFetch = McpFetchHandler["fetch"] & { readonly [answerKey]?: AnswerExchange };
 
 /**
- * Asks a handler as its `fetch` does, without a web response around a reply: an adapter that sends replies needs none. Where
- * another layer put a `fetch` of its own in the place of ours, that one is called.
+ * Asks a handler as its `fetch` does, without a web response around a reply. Where another layer put a `fetch` of its own in
+ * the place of ours, that one is called, and the exchange is found again by its request.
  */
 export function askHandler(
   handler: McpFetchHandler,
-  request: Request,
+  exchange: HttpExchange,
   mcpOptions: McpHandlerRequestOptions | undefined,
 ): Promise<LayerAnswer> {
-  // oxlint-disable-next-line typescript/unbound-method -- it is looked up, and called on its handler
-  const answer = answering.get(handler.fetch);
-  return answer ? answer(request, mcpOptions) : handler.fetch(request, mcpOptions);
+  // oxlint-disable-next-line typescript/unbound-method -- only a member of it is read
+  const { [answerKey]: answer } = handler.fetch as RoutedFetch;
+  return answer ? answer(exchange, mcpOptions) : handler.fetch(exchange.request, mcpOptions);
 }
 
 /** Puts a router before `answer`, which answers the endpoint itself. Only the outermost of several layers looks at a request. */
 export function createRoutedHandler(router: EndpointRouter, answer: AnswerRequest): SluiceHandler {
-  const admissions = new WeakMap<Request, Admission>();
-
-  function admissionOf(request: Request): Admission {
-    let admission = admissions.get(request);
-    if (!admission) admissions.set(request, (admission = admit(router, factsOf(request))));
+  function admissionOf(exchange: HttpExchange, request: Request): Admission {
+    const { asked } = exchange;
+    if (asked?.router === router && asked.request === request) return asked.admission;
+    const admission = admit(router, factsOf(request));
+    exchange.asked = { router, request, admission };
     return admission;
   }
 
-  async function serve(
+  async function answerFor(
+    exchange: HttpExchange,
     request: Request,
     mcpOptions: McpHandlerRequestOptions | undefined,
-    route: Route,
   ): Promise<LayerAnswer> {
-    return route.fetch ? route.fetch(request, mcpOptions) : answer(request, mcpOptions);
-  }
-
-  const answerRouted: AnswerRequest = async (request, mcpOptions) => {
-    const known = admitted.get(request);
-    if (known) return serve(request, mcpOptions, known);
-    const admission = admissionOf(request);
+    const { route: known } = exchange;
+    if (known?.fetch) return known.fetch(request, mcpOptions);
+    if (known) return answer(request, mcpOptions, exchange);
+    const admission = admissionOf(exchange, request);
     if (admission.refusal) return admission.refusal;
     const { route, cors } = admission;
     if (route.answer)
-      return withHeaders(await route.answer(plainOf(request, mcpOptions?.authInfo)), cors);
+      return withHeaders(
+        await route.answer(plainOf(request, mcpOptions?.authInfo, exchange)),
+        cors,
+      );
     dropRequestId(request);
-    passOn(request, route);
-    return withCors(await serve(request, mcpOptions, route), cors);
-  };
+    exchange.route = route;
+    return withCors(await answerFor(exchange, request, mcpOptions), cors);
+  }
 
   const fetch: McpFetchHandler["fetch"] = async (request, mcpOptions) => {
-    const answered = await answerRouted(request, mcpOptions);
+    const answered = await answerFor(HttpExchange.of(request), request, mcpOptions);
     return isReply(answered) ? toResponse(answered) : answered;
   };
-  answering.set(fetch, answerRouted);
+  const answerExchange: AnswerExchange = (exchange, mcpOptions) =>
+    answerFor(exchange, exchange.request, mcpOptions);
 
   return {
     router,
     needsBearer(request) {
-      const admission = admissionOf(request);
+      const admission = admissionOf(HttpExchange.of(request), request);
       return !admission.refusal && admission.route.credential === "bearer";
     },
-    fetch,
+    fetch: Object.assign(fetch, { [answerKey]: answerExchange }),
   };
 }
 
 /** Adds routes below the endpoint of a handler, behind the same router. */
 export function addRoutes(handler: SluiceHandler, routes: Routes): SluiceHandler {
   const router = withRoutes(handler.router, routes);
-  const routed = createRoutedHandler(router, (request, mcpOptions) =>
-    askHandler(handler, request, mcpOptions),
+  const routed = createRoutedHandler(router, (_request, mcpOptions, exchange) =>
+    askHandler(handler, exchange, mcpOptions),
   );
   return { ...handler, ...routed };
 }

@@ -23,3 +23,10 @@ export interface SluiceHandler extends McpFetchHandler {
    */
   needsBearer(request: Request): boolean;
 }
+
+/** The error of a front handler that is called without handlers behind it. */
+export function missingNext(): TypeError {
+  return new TypeError(
+    "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint",
+  );
+}

@@ -1,7 +1,7 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
-import { notesOf } from "@sluice/server/transport";
+import type { HttpExchange } from "./http-exchange.ts";
 import type { PlainRequest, RequestBody } from "./plain-route.ts";
 import { targetOf } from "./request-target.ts";
 
@@ -17,10 +17,14 @@ export function factsOf(request: Request): Pick<PlainRequest, "method" | "target
 }
 
 /** A web request as plain values. */
-export function plainOf(request: Request, authInfo: AuthInfo | undefined): PlainRequest {
+export function plainOf(
+  request: Request,
+  authInfo: AuthInfo | undefined,
+  { address }: HttpExchange,
+): PlainRequest {
   return {
     ...factsOf(request),
-    address: notesOf(request).address,
+    address,
     authInfo,
     signal: request.signal,
     body: request.body ? bodyOf(request.body) : undefined,

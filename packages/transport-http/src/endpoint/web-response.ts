@@ -1,7 +1,5 @@
 import type { Reply, ReplyTransfer } from "@sluice/server/transport";
 
-const replies = new WeakMap<Response, Reply>();
-
 /** What a layer answers: a web response, or the reply that {@link toResponse} would make one of. */
 export type LayerAnswer = Response | Reply;
 
@@ -10,23 +8,31 @@ export function isReply(answer: LayerAnswer): answer is Reply {
   return Array.isArray(answer.headers);
 }
 
+/** A web response that was made of a reply. */
+class ReplyResponse extends Response {
+  readonly reply: Reply;
+
+  constructor(reply: Reply, headers: Headers) {
+    const { status, text, transfer } = reply;
+    super(transfer ? bodyOf(transfer) : (text ?? null), { status, headers });
+    this.reply = reply;
+  }
+}
+
 /**
  * A reply as a web response. The source is not touched before the body is read; adapters that can
  * do better take the reply itself with {@link replyOf} and leave the response's body alone.
  */
 export function toResponse(reply: Reply): Response {
-  const { status, headers, text, transfer } = reply;
+  const { headers } = reply;
   const fields = new Headers();
   for (let at = 0; at < headers.length; at += 2) fields.append(headers[at]!, headers[at + 1]!);
-  const body = transfer ? bodyOf(transfer) : (text ?? null);
-  const response = new Response(body, { status, headers: fields });
-  replies.set(response, reply);
-  return response;
+  return new ReplyResponse(reply, fields);
 }
 
 /** The reply that a response was made of, if it was. */
 export function replyOf(response: Response): Reply | undefined {
-  return replies.get(response);
+  return response instanceof ReplyResponse ? response.reply : undefined;
 }
 
 /** The bytes as a stream that counts them and fails when there are too few or too many. */

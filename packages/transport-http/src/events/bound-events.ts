@@ -84,19 +84,23 @@ export function boundEvents(
   });
 }
 
-const paced = new WeakSet<Response>();
+/** A response whose events are made as they are taken: none of them waits. */
+class PacedResponse extends Response {}
 
-/** Marks a response whose events are made as they are taken: none of them waits. */
-export function markPaced(response: Response): Response {
-  paced.add(response);
-  return response;
+/** A response as one whose events are made as they are taken. */
+export function markPaced({ body, status, statusText, headers }: Response): Response {
+  return new PacedResponse(body, { status, statusText, headers });
 }
 
 /** Whether a response has events that do not wait for their reader. */
 export function hasEvents(
   response: Response,
 ): response is Response & { readonly body: ReadableStream<Uint8Array> } {
-  return response.body !== null && isEventStream(response.headers) && !paced.has(response);
+  return (
+    response.body !== null &&
+    isEventStream(response.headers) &&
+    !(response instanceof PacedResponse)
+  );
 }
 
 /** Longest wait for what an answer will be: some handlers take their time before they say anything. */

@@ -3,7 +3,8 @@ import { readTarget } from "@sluice/core";
 import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
 import { captureAnswer } from "./captured-answer.ts";
 import type { EndpointRouter } from "../endpoint/router.ts";
-import { setContinuation } from "../endpoint/continuation.ts";
+import type { HttpExchange } from "../endpoint/http-exchange.ts";
+import { NodeExchange } from "./node-exchange.ts";
 import type { NodeRequest } from "./node-request.ts";
 
 /**
@@ -28,16 +29,16 @@ function isWithin({ pathname }: URL, base: string): boolean {
   return plain === own || (own !== "" && plain.startsWith(`${own}/`));
 }
 
-/** Lets a request go on to the handlers behind when its `fetch` comes to that, and takes their answer. */
+/** Lets a request go on to the handlers behind when the `fetch` in front of them comes to that, and takes their answer. */
 export function callNext(
-  request: Request,
+  exchange: HttpExchange,
   { req, res, next }: { req: NodeRequest; res: ServerResponse; next: () => void },
 ): void {
   const isKnown = req.auth !== undefined;
-  setContinuation(request, async ({ headers }, options) => {
+  exchange.next = async ({ headers }, options) => {
     // adapters of the SDKs make their own request, of these headers
     for (const name of [SHARED_REQUEST_HEADER, "accept"]) setHeader(req, name, headers.get(name));
-    shared.add(req);
+    NodeExchange.of(req).isShared = true;
     if (options?.parsedBody !== undefined && req.body === undefined)
       giveBody(req, options.parsedBody);
     const { response } = captureAnswer(res);
@@ -48,14 +49,12 @@ export function callNext(
         "createFrontHandler: access tokens are verified behind it, so that it cannot tell whose a session is: give the middleware to toNodeHandler as `authenticate`",
       );
     return answer;
-  });
+  };
 }
-
-const shared = new WeakSet<NodeRequest>();
 
 /** Takes the header that leads to a request off what a client sent: it could lead to the request of another client. */
 export function dropRequestId(req: NodeRequest): void {
-  if (req.headers[SHARED_REQUEST_HEADER] !== undefined && !shared.has(req))
+  if (req.headers[SHARED_REQUEST_HEADER] !== undefined && !NodeExchange.find(req)?.isShared)
     setHeader(req, SHARED_REQUEST_HEADER, null);
 }
 

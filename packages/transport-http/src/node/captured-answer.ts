@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { SluiceError } from "@sluice/core";
+import { NodeExchange } from "./node-exchange.ts";
 
 /** An answer whose writers do not reach the network. */
 export interface CapturedAnswer {
@@ -9,17 +10,9 @@ export interface CapturedAnswer {
 
 type Written = string | Uint8Array;
 
-const wires = new WeakMap<ServerResponse, ServerResponse>();
-const answers = new WeakMap<ServerResponse, ServerResponse>();
-
 /** The way to the network: of a captured answer past what its writers see, else the answer itself. */
 export function wireOf(res: ServerResponse): ServerResponse {
-  return wires.get(res) ?? res;
-}
-
-/** The answer that a way to the network belongs to. */
-export function answerOf(wire: ServerResponse): ServerResponse {
-  return answers.get(wire) ?? wire;
+  return NodeExchange.find(res.req)?.wire ?? res;
 }
 
 /**
@@ -103,7 +96,7 @@ export function captureAnswer(res: ServerResponse): CapturedAnswer {
   for (const [name, get] of Object.entries(getters))
     Object.defineProperty(res, name, { configurable: true, get });
   const prototype = Object.getPrototypeOf(res) as object;
-  const wire = new Proxy(res, {
+  NodeExchange.of(res.req).wire = new Proxy(res, {
     get(target, name) {
       if (own.has(name)) return own.get(name);
       const value: unknown = Reflect.get(name in getters ? prototype : target, name, target);
@@ -111,8 +104,6 @@ export function captureAnswer(res: ServerResponse): CapturedAnswer {
     },
     set: (target, name, value) => Reflect.set(target, name, value, target),
   });
-  wires.set(res, wire);
-  answers.set(wire, res);
   res.once("close", () => {
     if (state === "open")
       reject(

@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import type { Socket } from "node:net";
 import { isInTime } from "@sluice/core/async";
 import { problem } from "@sluice/server/transport";
 import { drainBody } from "./node-body.ts";
-import { openAnswersOf, tellDraining } from "./open-answers.ts";
+import { Connection, connectionsOf } from "./connection.ts";
+import { NodeExchange } from "./node-exchange.ts";
 import { sendReply } from "../download/send-reply.ts";
 
 /** How to drain. */
@@ -31,12 +31,13 @@ export async function drainServer(
   server: Server,
   { deadlineMs = 30_000, signal }: DrainOptions = {},
 ): Promise<Drained> {
-  const connections = openAnswersOf(server);
+  const connections = connectionsOf(server);
   if (!connections)
     throw new TypeError(
       "drainServer: the answers of this server are not counted; call hardenServer first",
     );
-  const answers = (): ServerResponse[] => [...connections.values()].flatMap((each) => [...each]);
+  const answers = (): ServerResponse[] =>
+    [...connections.values()].flatMap((each) => [...each.answers]);
 
   function endAll(queue: readonly ServerResponse[]): void {
     const last = queue.at(-1);
@@ -52,14 +53,14 @@ export async function drainServer(
 
   const listeners = server.listeners("request") as RequestListener[];
   for (const listener of listeners) server.off("request", listener);
-  const refused = new WeakSet<Socket>();
   server.on("request", (req, res) => {
-    endAll([...(connections.get(req.socket) ?? []), res]);
-    if (!isMessage(req) || refused.has(req.socket)) {
-      refused.add(req.socket);
+    const connection = Connection.of(req.socket);
+    endAll([...connection.answers, res]);
+    if (!isMessage(req) || connection.isRefused) {
+      connection.isRefused = true;
       return refuse(req, res);
     }
-    tellDraining(res);
+    NodeExchange.of(req).drain();
     for (const listener of listeners) listener.call(server, req, res);
   });
   const closeIdle = server.closeIdleConnections.bind(server);
@@ -69,8 +70,8 @@ export async function drainServer(
   };
   const closed = new Promise<void>((resolve) => void server.once("close", resolve));
   server.close();
-  for (const queue of connections.values()) endAll([...queue]);
-  for (const answer of answers()) tellDraining(answer);
+  for (const connection of connections.values()) endAll([...connection.answers]);
+  for (const { req } of answers()) NodeExchange.of(req).drain();
   // Node waits for a first request as it would for the rest of one; what has come by now is read in the next turn
   const closeSilent = (): void => {
     for (const socket of connections.keys()) if (socket.bytesRead === 0) socket.destroy();

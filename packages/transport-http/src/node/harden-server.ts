@@ -6,7 +6,7 @@ import { refuseFields, addressShare } from "@sluice/server/transport";
 import { ConcurrencyLimiter } from "@sluice/core/async";
 import { socketAddress } from "@sluice/server/node";
 import { holdContinue, setBodyDeadline } from "./node-body.ts";
-import { noteAnswers } from "./open-answers.ts";
+import { Connection, noteConnections } from "./connection.ts";
 import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
 /** What {@link hardenServer} can be told. */
@@ -73,9 +73,8 @@ export function hardenServer<Http extends Server>(
   server.keepAliveTimeout = keepAliveTimeoutMs;
   refuseOddFields(server, maxFields, silence.end);
   server.maxRequestsPerSocket = maxRequests;
-  boundRequests(server, maxRequests);
   server.maxConnections = maxConnections;
-  noteAnswers(server);
+  noteConnections(server, maxRequests);
   return server;
 }
 
@@ -124,28 +123,15 @@ const requests: ReadonlySet<string | symbol> = new Set([
 function boundConnections(server: Server, limit: number): void {
   ensureLimit("hardenServer", limit);
   const connections = new ConcurrencyLimiter();
-  // a connection may come to its server again, with a request that was taken for an upgrade
-  const counted = new WeakSet<Socket>();
   server.prependListener("connection", (socket: Socket) => {
     const share = addressShare(socketAddress(socket));
-    if (share === undefined || counted.has(socket)) return;
-    counted.add(socket);
+    const connection = Connection.of(socket);
+    // it may come to its server again, with a request that was taken for an upgrade
+    if (share === undefined || connection.isCounted) return;
+    connection.isCounted = true;
     const release = connections.take(share, limit);
     if (release) socket.once("close", release);
     else socket.destroy();
-  });
-}
-
-/**
- * Has a server close a connection behind the answer to so many requests. Node counts anew where a connection comes to its
- * server again.
- */
-function boundRequests(server: Server, limit: number): void {
-  const counts = new WeakMap<Socket, number>();
-  server.prependListener("request", ({ socket }: IncomingMessage, answer: ServerResponse) => {
-    const count = (counts.get(socket) ?? 0) + 1;
-    counts.set(socket, count);
-    if (count >= limit) answer.shouldKeepAlive = false;
   });
 }
 

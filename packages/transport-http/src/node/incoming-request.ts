@@ -1,8 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { endBody, nodeBody } from "./node-body.ts";
-import { leaveBody } from "../endpoint/collected-body.ts";
 import type { RequestBody } from "../endpoint/plain-route.ts";
+
+interface CollectedRequest {
+  readonly request: Request;
+  readonly body?: Uint8Array;
+}
 
 interface CollectOptions {
   /** Path and query as they were sent, before a mount path was taken off. */
@@ -18,14 +22,14 @@ export class BodyTooLargeError extends Error {
 }
 
 /**
- * A request with a body as a web request, and the body left for the layer that reads its JSON. The same as `toWebRequest`
+ * A request with a body as a web request, and the body for the layer that reads its JSON. The same as `toWebRequest`
  * of the SDK makes, which decodes and encodes the body on its way. Rejects with a {@link BodyTooLargeError}, and when
  * the connection closes within the body.
  */
 export async function toCollectedRequest(
   req: IncomingMessage,
   { target, signal, maxBytes }: CollectOptions,
-): Promise<Request> {
+): Promise<CollectedRequest> {
   const { host = req.headers[":authority"] ?? "localhost" } = req.headers;
   if (Number(req.headers["content-length"]) > maxBytes) throw new BodyTooLargeError();
   const pieces = await collect(req, maxBytes);
@@ -37,8 +41,7 @@ export async function toCollectedRequest(
     signal,
     body: body.byteLength > 0 ? body : null,
   });
-  if (body.byteLength > 0) leaveBody(request, body);
-  return request;
+  return { request, body };
 }
 
 /** The pieces of a body. One that is too large leaves the connection open, so that its sender hears of it. */

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import type { RequestBody } from "../endpoint/plain-route.ts";
+import { NodeExchange } from "./node-exchange.ts";
 
 /** The body of a request of `node:http`, straight from its parser; absent when it has none. */
 export function nodeBody(req: IncomingMessage): RequestBody | undefined {
@@ -67,7 +68,7 @@ export function nodeBody(req: IncomingMessage): RequestBody | undefined {
  * connection that has unread bytes resets it, and the sender may never see why.
  */
 export async function drainBody(req: IncomingMessage): Promise<void> {
-  if (req.complete || req.destroyed || awaitsContinue(req)) return;
+  if (req.complete || req.destroyed || NodeExchange.find(req)?.awaitsContinue) return;
   let left = maxDrainBytes;
   await new Promise<void>((resolve) => {
     const stop = (): void => {
@@ -92,9 +93,6 @@ export async function endBody(req: IncomingMessage): Promise<void> {
   if (!req.complete) req.destroy();
 }
 
-const deadlines = new WeakMap<IncomingMessage, () => void>();
-const waiting = new WeakSet<IncomingMessage>();
-
 /**
  * Answers a request with 408 whose body is not there in time, unless that is lifted, and closes its connection. `onWait` is
  * called where there is a body to wait for; what it gives, at its end or when the deadline is lifted.
@@ -115,10 +113,10 @@ export function setBodyDeadline(
   }, timeoutMs);
   timer.unref();
   const onEnd = onWait();
-  deadlines.set(req, () => {
+  NodeExchange.of(req).liftBodyDeadline = () => {
     clearTimeout(timer);
     onEnd();
-  });
+  };
   const lift = (): void => liftBodyDeadline(req);
   req.once("end", lift).once("close", lift);
 }
@@ -128,25 +126,20 @@ const bodyTimeout =
 
 /** Leaves the pace of a body to its reader. */
 export function liftBodyDeadline(req: IncomingMessage): void {
-  deadlines.get(req)?.();
-  deadlines.delete(req);
+  NodeExchange.find(req)?.liftBodyDeadline?.();
 }
 
 /** Has `100 Continue` said to a client that waits for it once something reads the body: what is refused before needs none. */
 export function holdContinue(req: IncomingMessage, res: ServerResponse): void {
-  waiting.add(req);
+  const exchange = NodeExchange.of(req);
+  exchange.awaitsContinue = true;
   const onListener = (event: string | symbol): void => {
     if (event !== "data" && event !== "readable") return;
     req.off("newListener", onListener);
-    waiting.delete(req);
+    exchange.awaitsContinue = false;
     if (!res.headersSent) res.writeContinue();
   };
   req.on("newListener", onListener);
-}
-
-/** True when the client still waits for `100 Continue`. */
-function awaitsContinue(req: IncomingMessage): boolean {
-  return waiting.has(req);
 }
 
 const maxDrainBytes = 1024 * 1024;

@@ -3,7 +3,6 @@ import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotoco
 import { definedMembers, parseJson, readTarget } from "@sluice/core";
 import {
   addressShare,
-  noteRequest,
   problem,
   refuseFields,
   shareRequest,
@@ -13,7 +12,6 @@ import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
-import { missingNext } from "../endpoint/continuation.ts";
 import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
 import { wireOf } from "./captured-answer.ts";
 import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/router.ts";
@@ -25,13 +23,14 @@ import { createRequestLimiter } from "./requests-per-address.ts";
 import { NodePlainRequest } from "./node-plain-request.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { startInOrder } from "./pipelined-response.ts";
-import { askHandler, passOn, withCors } from "../endpoint/routed-handler.ts";
+import { askHandler, withCors } from "../endpoint/routed-handler.ts";
 import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
 import { sendResponse } from "./send-response.ts";
 import { BodyTooLargeError, toCollectedRequest, toStreamingRequest } from "./incoming-request.ts";
 import { isReply, replyOf } from "../endpoint/web-response.ts";
-import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
+import { HttpExchange } from "../endpoint/http-exchange.ts";
+import { missingNext, type McpFetchHandler } from "../endpoint/sluice-handler.ts";
 
 /** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
 export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;
@@ -123,18 +122,26 @@ export function toNodeHandler(
     });
     const { signal } = gone;
     const parsedBody = parsedBodyOf(req);
-    const request = await (isMultipart(req)
-      ? toStreamingRequest(req, res, { like: unmounted(req), signal })
-      : parsedBody === undefined && mayHaveJson(req)
-        ? toCollectedRequest(req, { target, signal, maxBytes: maxRequestBodySize })
-        : toWebRequest(unmounted(req), parsedBody, { signal, maxRequestBodySize }));
+    let request: Request;
+    let body: Uint8Array | undefined;
+    if (isMultipart(req))
+      request = await toStreamingRequest(req, res, { like: unmounted(req), signal });
+    else if (parsedBody === undefined && mayHaveJson(req))
+      ({ request, body } = await toCollectedRequest(req, {
+        target,
+        signal,
+        maxBytes: maxRequestBodySize,
+      }));
+    else request = await toWebRequest(unmounted(req), parsedBody, { signal, maxRequestBodySize });
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
-    noteRequest(request, { address, answers, unsent });
+    const exchange = new HttpExchange(request, { address, answers, unsent });
+    exchange.carryTo(request);
+    exchange.body = body;
     res.once("close", shareRequest(request));
-    if (handler.router) passOn(request, route);
-    if (handler.isFront) callNext(request, { req, res, next: next as () => void });
+    if (handler.router) exchange.route = route;
+    if (handler.isFront) callNext(exchange, { req, res, next: next as () => void });
     const mcpOptions = definedMembers({ authInfo: req.auth || undefined, parsedBody });
-    const answered = withCors(await askHandler(handler, request, mcpOptions), cors);
+    const answered = withCors(await askHandler(handler, exchange, mcpOptions), cors);
     const wire = wireOf(res);
     if (isReply(answered)) return sendReply(wire, answered, sending);
     const reply = replyOf(answered);

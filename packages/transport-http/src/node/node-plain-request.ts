@@ -1,7 +1,6 @@
-import { setMaxListeners } from "node:events";
-import type { Socket } from "node:net";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { PlainRequest, RequestBody } from "../endpoint/plain-route.ts";
+import { Connection } from "./connection.ts";
 import { nodeBody } from "./node-body.ts";
 import type { NodeRequest } from "./node-request.ts";
 
@@ -20,7 +19,7 @@ export class NodePlainRequest implements PlainRequest {
     this.method = req.method ?? "GET";
     this.target = target;
     this.address = address;
-    this.signal = connectionSignal(req.socket);
+    this.signal = Connection.of(req.socket).signalOf(req.socket);
     this.body = nodeBody(req);
     this.header = (name) => {
       const value = req.headers[name];
@@ -33,23 +32,4 @@ export class NodePlainRequest implements PlainRequest {
   get authInfo(): AuthInfo | undefined {
     return this.#req.auth;
   }
-}
-
-const connections = new WeakMap<Socket, AbortSignal>();
-
-/**
- * Aborts when the connection closes. One for all requests of a connection: what one of its
- * own costs is more than the rest of answering a small download.
- */
-function connectionSignal(socket: Socket): AbortSignal {
-  let signal = connections.get(socket);
-  if (!signal) {
-    const gone = new AbortController();
-    socket.once("close", () => gone.abort());
-    ({ signal } = gone);
-    // as many as there are pipelined requests
-    setMaxListeners(0, signal);
-    connections.set(socket, signal);
-  }
-  return signal;
 }

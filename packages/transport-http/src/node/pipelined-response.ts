@@ -1,8 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-
-/** For each pipelined request of a connection that waits, the oldest first: bytes that had come when it did. */
-const waiting = new WeakMap<Socket, number[]>();
+import { Connection } from "./connection.ts";
 
 /** As many as `hardenServer` lets a connection have in all. */
 const mostWaiting = 100;
@@ -17,12 +15,11 @@ const mostBytes = 2 ** 18;
 export function startInOrder(res: ServerResponse, socket: Socket, start: () => void): void {
   // Node gives the socket to the response whose turn it is
   if (res.socket) return start();
-  const marks = waiting.get(socket) ?? [];
+  const { waiting: marks } = Connection.of(socket);
   const { bytesRead } = socket;
   if (marks.length >= mostWaiting || bytesRead - (marks[0] ?? bytesRead) > mostBytes)
     return void socket.destroy();
   marks.push(bytesRead);
-  waiting.set(socket, marks);
   res.once("socket", () => {
     marks.shift();
     // first what ends with the answer before gives its place back

@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:
 import { isEventStream } from "@sluice/core";
 import { LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/wire";
 import { problemOf, type ByteLease } from "@sluice/server/transport";
-import { endOnDrain } from "./open-answers.ts";
+import { NodeExchange } from "./node-exchange.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "../download/outflow.ts";
 import { sendReply, whileTaken } from "../download/send-reply.ts";
 
@@ -29,7 +29,7 @@ export async function sendResponse(
   if (isEventStream(headers)) {
     writeHead(res, response);
     res.flushHeaders();
-    if (isEndless(res.req)) endOnDrain(res, () => res.end());
+    if (isEndless(res.req)) NodeExchange.of(res.req).endOnDrain(() => res.end());
     return pump(res, { reader, headers, options });
   }
   let first: Chunk;

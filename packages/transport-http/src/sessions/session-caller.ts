@@ -50,7 +50,6 @@ export async function admitSessionRequest(
 ): Promise<SessionAdmission> {
   const caller = await sessionCallerOf(sluice, request, authInfo).catch(() => anonymous);
   const { holder, owner } = caller;
-  owners.set(request, owner);
   try {
     await sluice.host.usage.admit(holder || undefined, "request");
     return { owner };
@@ -58,13 +57,6 @@ export async function admitSessionRequest(
     if (SluiceError.is(error)) return { owner, refused: toResponse(problemOf(error)) };
     throw error;
   }
-}
-
-const owners = new WeakMap<Request, string>();
-
-/** The share that other layers count their memory of a session in which this request opened; empty where none is known. */
-export function sessionOwnerOf(request: Request): string {
-  return owners.get(request) ?? "";
 }
 
 /** True when a caller may use a session: its own, or one that was opened without credentials. */

@@ -33,7 +33,7 @@ interface Connections {
 /** Makes an empty set. Its one timer runs while there are connections. */
 export function createConnections(pingIntervalMs: number): Connections {
   const open = new Set<Connection>();
-  const silent = new WeakSet<Connection>();
+  const silent = new Set<Connection>();
   let timer: NodeJS.Timeout | undefined;
   const emptied: (() => void)[] = [];
 
@@ -56,6 +56,7 @@ export function createConnections(pingIntervalMs: number): Connections {
     socket.on("message", isAlive);
     socket.on("close", () => {
       open.delete(connection);
+      silent.delete(connection);
       if (open.size > 0) return;
       clearInterval(timer);
       timer = undefined;

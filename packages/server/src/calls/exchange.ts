@@ -1,0 +1,188 @@
+import { definedMembers } from "@sluice/core";
+import type { RpcFault } from "../faults/rpc-fault.ts";
+import { discardReply, type Reply } from "../http/reply.ts";
+import type { ByteLease } from "../limits/byte-account.ts";
+
+/** Says when answers are sent. */
+export interface AnswerKeeper {
+  /**
+   * Calls `release` once the last byte of the answer to this JSON-RPC request is handed to the network, or will never be; at
+   * once where the connection is gone already. `release` is idempotent.
+   */
+  keep(id: string | number, release: () => void): void;
+}
+
+/** Facts of a web request that only its transport knows. */
+export interface RequestNotes {
+  /** Address of the client, as in `Caller`. */
+  readonly address?: string | undefined;
+  /** Absent: the transport does not say when an answer is sent. */
+  readonly answers?: AnswerKeeper | undefined;
+  /** Counts what waits in memory for the client, beside what handlers made. */
+  readonly unsent?: ByteLease | undefined;
+  /** The request opened a connection on which the server can send messages until it closes. Default: false. */
+  readonly isLasting?: boolean;
+}
+
+/**
+ * One request from the gate to the socket: what came in, who sent it, what may be answered and what has to be given back.
+ * Layers of ours pass it on as an argument. Where a layer of others stands between, such as the SDK or a framework, it is
+ * found again by its request: see {@link exchangeOf}.
+ */
+export class Exchange implements RequestNotes {
+  /** The request as it came in. */
+  readonly request: Request;
+  address: string | undefined;
+  answers: AnswerKeeper | undefined;
+  unsent: ByteLease | undefined;
+  isLasting: boolean;
+  /** Where the handler may leave an answer that the SDK cannot give. Absent: nothing would take it. */
+  slot: ReplySlot | undefined = undefined;
+
+  constructor(request: Request, notes: RequestNotes = {}) {
+    this.request = request;
+    this.address = notes.address;
+    this.answers = notes.answers;
+    this.unsent = notes.unsent;
+    this.isLasting = notes.isLasting === true;
+    exchanges.set(request, this);
+  }
+
+  /** Makes a request, such as a copy of its own, belong to it, and clones of that, too: the SDK gives handlers of session revisions one. */
+  carryTo(request: Request): void {
+    exchanges.set(request, this);
+    const clone = (): Request => {
+      const copy = Request.prototype.clone.call(request);
+      this.carryTo(copy);
+      return copy;
+    };
+    Object.defineProperty(request, "clone", { configurable: true, value: clone });
+  }
+
+  /** Opens a slot. The handler gets `request`, which is a request of this exchange, or sees a copy of its headers. */
+  openSlot(request: Request, given: SlotOptions = {}): ReplySlot {
+    const { capabilities, onIdentified } = given;
+    const slot: ReplySlot = {
+      capabilities,
+      ...definedMembers({ onIdentified }),
+      onClose: shareRequest(request),
+    };
+    this.slot = slot;
+    return slot;
+  }
+}
+
+/** The one table of exchanges, for the stretch in which only a request is passed on. */
+const exchanges = new WeakMap<Request, Exchange>();
+
+/** The exchange that this very request, or a copy that it was carried to, belongs to. */
+export function ownExchangeOf(request: Request): Exchange | undefined {
+  return exchanges.get(request);
+}
+
+/** The exchange of a request, or of the one that was shared with its headers. */
+export function exchangeOf(request: Request | undefined): Exchange | undefined {
+  if (!request) return undefined;
+  const own = exchanges.get(request);
+  if (own) return own;
+  const shared = sharedRequest(request.headers);
+  return shared && exchanges.get(shared);
+}
+
+/**
+ * Notes something of a request, for the handlers that see this very object or a clone of it. For a copy that is made in
+ * another way call it again with {@link notesOf} the original.
+ */
+export function noteRequest(request: Request, known: RequestNotes): void {
+  if (known instanceof Exchange) return known.carryTo(request);
+  const exchange = exchanges.get(request) ?? new Exchange(request);
+  const { address, answers, unsent, isLasting = false } = known;
+  Object.assign(exchange, { address, answers, unsent, isLasting });
+  exchange.carryTo(request);
+}
+
+/** What was noted of a request; nothing where no transport did. */
+export function notesOf(request: Request | undefined): RequestNotes {
+  return exchangeOf(request) ?? {};
+}
+
+/**
+ * Header that leads from a copy of a request's headers back to the request: some SDKs and adapters give handlers only such
+ * copies. A server sets it; what a client sends there finds no request.
+ */
+export const SHARED_REQUEST_HEADER = "sluice-request-id";
+
+const requests = new Map<string, Request>();
+
+/**
+ * Lets handlers that see the headers of a request find the request itself, until the function that is given back is called. Does
+ * nothing where headers cannot be changed, as on some runtimes.
+ */
+export function shareRequest(request: Request): () => void {
+  const { headers } = request;
+  const known = headers.get(SHARED_REQUEST_HEADER) ?? "";
+  const before = requests.get(known);
+  const id = before ? known : crypto.randomUUID();
+  try {
+    if (!before) headers.set(SHARED_REQUEST_HEADER, id);
+  } catch {
+    return () => {};
+  }
+  requests.set(id, request);
+  return () => {
+    // a copy that outlives it may have been shared since
+    if (requests.get(id) !== request) return;
+    if (before) requests.set(id, before);
+    else requests.delete(id);
+  };
+}
+
+/** The request that was shared with these headers, if it still is. */
+export function sharedRequest(headers: Pick<Headers, "get">): Request | undefined {
+  const id = headers.get(SHARED_REQUEST_HEADER);
+  return id === null ? undefined : requests.get(id);
+}
+
+/**
+ * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller has
+ * to sign in first. A transport that can replace the HTTP response opens one for the request that it hands to the SDK; without
+ * one the answer is a download URL.
+ */
+export interface ReplySlot {
+  /**
+   * Client capabilities of the session's `initialize`, as they were sent; `null` where it declared no streaming. Absent where
+   * the transport did not see it, or the server has no sessions.
+   */
+  readonly capabilities?: object | null | undefined;
+  /** Bytes or a redirect, in place of the SDK's response. */
+  reply?: Reply;
+  /** The error, in place of the SDK's, which rewrites some codes and knows no HTTP status for them. */
+  fault?: RpcFault;
+  /** Called when the caller of a resource method is identified: no refusal with 401 comes any more. */
+  readonly onIdentified?: () => void;
+  /** Called when the slot is closed. */
+  readonly onClose?: () => void;
+  /** The transport has closed the slot and takes no reply any more. */
+  isClosed?: boolean;
+}
+
+type SlotOptions = Pick<ReplySlot, "capabilities" | "onIdentified">;
+
+/** Opens a slot for a request. The handler sees this very object as `ctx.http.req`, or a copy of its headers. */
+export function openReplySlot(request: Request, options: SlotOptions = {}): ReplySlot {
+  const exchange = exchanges.get(request) ?? new Exchange(request, notesOf(request));
+  return exchange.openSlot(request, options);
+}
+
+/** Ends the time in which a reply may be left, and discards one that is not wanted. */
+export function closeReplySlot(slot: ReplySlot): void {
+  slot.isClosed = true;
+  slot.onClose?.();
+  if (slot.reply) discardReply(slot.reply);
+}
+
+/** Leaves a reply for the transport, or discards it where no transport takes one any more. */
+export function leaveReply(slot: ReplySlot | undefined, reply: Reply): void {
+  if (slot === undefined || slot.isClosed) discardReply(reply);
+  else slot.reply = reply;
+}

@@ -1,0 +1,80 @@
+import { setMaxListeners } from "node:events";
+import type { Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** A connection of `node:http`: what its requests have in common. */
+export class Connection {
+  /** Answers that it is owed, where its server keeps account of them. */
+  readonly answers: Set<ServerResponse> = new Set();
+  /** For each pipelined request that waits, the oldest first: bytes that had come when it did. */
+  readonly waiting: number[] = [];
+  /** Requests that came on it, where its server keeps account of them. */
+  requests = 0;
+  /** It has a place among those of its address. */
+  isCounted = false;
+  /** A request on it was refused because its server drains. */
+  isRefused = false;
+  #signal: AbortSignal | undefined;
+
+  static of(socket: Socket): Connection {
+    let connection = connections.get(socket);
+    if (!connection) connections.set(socket, (connection = new Connection()));
+    return connection;
+  }
+
+  /**
+   * Aborts when the connection, whose socket this is, closes. One for all requests: what one of its own costs is more than the
+   * rest of answering a small download.
+   */
+  signalOf(socket: Socket): AbortSignal {
+    if (!this.#signal) {
+      const gone = new AbortController();
+      socket.once("close", () => gone.abort());
+      this.#signal = gone.signal;
+      // as many as there are pipelined requests
+      setMaxListeners(0, gone.signal);
+    }
+    return this.#signal;
+  }
+}
+
+const connections = new WeakMap<Socket, Connection>();
+
+const servers = new WeakMap<Server, ReadonlyMap<Socket, Connection>>();
+
+/**
+ * Keeps account of the connections of a server and of the answers that they are owed, and closes a connection behind the answer
+ * to so many requests. Node counts anew where a connection comes to its server again.
+ */
+export function noteConnections(server: Server, maxRequests: number): void {
+  if (servers.has(server)) return;
+  const open = new Map<Socket, Connection>();
+  servers.set(server, open);
+
+  function note(socket: Socket): Connection {
+    const known = open.get(socket);
+    if (known) return known;
+    const connection = Connection.of(socket);
+    open.set(socket, connection);
+    // an answer that is queued behind another one is not told that its connection is gone
+    socket.once("close", () => open.delete(socket));
+    return connection;
+  }
+
+  server.on("connection", note);
+  // over TLS it is another socket than the one that connected
+  server.on("secureConnection", note);
+  server.prependListener("request", ({ socket }, answer) => {
+    const connection = note(socket);
+    const { answers } = connection;
+    answers.add(answer);
+    answer.once("close", () => answers.delete(answer));
+    connection.requests += 1;
+    if (connection.requests >= maxRequests) answer.shouldKeepAlive = false;
+  });
+}
+
+/** The open connections of a server; `undefined` for one that keeps no account of them. */
+export function connectionsOf(server: Server): ReadonlyMap<Socket, Connection> | undefined {
+  return servers.get(server);
+}
