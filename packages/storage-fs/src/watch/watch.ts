@@ -8,7 +8,7 @@ import { createWatchedTree } from "./watched-tree.ts";
 /** Changes gather for at least so long before directories are read again. */
 const gatherMs = 50;
 /** A change waits no longer than this, however slow reading is. */
-const mostGatherMs = 1000;
+const maxGatherMs = 1000;
 /** Everything is read again this often: change events of systems have gaps. */
 const rereadMs = 30_000;
 
@@ -28,7 +28,7 @@ export function createFsWatch(root: FsRoot): Watches {
     for (;;) {
       await pause.wait(nextReread - performance.now());
       // a folder that is slow to read and changes all the time is read a fifth of the time
-      const gather = Math.min(Math.max(gatherMs, 4 * lastedMs), mostGatherMs);
+      const gather = Math.min(Math.max(gatherMs, 4 * lastedMs), maxGatherMs);
       await sleep(gather, signal, backgroundClock);
       const startedAt = performance.now();
       const isDue = startedAt >= nextReread;

@@ -4,7 +4,7 @@ import { SluiceError } from "@sluice/core";
 import { openDirectory } from "../read/open-directory.ts";
 import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
 
-const mostFiles = 100_000;
+const maxFiles = 100_000;
 /** How many files are looked at together. */
 const together = 32;
 const lstatAsync = promisify(lstat);
@@ -91,8 +91,8 @@ export function createWatchedTree(root: FsRoot, prefix: string, wake: () => void
     const now = await readFolder(root, prefix, key);
     if (now === undefined) return forget(key, changes);
     fileCount += now.files.size - folder.files.size;
-    if (fileCount > mostFiles)
-      throw new SluiceError("too_large", `fs: watch: more than ${mostFiles} files; use a prefix`);
+    if (fileCount > maxFiles)
+      throw new SluiceError("too_large", `fs: watch: more than ${maxFiles} files; use a prefix`);
     for (const [name, print] of now.files)
       if (touched.has(name) || folder.files.get(name) !== print) changes.changed.add(key + name);
     for (const name of folder.files.keys())

@@ -15,17 +15,17 @@ export class SentAnswers implements AnswerKeeper {
 
   /** An answer is about to be sent: gives the function to call when it is. */
   sending(id: RequestId): () => void {
-    const kept = this.#kept.get(id) ?? [];
+    const releases = this.#kept.get(id) ?? [];
     this.#kept.delete(id);
     return () => {
-      for (const release of kept) release();
+      for (const release of releases) release();
     };
   }
 
   /** The connection is gone. */
   close(): void {
     this.#isClosed = true;
-    for (const kept of this.#kept.values()) for (const release of kept) release();
+    for (const releases of this.#kept.values()) for (const release of releases) release();
     this.#kept.clear();
   }
 }

@@ -102,7 +102,7 @@ export class ServerChannel implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const sent = "method" in message ? undefined : this.answers.sending(message.id!);
+    const markSent = "method" in message ? undefined : this.answers.sending(message.id!);
     try {
       if (this.#socket.bufferedAmount > this.#maxBufferedBytes) throw this.#giveUp();
       const { text, follow } = this.#binary?.write(message) ?? { text: JSON.stringify(message) };
@@ -110,7 +110,7 @@ export class ServerChannel implements Transport {
       if (follow) void this.#goOn(follow());
       await written;
     } finally {
-      sent?.();
+      markSent?.();
     }
     if (!("method" in message)) this.#settle(message.id!);
   }
@@ -179,9 +179,9 @@ export class ServerChannel implements Transport {
   }
 
   #receiveFrame(frame: Uint8Array): void {
-    const taken = this.#binary?.readFrame(frame) ?? "refused";
-    if (taken === "refused") this.end(closings.binary);
-    else if (taken !== "taken") this.#spend();
+    const outcome = this.#binary?.readFrame(frame) ?? "refused";
+    if (outcome === "refused") this.end(closings.binary);
+    else if (outcome !== "taken") this.#spend();
   }
 
   #note(message: JSONRPCMessage): void {
