@@ -7,7 +7,7 @@ export interface FileSet {
   readonly files: AsyncIterable<ArchiveFile>;
   /** Files that are open now. */
   open: number;
-  /** Most files that were open at a time. */
+  /** Maximum files that were open at a time. */
   mostOpen: number;
   /** Files that were listed so far. */
   listed: number;

@@ -26,7 +26,7 @@ interface Way {
   readonly gap?: number;
 }
 
-/** A connection whose reader reads so many bytes a second, of an answer without an end. */
+/** A connection whose reader reads this many bytes a second, of an answer without an end. */
 function createConnection(way: Way) {
   const {
     sendBytes = 4 * mib,

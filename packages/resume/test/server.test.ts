@@ -397,7 +397,7 @@ describe("a question that the server withdrew", () => {
     expect((await server.at(link, session, { headers: last })).status).toBe(204);
     await (await server.at(link, session, array([answerTo(two!)], last))).text();
     expect(server.heard).toHaveLength(1);
-    // no question is open: this is no turn of the client
+    // no question is open: it is not the client's turn
     expect((await server.at(link, session, { headers: last })).status).toBe(200);
     const late = await server.at(link, session, array([answerTo(one!)], last));
     expect(late.status).toBe(200);

@@ -77,7 +77,7 @@ test.each([
       for (let at = from; at < from + count; at += 20)
         await Promise.all(Array.from({ length: 20 }, (__, n) => call(port, session, at + n, name)));
     };
-    // what is made once, and code that is compiled on the way, is no part of a request
+    // objects made once, and code compiled on the way, do not count for a request
     await batch(1, 40);
     const before = await usedBytes();
     await batch(1_001, waiting);

@@ -17,7 +17,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
   const bed = useRedis();
   let spaces = 0;
 
-  /** A store in a Redis that began so many seconds ago, with changes to its scripts. */
+  /** A store in a Redis that began this many seconds ago, with changes to its scripts. */
   function storeIn(
     uptime: () => number,
     changes: readonly (readonly [string, string])[] = [],

@@ -55,7 +55,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
     warnings.length = 0;
   });
 
-  /** Whatever is called in it is called in a process whose clock is ahead by so much. */
+  /** Its calls run in a process whose clock is ahead by this much. */
   function inProcess<Store extends object>(store: Store, aheadMs: number): Store {
     return new Proxy(store, {
       get(target, name) {

@@ -114,7 +114,7 @@ describe("throttling", () => {
   });
 });
 
-/** Resolves after so many turns of the queue of microtasks. */
+/** Resolves after this many turns of the queue of microtasks. */
 const passTicks = async (ticks: number): Promise<void> => {
   for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
 };

@@ -9,7 +9,7 @@ const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mib = 2 ** 20;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
-// to keep so much shows, as the twin proves
+// to keep this much shows, as the twin proves
 const keptSize = mostGrowth + 64 * mib;
 const size = deep ? 1024 * mib : 2 * mostGrowth;
 

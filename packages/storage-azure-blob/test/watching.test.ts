@@ -112,7 +112,7 @@ describe("events", () => {
 
 describe("reset", () => {
   test.each([
-    ["a message that is no event", () => queue.putText("bm90IGpzb24=")],
+    ["a message that is not an event", () => queue.putText("bm90IGpzb24=")],
     ["a renamed folder", () => queue.put(blobEvent("DirectoryRenamed", "docs", "folder"))],
     ["a deleted folder", () => queue.put(blobEvent("DirectoryDeleted", "docs", "folder"))],
     [

@@ -48,7 +48,7 @@ export interface Bench {
   readonly at: (name: string) => { readonly Bucket: string; readonly Key: string };
 }
 
-/** What the SDK calls an answer that is no success, by status and code. */
+/** The SDK's name for a failed answer, by status and code. */
 export async function expectRefusal(work: () => Promise<unknown>, status: number, code?: string) {
   try {
     await work();

@@ -115,7 +115,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "upload-framed",
-    sentence: "the framing of a streamed upload is no part of the object",
+    sentence: "the framing of a streamed upload does not belong to the object",
     notices: "keeps-framing",
     async check({ put, get, client, at }) {
       const chunks = [Buffer.alloc(10_000, 1), Buffer.alloc(20_000, 2), content];
@@ -292,7 +292,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "list-token",
-    sentence: "a continuation token that is none is InvalidArgument",
+    sentence: "an invalid continuation token is InvalidArgument",
     async check({ client, server }) {
       const ContinuationToken = "no token";
       const list = () =>

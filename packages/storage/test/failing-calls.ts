@@ -20,8 +20,8 @@ export function failOneInAHundred(): { next(): CallFault | undefined; count(): n
 }
 
 /**
- * Writes so many objects, eight at a time, each 25th in several parts and each third under a condition, and gives the
- * failures. What was written is described again.
+ * Writes this many objects, eight at a time, each 25th in several parts and each third under a
+ * condition, and gives the failures. Written objects are described again.
  */
 export async function writeMany(
   backend: StorageBackend,

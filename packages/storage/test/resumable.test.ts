@@ -12,7 +12,7 @@ import { failure, readText } from "./scripted-backend.ts";
 
 const text = "0123456789".repeat(10);
 
-/** A memory backend whose bodies break after so many bytes each, and the options of every open. */
+/** A memory backend whose bodies break after this many bytes each, and the options of every open. */
 function breaking(afterBytes: number, error: Error = failure("interrupted")) {
   const store = createMemoryBackend({ a: text });
   const opens: OpenOptions[] = [];

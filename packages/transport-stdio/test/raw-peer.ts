@@ -5,7 +5,7 @@ import { StdioChannel, type StdioLimits } from "../src/channel/stdio-channel.ts"
 
 type Message = Record<string, any>;
 
-/** A peer that writes and reads bytes by itself, and the channel at the other end. */
+/** A peer that writes and reads bytes by itself, and the channel that it talks to. */
 export interface RawPeer {
   readonly channel: StdioChannel;
   /** Messages that the channel handed on. */

@@ -123,8 +123,8 @@ describe("from a peer with only the RFC", () => {
   });
 
   test.each([
-    ["an id that is none", { streamId: "x", size: 1 }],
-    ["a size that is none", { streamId: crypto.randomUUID(), size: -1 }],
+    ["an invalid id", { streamId: "x", size: 1 }],
+    ["an invalid size", { streamId: crypto.randomUUID(), size: -1 }],
   ])("%s ends the connection: where the next message begins is unknown", async (_what, ref) => {
     const peer = await meet(literal);
     peer.write(peer.announce(ref));

@@ -65,11 +65,11 @@ export interface Fault {
   readonly lost?: true;
   /** Never answer. */
   readonly silent?: true;
-  /** Reset the connection after so many bytes of the object. */
+  /** Reset the connection after this many bytes of the object. */
   readonly resetAfter?: number;
-  /** End the connection in order after so many bytes. */
+  /** End the connection in order after this many bytes. */
   readonly endAfter?: number;
-  /** Send no more after so many bytes. */
+  /** Send no more after this many bytes. */
   readonly stallAfter?: number;
   /** Change the byte at this offset. */
   readonly corruptAt?: number;

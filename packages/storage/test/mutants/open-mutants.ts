@@ -250,7 +250,7 @@ export const openMutants: Mutants = {
     breaks: () => shortens((start, end) => start === 3 && (end - start) % 65_536 === 0),
   },
   "range-malformed": {
-    flaw: "takes a start that is no number for 0",
+    flaw: "takes a start that is not a number for 0",
     breaks: () => ({
       open: (open) => (key, options) =>
         Number.isNaN(options?.range?.start)

@@ -117,7 +117,7 @@ export const stepMutants: Mutants = {
       })),
   },
   "steps-id": {
-    flaw: "takes what is no id for nothing kept",
+    flaw: "takes an invalid id for nothing kept",
     breaks: () => ({
       writeInSteps: (writeInSteps) => (key, options) =>
         writeInSteps(key, options).catch((error: unknown) => {
