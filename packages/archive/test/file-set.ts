@@ -2,7 +2,7 @@ import type { OpenedObject } from "@sluice/storage";
 import { createMemoryBackend, type MemoryContent } from "@sluice/storage";
 import type { ArchiveFile } from "../src/index.ts";
 
-/** What has happened to a set of files. */
+/** Events of a set of files. */
 export interface FileSet {
   readonly files: AsyncIterable<ArchiveFile>;
   /** Files that are open now. */
@@ -17,7 +17,7 @@ export interface FileSet {
   isOver: boolean;
 }
 
-/** What a set is made of: contents by key, or a function that makes what `open` gives. */
+/** The contents of a set: by key, or a function that makes the results of `open`. */
 export type FileContent =
   | MemoryContent
   | ((options: { signal?: AbortSignal }) => Promise<OpenedObject | undefined>);

@@ -42,7 +42,7 @@ const answer = (...refs: object[]) => ({
 interface Talk {
   readonly binary: BinaryFetch;
   readonly requests: RequestInit[];
-  /** What the server answers next. */
+  /** The next response of the server. */
   next: Response;
   /** Posts a call and gives the contents of its result. */
   read(): Promise<object[]>;

@@ -128,7 +128,7 @@ describe("a file name out of one that others chose", () => {
 describe("a name as it is", () => {
   test.each([
     [
-      "what file systems take stays",
+      "names that file systems take stay",
       'a "b" <c> d|e? *: 50%; f.txt',
       'a "b" <c> d|e? *: 50%; f.txt',
     ],

@@ -29,7 +29,7 @@ test.each([
   ["names a relation that only begins alike", "<a>; rel=streams"],
   ["has the relation in a second rel", "<a>; rel=next; rel=stream"],
   ["has the relation in another parameter", '<a>; title="rel=stream"'],
-  ["has the relation in a quoted value that goes on", '<a>; title="\\"; rel=stream"'],
+  ["has the relation in a quoted value that continues", '<a>; title="\\"; rel=stream"'],
   ["is about another resource", '<a>; rel=stream; anchor="/other"'],
   ["has no target", "rel=stream"],
   ["has a target without an end", "<a; rel=stream"],

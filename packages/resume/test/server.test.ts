@@ -191,7 +191,7 @@ describe("a server that waits for the client", () => {
     const { server, session, link, question, last } = await asking();
     await server.at(link, session, array([answerTo(question, { n: 1 })], last));
     const other = await server.at(link, session, array([answerTo(question, { n: 2 })], last));
-    // refused, or the end of a stream that is over by now
+    // refused, or the end of a stream that has ended by now
     await other.body?.cancel();
     await expect.poll(() => server.heard).toEqual([{ n: 1 }]);
   });
@@ -518,7 +518,7 @@ test("a question withdrawn as its process died is withdrawn by the next one, by 
     ...store,
     append: async (id, event) =>
       event.text.includes("notifications/cancelled")
-        ? Promise.reject(new SluiceError("precondition_failed", "this process is dead"))
+        ? Promise.reject(new SluiceError("precondition_failed", "this process is gone"))
         : store.append(id, event),
   };
   const [one, two] = [dying, store].map((its) => {

@@ -226,7 +226,7 @@ describe("secrets", () => {
         async () => (await backend.write!("x")).commit(),
       ])
         expectClean(await failure(call()));
-    // the twin: what the SDK throws has it
+    // the twin: errors of the SDK have it
     const raw = await new ContainerClient(`${container.url}?${sas}`)
       .getProperties()
       .catch((e) => e);

@@ -29,7 +29,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]();
 });
 
-/** Bytes by which a process of its own grew. */
+/** Bytes by which a separate process grew. */
 async function growthOf(what: "read" | "write" | "keep", bytes: number): Promise<number> {
   const program = inject("programs")["packages/storage-azure-blob/test/memory-process.ts"]!;
   const args = [program, service.container.url, what, `${bytes}`];

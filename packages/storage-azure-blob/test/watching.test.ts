@@ -21,7 +21,7 @@ async function watch(options: { prefix?: string } = {}): Promise<AsyncIterator<C
   return batches;
 }
 
-/** Everything that is told until a marker that is put last. */
+/** Everything that is reported until a marker that is put last. */
 async function told(
   batches: AsyncIterator<ChangeBatch>,
   root = "",

@@ -21,7 +21,7 @@ const partBytes = 5 * 1024 * 1024;
 
 const content = Buffer.from("0123456789".repeat(500));
 
-/** What the stand-in and real servers are both held to. */
+/** Cases that the stand-in and real servers are both held to. */
 export const serverCases: readonly ServerCase[] = [
   {
     id: "signature-wrong",
@@ -259,7 +259,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "write-match",
-    sentence: "If-Match replaces that version alone, and is 404 where nothing is",
+    sentence: "If-Match replaces only that version, and is 404 without an object",
     notices: "ignores-write-conditions",
     async check({ put, get }) {
       const tag = await put("match.bin", "first");
@@ -378,7 +378,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "missing",
-    sentence: "what is not there is NoSuchKey, and to HEAD 404 without a word",
+    sentence: "a missing object is NoSuchKey, and to HEAD 404 without a word",
     async check({ get, client, at }) {
       await expectRefusal(() => get("missing"), 404, "NoSuchKey");
       await expectRefusal(() => client.send(new HeadObjectCommand(at("missing"))), 404);

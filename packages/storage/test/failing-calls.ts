@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { protect, type StorageBackend } from "@sluice/storage";
 
-/** What may go wrong with one call of a service. */
+/** Faults of one call of a service. */
 export type CallFault = "throttled" | "failed" | "lost";
 
 const kinds: readonly CallFault[] = ["throttled", "failed", "lost"];

@@ -42,7 +42,7 @@ function breaking(afterBytes: number, error: Error = failure("interrupted")) {
   return { store, backend, opens };
 }
 
-/** What a resumed reader asked for, without its signals. */
+/** Requests of a resumed reader, without their signals. */
 function asked(opens: readonly OpenOptions[]): unknown[] {
   return opens.map(({ range, ifMatch }) => ({ range, ifMatch }));
 }

@@ -19,7 +19,7 @@ export interface RawPeer {
   line(): Promise<Message>;
   /** As many bytes as that. */
   bytes(count: number): Promise<Buffer>;
-  /** What was written and not read yet. */
+  /** Bytes written and not read yet. */
   pending(): number;
   end(): void;
 }

@@ -4,7 +4,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { readBinary } from "@sluice/binary-transfer/client";
 import { createStdioTransport } from "@sluice/transport-stdio/client";
 
-/** What one transfer cost. */
+/** The cost of one transfer. */
 export interface ReadingCost {
   readonly bytes: number;
   readonly ms: number;

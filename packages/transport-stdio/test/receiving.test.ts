@@ -29,7 +29,7 @@ async function meet(
   };
 }
 
-/** What came of the streams of the first message. */
+/** The outcomes of the streams of the first message. */
 async function outcomes({ messages }: RawPeer): Promise<unknown[]> {
   await expect.poll(() => messages.length).toBeGreaterThan(0);
   const content: object[] = messages[0]!["result"].content;

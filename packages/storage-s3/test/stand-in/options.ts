@@ -28,11 +28,11 @@ export interface S3StandInOptions {
   /** Is told of each change, as the JSON text that S3 sends to a queue. */
   readonly onEvent?: (notification: string) => void;
   readonly deviations?: readonly Deviation[];
-  /** What goes wrong with this request ("PUT /bucket/key"), beside the faults that were pushed. */
+  /** Faults of this request ("PUT /bucket/key"), besides those that were pushed. */
   readonly onRequest?: (target: string) => Fault | undefined;
 }
 
-/** What is kept beside the content of an object. */
+/** Metadata kept beside the content of an object. */
 export interface ObjectMeta {
   readonly contentType?: string;
   readonly contentEncoding?: string;
@@ -45,8 +45,8 @@ export interface ObjectMeta {
 }
 
 /**
- * What goes wrong next. A fault with a `status` meets the next request, one about a body the next
- * answer with an object in it. The first that fits is used, and is gone after `times`.
+ * The next faults. A fault with a `status` meets the next request, one about a body the next answer
+ * with an object in it. The first that fits is used, and is gone after `times`.
  */
 export interface Fault {
   /** Only for requests whose method and target ("GET /bucket/key?x") match. */

@@ -6,7 +6,7 @@ import type { Service } from "../reference-service.ts";
 import { lists, writes } from "./mutant.ts";
 import { overwrites, overwritesInSteps, peek, type PromiseMutants } from "./promise-mutants.ts";
 
-/** Loses or adds conditions of a write, by what is stored. */
+/** Loses or adds conditions of a write, by the stored object. */
 function conditions(
   service: Service,
   change: (
@@ -430,7 +430,7 @@ export const overwriteMutants: PromiseMutants = {
     },
     {
       rule: "write-overwrite-facts",
-      flaw: "makes the etag of what it writes from name and length",
+      flaw: "makes the etag of a write from name and length",
       breaks: ({ store }) => {
         const made = new Map<string, string>();
         const shown = (info: ObjectInfo): ObjectInfo => {
@@ -465,7 +465,7 @@ export const overwriteMutants: PromiseMutants = {
   "`info` describes exactly the bytes that `body` yields": [
     {
       rule: "write-overwrite-read",
-      flaw: "goes on with the new bytes when the object is overwritten by a writer",
+      flaw: "continues with the new bytes when the object is overwritten by a writer",
       breaks: ({ store }) => {
         const versions = new Map<string, number>();
         return {
@@ -581,26 +581,111 @@ export const overwriteMutants: PromiseMutants = {
         ),
     },
   ],
-  "Begins an object that is written in steps, by one process after the other, or resumes one":
-    [
-      {
-        rule: "steps-overwrite",
-        flaw: "overwrites in place, step by step",
-        breaks: (service) =>
-          overwritesInSteps(service, (writer, { info }) => ({
-            async write(chunk) {
-              service.store.put(info.key, chunk.slice());
-              await writer.write(chunk);
+  "Begins an object that is written in steps, by one process after the other, or resumes one": [
+    {
+      rule: "steps-overwrite",
+      flaw: "overwrites in place, step by step",
+      breaks: (service) =>
+        overwritesInSteps(service, (writer, { info }) => ({
+          async write(chunk) {
+            service.store.put(info.key, chunk.slice());
+            await writer.write(chunk);
+          },
+        })),
+    },
+    {
+      rule: "steps-overwrite",
+      flaw: "removes the object that was to be replaced when steps are aborted",
+      breaks: (service) =>
+        overwritesInSteps(service, (writer, { info }) => {
+          let isEnded = false;
+          return {
+            async suspend() {
+              isEnded = true;
+              return writer.suspend();
             },
-          })),
+            async commit() {
+              isEnded = true;
+              return writer.commit();
+            },
+            async abort() {
+              await writer.abort();
+              if (!isEnded) await service.store.remove(info.key);
+            },
+          };
+        }),
+    },
+    {
+      rule: "steps-overwrite",
+      flaw: "keeps the end of a longer object that steps replace",
+      breaks: (service) =>
+        overwritesInSteps(service, (writer, { bytes: old }) => ({
+          async commit() {
+            const info = await writer.commit();
+            const made = await peek(service, info.key);
+            if (made === undefined || made.bytes.byteLength >= old.byteLength) return info;
+            const tail = old.subarray(made.bytes.byteLength);
+            return service.store.put(info.key, Buffer.concat([made.bytes, tail]));
+          },
+        })),
+    },
+    {
+      rule: "steps-overwrite",
+      flaw: "says at the commit of steps the etag of the version that they replaced",
+      breaks: (service) =>
+        overwritesInSteps(service, (writer, { info: { etag } }) => ({
+          commit: async () => ({
+            ...(await writer.commit()),
+            ...(etag !== undefined && { etag }),
+          }),
+        })),
+    },
+    {
+      rule: "steps-overwrite",
+      flaw: "keeps the type of the object that steps replace",
+      breaks: (service) =>
+        overwritesInSteps(service, (writer, { info: { contentType } }) => ({
+          async commit() {
+            const info = await writer.commit();
+            const made = await peek(service, info.key);
+            if (made === undefined || contentType === undefined) return info;
+            return service.store.put(info.key, made.bytes, { contentType });
+          },
+        })),
+    },
+    {
+      rule: "steps-two",
+      flaw: "has one object in steps for each key",
+      breaks: ({ backend }) => {
+        const ids = new Map<string, string>();
+        return {
+          writeInSteps: (writeInSteps) => async (key, options) => {
+            const known = ids.get(key);
+            if (options?.id === undefined && known !== undefined)
+              await backend.writeInSteps?.(key, { id: known }).then(
+                (writer) => writer.abort(),
+                () => {},
+              );
+            const writer = await writeInSteps(key, options);
+            ids.set(key, writer.id);
+            return writer;
+          },
+        };
       },
-      {
-        rule: "steps-overwrite",
-        flaw: "removes the object that was to be replaced when steps are aborted",
-        breaks: (service) =>
-          overwritesInSteps(service, (writer, { info }) => {
+    },
+    {
+      rule: "steps-two",
+      flaw: "removes all that is in steps for a key at abort",
+      breaks: ({ backend }) => {
+        const ids = new Map<string, Set<string>>();
+        return {
+          writeInSteps: (writeInSteps) => async (key, options) => {
+            const writer = await writeInSteps(key, options);
+            const all = ids.get(key) ?? new Set();
+            ids.set(key, all.add(writer.id));
             let isEnded = false;
             return {
+              ...writer,
               async suspend() {
                 isEnded = true;
                 return writer.suspend();
@@ -611,109 +696,23 @@ export const overwriteMutants: PromiseMutants = {
               },
               async abort() {
                 await writer.abort();
-                if (!isEnded) await service.store.remove(info.key);
+                if (isEnded) return;
+                for (const id of all)
+                  await backend.writeInSteps?.(key, { id }).then(
+                    (other) => other.abort(),
+                    () => {},
+                  );
               },
             };
-          }),
+          },
+        };
       },
-      {
-        rule: "steps-overwrite",
-        flaw: "keeps the end of a longer object that steps replace",
-        breaks: (service) =>
-          overwritesInSteps(service, (writer, { bytes: old }) => ({
-            async commit() {
-              const info = await writer.commit();
-              const made = await peek(service, info.key);
-              if (made === undefined || made.bytes.byteLength >= old.byteLength) return info;
-              const tail = old.subarray(made.bytes.byteLength);
-              return service.store.put(info.key, Buffer.concat([made.bytes, tail]));
-            },
-          })),
-      },
-      {
-        rule: "steps-overwrite",
-        flaw: "says at the commit of steps the etag of the version that they replaced",
-        breaks: (service) =>
-          overwritesInSteps(service, (writer, { info: { etag } }) => ({
-            commit: async () => ({
-              ...(await writer.commit()),
-              ...(etag !== undefined && { etag }),
-            }),
-          })),
-      },
-      {
-        rule: "steps-overwrite",
-        flaw: "keeps the type of the object that steps replace",
-        breaks: (service) =>
-          overwritesInSteps(service, (writer, { info: { contentType } }) => ({
-            async commit() {
-              const info = await writer.commit();
-              const made = await peek(service, info.key);
-              if (made === undefined || contentType === undefined) return info;
-              return service.store.put(info.key, made.bytes, { contentType });
-            },
-          })),
-      },
-      {
-        rule: "steps-two",
-        flaw: "has one object in steps for each key",
-        breaks: ({ backend }) => {
-          const ids = new Map<string, string>();
-          return {
-            writeInSteps: (writeInSteps) => async (key, options) => {
-              const known = ids.get(key);
-              if (options?.id === undefined && known !== undefined)
-                await backend.writeInSteps?.(key, { id: known }).then(
-                  (writer) => writer.abort(),
-                  () => {},
-                );
-              const writer = await writeInSteps(key, options);
-              ids.set(key, writer.id);
-              return writer;
-            },
-          };
-        },
-      },
-      {
-        rule: "steps-two",
-        flaw: "removes all that is in steps for a key at abort",
-        breaks: ({ backend }) => {
-          const ids = new Map<string, Set<string>>();
-          return {
-            writeInSteps: (writeInSteps) => async (key, options) => {
-              const writer = await writeInSteps(key, options);
-              const all = ids.get(key) ?? new Set();
-              ids.set(key, all.add(writer.id));
-              let isEnded = false;
-              return {
-                ...writer,
-                async suspend() {
-                  isEnded = true;
-                  return writer.suspend();
-                },
-                async commit() {
-                  isEnded = true;
-                  return writer.commit();
-                },
-                async abort() {
-                  await writer.abort();
-                  if (isEnded) return;
-                  for (const id of all)
-                    await backend.writeInSteps?.(key, { id }).then(
-                      (other) => other.abort(),
-                      () => {},
-                    );
-                },
-              };
-            },
-          };
-        },
-      },
-    ],
+    },
+  ],
   "Removes one object, and nothing whose key only begins with this one": [
     {
       rule: "remove-near",
-      flaw: "removes what lies below an object with it",
+      flaw: "removes objects below an object with it",
       breaks: ({ store }) => ({
         remove: (remove) => async (key, options) => {
           const isThere = await store.describe(key).catch(() => undefined);
@@ -726,7 +725,7 @@ export const overwriteMutants: PromiseMutants = {
     },
     {
       rule: "remove-near",
-      flaw: "removes with an object those whose keys go on with a dot",
+      flaw: "removes with an object those whose keys continue with a dot",
       breaks: ({ store }) => ({
         remove: (remove) => async (key, options) => {
           await remove(key, options);
