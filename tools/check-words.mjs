@@ -4,6 +4,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseSync } from "vite";
 
 /**
  * Each habit has a name, the texts in which it is one (`prose`, `comment`, `string`, `code`), what to write in its
@@ -62,8 +63,30 @@ export const habits = [
 const unread =
   /CHANGELOG\.md$|^\.changeset\/|^docs\/reference\/(?:options|performance|storage-matrix)\.md$/;
 
-/** Sentences that may stay, each with its page. */
-const allowed = [["docs/contributing/architecture.md", "is no error"]];
+/** Packages whose sources are free of the habits: comments and strings, and outside of tests also code. */
+const held = [
+  "archive",
+  "binary-transfer",
+  "core",
+  "resume",
+  "state",
+  "state-redis",
+  "storage",
+  "storage-azure-blob",
+  "storage-files-sdk",
+  "storage-fs",
+  "storage-graph",
+  "storage-s3",
+  "transport-stdio",
+  "transport-ws",
+].map((name) => `packages/${name}/`);
+
+/** Sentences and names that may stay, each with its file. */
+const allowed = [
+  ["docs/contributing/architecture.md", "is no error"],
+  ["packages/core/src/node.ts", "leastRoomBytes"],
+  ["packages/core/src/sockets/socket-inlet.ts", "leastRoomBytes"],
+];
 
 /** The paragraphs, rows and headings of a page, each as one line of text, with the line at which it begins. */
 export function proseOf(markdown) {
@@ -83,6 +106,52 @@ export function proseOf(markdown) {
   return blocks;
 }
 
+/**
+ * The comments, strings of three words or more, and lines of code of a source: `{ kind, line, text }`. A paragraph
+ * of a comment begins with a sign: "Where" after it is a place.
+ */
+export function textsOf(file, source) {
+  const { program, comments, errors } = parseSync(file, source);
+  if (errors.length > 0) throw new Error(`${file}: ${errors[0].message}`);
+  const lineAt = (at) => source.slice(0, at).split("\n").length;
+  const texts = [];
+  let code = source;
+  const blank = ({ start, end }) => {
+    const gap = source.slice(start, end).replaceAll(/[^\n]/g, " ");
+    code = code.slice(0, start) + gap + code.slice(end);
+  };
+  let last;
+  for (const comment of comments) {
+    blank(comment);
+    const paragraphs = comment.value.split(/\n[\s*]*\n/);
+    const follows = last?.type === "Line" && comment.type === "Line";
+    const isNext = follows && /^\n[ \t]*$/.test(source.slice(last.end, comment.start));
+    for (const paragraph of paragraphs) {
+      const text = paragraph.replaceAll(/\n[\s*]*/g, " ").replace(/^[\s*]*/, "");
+      const line = lineAt(source.indexOf(paragraph, comment.start));
+      if (isNext) texts.at(-1).text += ` ${text}`;
+      else texts.push({ kind: "comment", line, text: `/** ${text}` });
+    }
+    last = comment;
+  }
+  visit(program, (node) => {
+    const isTemplate = node.type === "TemplateLiteral";
+    if (!isTemplate && typeof node.value !== "string") return;
+    const text = isTemplate ? node.quasis.map(({ value }) => value.cooked).join("…") : node.value;
+    if (node.type === "Literal") blank(node);
+    if (text.split(/\s+/).length > 2)
+      texts.push({ kind: "string", line: lineAt(node.start), text });
+  });
+  for (const [at, text] of code.split("\n").entries())
+    texts.push({ kind: "code", line: at + 1, text });
+  return texts;
+}
+
+function visit(node, look) {
+  if (typeof node?.type === "string") look(node);
+  for (const value of Object.values(node ?? {})) if (typeof value === "object") visit(value, look);
+}
+
 /** The habits in a text of one kind: `{ name, advice, words }`. */
 export function habitsIn(kind, text) {
   return habits
@@ -92,22 +161,29 @@ export function habitsIn(kind, text) {
     );
 }
 
-/** One sentence for each habit in a page. */
-export function checkWords(file, markdown, except = []) {
-  return proseOf(markdown).flatMap(({ line, text }) =>
-    habitsIn("prose", text)
+/** One sentence for each habit in a page, or in a source. */
+export function checkWords(file, content, except = []) {
+  const texts = file.endsWith(".md")
+    ? proseOf(content).map((text) => ({ kind: "prose", ...text }))
+    : textsOf(file, content).filter(({ kind }) => kind !== "code" || file.includes("/src/"));
+  return texts.flatMap(({ kind, line, text }) =>
+    habitsIn(kind, text)
       .filter(({ words }) => !except.some(([page, part]) => page === file && words.includes(part)))
       .map(({ name, advice, words }) => `${file}:${line}: "${words}" (${name}): ${advice}`),
   );
 }
 
+const isHeld = (file) =>
+  file.startsWith("templates/") || held.some((folder) => file.startsWith(folder));
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
-  const listed = ["ls-files", "*.md", "--cached", "--others", "--exclude-standard"];
-  const pages = execFileSync("git", listed, { cwd: root, encoding: "utf8" })
+  const kinds = ["*.md", "*.ts", "*.mjs", "--cached", "--others", "--exclude-standard"];
+  const files = execFileSync("git", ["ls-files", ...kinds], { cwd: root, encoding: "utf8" })
     .split("\n")
-    .filter((file) => file && !unread.test(file) && existsSync(join(root, file)));
-  const findings = [...new Set(pages)].flatMap((file) =>
+    .filter((file) => (file.endsWith(".md") ? !unread.test(file) : isHeld(file)))
+    .filter((file) => existsSync(join(root, file)));
+  const findings = [...new Set(files)].flatMap((file) =>
     checkWords(file, readFileSync(join(root, file), "utf8"), allowed),
   );
   findings.forEach((finding) => console.error(finding));

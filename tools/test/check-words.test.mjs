@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkWords, habits, habitsIn, proseOf } from "../check-words.mjs";
+import { checkWords, habits, habitsIn, proseOf, textsOf } from "../check-words.mjs";
 
 /** By habit: the kind of text, words that have it, and words that say the same without it. */
 const pairs = {
@@ -38,4 +38,29 @@ test("code and titles of tests are not read", () => {
 test("headings and rows stand alone", () => {
   const texts = proseOf("# One\nTwo\n| three |\n| four |\n\nfive\nsix\n").map(({ text }) => text);
   expect(texts).toEqual(["# One", "Two", "| three |", "| four |", "five six"]);
+});
+
+test("comments and strings of a source are read, and code outside of tests", () => {
+  const source = [
+    "/**",
+    " * Where the chunk ends.",
+    " *",
+    " * Most bytes of it.",
+    " */",
+    "const told = `a blob that ${is} no base64`; // a blob that is",
+    "// no base64",
+    'fail("a blob that is no base64");',
+    'const text = "const told";',
+  ].join("\n");
+  const found = ["MOST", "NO_NOUN", "NO_NOUN", "PARTICIPLE"];
+  const names = (file) =>
+    checkWords(file, source)
+      .map((finding) => /\((\w+)\)/.exec(finding)[1])
+      .toSorted();
+  expect(names("packages/x/src/a.ts")).toEqual(found);
+  expect(names("packages/x/test/a.test.ts")).toEqual(found.slice(0, -1));
+  expect(textsOf("a.ts", "// one\n// two\n\n// three\n").slice(0, 2)).toEqual([
+    { kind: "comment", line: 1, text: "/** one two" },
+    { kind: "comment", line: 4, text: "/** three" },
+  ]);
 });

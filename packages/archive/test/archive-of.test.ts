@@ -200,7 +200,7 @@ for (const format of formats) {
       const reason = new Error("enough");
       ending.abort(reason);
       await expect(reading).rejects.toBe(reason);
-      // what comes later is closed
+      // a file that opens later is closed
       page.open();
       opening.open();
       await expect.poll(() => [set.open, set.isOver]).toEqual([0, true]);

@@ -43,7 +43,7 @@ async function filesIn(folder: string): Promise<Map<string, string>> {
   return files;
 }
 
-/** Each hostile key with a text of its own, and what an extractor should make of them. */
+/** Each hostile key with its own text, and the files that an extractor should make of them. */
 const hostile = hostileKeys.map((key, index) => [key, `${index}: ${key}`] as const);
 const pathOf = createEntryPaths();
 const expected = new Map(hostile.map(([key, text]) => [pathOf(key), text]));

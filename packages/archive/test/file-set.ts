@@ -2,12 +2,12 @@ import type { OpenedObject } from "@sluice/storage";
 import { createMemoryBackend, type MemoryContent } from "@sluice/storage";
 import type { ArchiveFile } from "../src/index.ts";
 
-/** What has happened to a set of files. */
+/** Events of a set of files. */
 export interface FileSet {
   readonly files: AsyncIterable<ArchiveFile>;
   /** Files that are open now. */
   open: number;
-  /** Most files that were open at a time. */
+  /** Maximum files that were open at a time. */
   mostOpen: number;
   /** Files that were listed so far. */
   listed: number;
@@ -17,7 +17,7 @@ export interface FileSet {
   isOver: boolean;
 }
 
-/** What a set is made of: contents by key, or a function that makes what `open` gives. */
+/** The contents of a set: by key, or a function that makes the results of `open`. */
 export type FileContent =
   | MemoryContent
   | ((options: { signal?: AbortSignal }) => Promise<OpenedObject | undefined>);

@@ -4,7 +4,7 @@ const family = "👩‍👩‍👧‍👦";
 
 /** Legal keys that an extractor, a file system or a shell could take for anything but a file of this name. */
 export const hostileKeys: readonly string[] = [
-  // devices of Windows, also with an extension, in any case, and as a folder
+  // devices of Windows, even with an extension, in any case, and as a folder
   ..."CON PRN AUX NUL CONIN$ CONOUT$ con prn aux nul Con nUl".split(" "),
   ..."COM1 COM2 COM9 COM0 LPT1 LPT9 LPT0 COM¹ COM² LPT³ com5".split(" "),
   ..."CON.txt nul.tar.gz AUX.h com1.log lpt9.c prn. con. COM¹.txt CONIN$.x".split(" "),
@@ -33,7 +33,7 @@ export const hostileKeys: readonly string[] = [
   "file:/etc/passwd",
   "http:/example.com/x",
   "host:22",
-  // what looks like the way up
+  // lookalikes of the way up
   "...",
   "....",
   ".../x",
@@ -58,7 +58,7 @@ export const hostileKeys: readonly string[] = [
   "..＼x",
   "a/.. /b",
   "a/... /b",
-  // what nothing is left of
+  // names of which nothing is left
   " ",
   "   ",
   "\u200b",

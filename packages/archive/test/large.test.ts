@@ -67,7 +67,7 @@ test("more than 65,535 files are read by each peer", async () => {
 
 const gib = 2 ** 30;
 
-/** A file of zeros that ends with a byte of its own. */
+/** A file of zeros that ends with another byte. */
 const marked = (size: number, mark: number) => ({
   size,
   read(start: number, end: number) {

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { archive, type ArchiveHost, type ArchiveWalk } from "../src/index.ts";
 import { bytesOf } from "./file-set.ts";
 
-/** What a server does, without its rules: pages of a storage below `files://demo/`. */
+/** A server without its rules: pages of a storage below `files://demo/`. */
 function hostOf(storage: StorageBackend, log: string[] = []): ArchiveHost {
   return {
     async *walk({ uri, principal, signal }: ArchiveWalk) {

@@ -28,7 +28,7 @@ const rules: readonly (readonly [finding: string, isBroken: (path: string) => bo
   ["long path", (path) => encoder.encode(path).length > 900],
 ];
 
-/** What is wrong with the paths of one archive; empty where all is well. */
+/** Faults in the paths of one archive; empty if there are none. */
 export function findUnsafe(paths: readonly string[]): string[] {
   const findings = paths.flatMap((path) =>
     rules.flatMap(([finding, isBroken]) => (isBroken(path) ? [`${finding}: ${path}`] : [])),

@@ -42,7 +42,7 @@ const answer = (...refs: object[]) => ({
 interface Talk {
   readonly binary: BinaryFetch;
   readonly requests: RequestInit[];
-  /** What the server answers next. */
+  /** The next response of the server. */
   next: Response;
   /** Posts a call and gives the contents of its result. */
   read(): Promise<object[]>;
@@ -178,7 +178,7 @@ describe("answers", () => {
   });
 
   test.each([
-    ["JSON that is none", new Response("--b\r\nContent-Type: application/json\r\n\r\n{\r\n--b--")],
+    ["invalid JSON", new Response("--b\r\nContent-Type: application/json\r\n\r\n{\r\n--b--")],
     ["bytes first", new Response(`--b\r\n${partOf(first, bytes)}\r\n--b--`)],
     ["JSON without end", new Response("--b\r\nContent-Type: application/json\r\n\r\n{}")],
     [

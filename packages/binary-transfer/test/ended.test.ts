@@ -26,7 +26,7 @@ function connection(size: number, sentBytes: number, ref: object = {}): object {
   return message.params.content;
 }
 
-/** What the application gets of content that it opens after its connection ended. */
+/** The result of content that the application opens after its connection ended. */
 async function late(content: object): Promise<string> {
   try {
     const { body } = openBinary(content)!;

@@ -20,7 +20,7 @@ async function readWhole(body: ReadableStream<Uint8Array>): Promise<number> {
   return bytes;
 }
 
-/** Turns that others have while `work` goes on. */
+/** Turns that others have during `work`. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
   let isOver = false;
   let turns = 0;

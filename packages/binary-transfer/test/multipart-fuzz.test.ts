@@ -11,7 +11,7 @@ import { randomNumbers } from "../../core/test/random-numbers.ts";
 
 const count = process.env["SLUICE_DEEP"] ? 1_000_000 : 1_000;
 
-// every part has bytes of its own, and mutations add none of them
+// every part has its own bytes, and mutations add none of them
 const firstBytes = [0x80, 0x90, 0xa0];
 const contents = firstBytes.map((first) =>
   String.fromCharCode(...Array.from({ length: 40 }, (_, at) => first + (at % 16))),
@@ -85,7 +85,7 @@ function inPieces(text: string, random: Random): () => Promise<Uint8Array | unde
   };
 }
 
-/** What an application that reads everything got of a message. */
+/** The bytes of a message for an application that reads everything. */
 async function take(text: string, random: Random): Promise<unknown[]> {
   const capabilities = { binaryTransfer: { supported: true, supportedModes: ["multipart"] } };
   const peer = createBinaryPeer({
@@ -103,7 +103,7 @@ async function take(text: string, random: Random): Promise<unknown[]> {
     const received: unknown[] = Array.isArray(result?.contents) ? result.contents : [];
     const reading = received.map((content) => readOne(content, faults));
     await receiveParts(reader, { inbox: peer.inbox, refs });
-    // every stream is over with the message that announced it
+    // every stream ends with the message that announced it
     await Promise.all(reading);
   } catch (error) {
     faults.push(error);

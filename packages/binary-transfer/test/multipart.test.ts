@@ -164,7 +164,7 @@ describe("reading", () => {
     ],
     ["a bare line feed", "--b\n\none\n--b--", "protocol"],
     ["a control character", message("--b", "a: \0", "", "", "--b--"), "protocol"],
-    ["a length that is none", message("--b", "Content-Length: -1", "", "", "--b--"), "protocol"],
+    ["an invalid length", message("--b", "Content-Length: -1", "", "", "--b--"), "protocol"],
     [
       "a length beyond safe integers",
       message("--b", "Content-Length: 9999999999999999", "", "", "--b--"),

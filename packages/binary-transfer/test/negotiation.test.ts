@@ -98,7 +98,7 @@ describe("a server", () => {
     ["that it does not", { binaryTransfer: { supported: false } }],
     ["no object", { binaryTransfer: true }],
     ["another mode", { binaryTransfer: { supported: true, preferredMode: "multipart" } }],
-    ["a size that is none", { binaryTransfer: { supported: true, maxBinarySize: -1 } }],
+    ["an invalid size", { binaryTransfer: { supported: true, maxBinarySize: -1 } }],
     ["an extension that says no", { binaryTransfer: { supported: true }, ...extension({}) }],
   ])(
     "agrees on nothing with a client that declares %s [BINARY/compatibility/only-both]",

@@ -150,6 +150,6 @@ test("a connection that goes while its resource is opened keeps no place", async
   leaver = peer;
   expect((await read()).error).toBeDefined();
   expect(records).toMatchObject([{ outcome: "aborted", bytes: 0 }]);
-  // the place is that of the process: a read inside the JSON takes it, too
+  // the place is that of the process: a read inside the JSON also takes it
   expect((await read({})).content["blob"]).toBe(Buffer.from(bytes).toString("base64"));
 });

@@ -15,7 +15,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 interface Ends {
   readonly server: BinaryPeer;
   readonly client: BinaryPeer;
-  /** What a handler of the server gets. */
+  /** The arguments of a handler of the server. */
   readonly ctx: object;
 }
 
@@ -42,7 +42,7 @@ const result = (...content: readonly object[]): object => ({ id: 2, result: { co
 const read = async (body: ReadableStream): Promise<Buffer> =>
   Buffer.from(await new Response(body).arrayBuffer());
 
-/** Sends content to the client and gives what it makes of it. */
+/** Sends content to the client and gives its reading of it. */
 function deliver({ server, client }: Ends, ...content: readonly object[]) {
   const { text, streams } = server.sending(result(...content));
   const { message, refs } = client.received(JSON.parse(text));

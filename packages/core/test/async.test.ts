@@ -130,7 +130,7 @@ test("any number of listeners is one listener of the platform, and one that thro
   const removals = Array.from({ length: 50 }, (_, index) =>
     onAbort(controller.signal, () => {
       called.push(index);
-      // what ends one wait often ends another
+      // the end of one wait is often that of another
       if (index === 1) removals[2]!();
       if (index === 3) throw new Error("bad listener");
     }),

@@ -4,7 +4,7 @@ import { createFlowBody, flowOf, type ByteFlow, type WriteChunk } from "../src/i
 
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
 
-/** A flow that lends one buffer again and again, as a socket does, with notes of what was done to it. */
+/** A flow that lends one buffer again and again, as a socket does, with a record of its calls. */
 function lendingFlow(...texts: readonly string[]) {
   const memory = new Uint8Array(8);
   const noted = { written: 0, released: 0, reason: undefined as unknown };

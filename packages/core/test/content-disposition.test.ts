@@ -80,7 +80,7 @@ describe("reading Content-Disposition (RFC 6266)", () => {
     ["no value", "attachment; filename="],
     ["no name", "attachment; =a"],
     ["a path without quotes", "attachment; filename=../x"],
-    ["characters that are no token", "attachment; filename=é"],
+    ["characters that tokens may not have", "attachment; filename=é"],
   ])("ignored as a whole: %s", (_, header) =>
     expect(parseContentDisposition(header)).toBeUndefined(),
   );

@@ -12,7 +12,7 @@ test.each([
   ["an empty parameter in front", "<a>;; rel=stream"],
   ["a comma and a semicolon in a quoted value in front", '<a>; title="x, <b>; rel=y"; rel=stream'],
   ["a quote in a quoted value in front", '<a>; title="x\\"; rel=y"; rel=stream'],
-  ["a value that is no token in front", "<a>; type=text/html; rel=stream"],
+  ["a value that is not a token in front", "<a>; type=text/html; rel=stream"],
   ["another link in front", '<b>; rel="next", <a>; rel="stream"'],
   ["a link without parameters in front", "<b>, <a>; rel=stream"],
   ["empty elements in front", ", ,<a>; rel=stream"],
@@ -29,11 +29,11 @@ test.each([
   ["names a relation that only begins alike", "<a>; rel=streams"],
   ["has the relation in a second rel", "<a>; rel=next; rel=stream"],
   ["has the relation in another parameter", '<a>; title="rel=stream"'],
-  ["has the relation in a quoted value that goes on", '<a>; title="\\"; rel=stream"'],
+  ["has the relation in a quoted value that continues", '<a>; title="\\"; rel=stream"'],
   ["is about another resource", '<a>; rel=stream; anchor="/other"'],
   ["has no target", "rel=stream"],
   ["has a target without an end", "<a; rel=stream"],
-  ["follows what is no link", "x, <a>; rel=stream"],
+  ["follows an invalid link", "x, <a>; rel=stream"],
   ["is longer than 16,384 characters", `<a>; rel=stream; title="${"x".repeat(16_384)}"`],
 ])("there is no link when the header %s", (_, header) => {
   expect(linkWith(new Headers(header === "" ? {} : { link: header }), "stream")).toBeUndefined();

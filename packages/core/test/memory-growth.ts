@@ -15,7 +15,10 @@ async function bytesInUse(): Promise<number> {
   return heapUsed + arrayBuffers;
 }
 
-/** Bytes that some work leaves in memory when it is done. A fifth of it runs before, for what loads and is compiled with it. */
+/**
+ * Bytes that some work leaves in memory when it is done. A fifth of it runs before, for code that
+ * loads and is compiled with it.
+ */
 export async function memoryGrowth(
   work: (count: number) => Promise<void>,
   count: number,

@@ -80,7 +80,7 @@ test("nothing is left of a watch that was closed, or had nothing to watch for 30
   expect([vi.getTimerCount(), onLate.mock.calls]).toEqual([0, []]);
 });
 
-test.each(["hears of it first", "looks first"])(
+test.each(["learns of it first", "looks first"])(
   "a process that was stopped for an hour, and %s, does not take its peer for late",
   (which) => {
     const watch = new PeerWatch({ onLate });

@@ -14,7 +14,7 @@ test("no file but those of the entry for Node.js imports a Node.js module or nee
   expect(files.length).toBeGreaterThan(20);
   const tied = files.filter((file) =>
     /(?:from|import)\s*\(?["']node:|\bBuffer\b|\brequire\(/.test(
-      // what is looked up there may be absent
+      // a name looked up there may be absent
       readFileSync(new URL(file, source), "utf8").replaceAll(/^.*= globalThis as \{.*$/gm, ""),
     ),
   );

@@ -53,7 +53,7 @@ test.each(["socks5://u:secret@proxy.example", "http://", "ftp://secret", "http:/
   },
 );
 
-/** A proxy that does what it is told with each connection, and how many came. */
+/** A proxy that treats each connection as scripted, and how many came. */
 async function startProxy(act: (socket: Socket) => void) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

@@ -29,7 +29,7 @@ describe("a Range header (RFC 9110 §14)", () => {
     ["the unit may be in any case", "BYTES=0-1", 10, { start: 0, end: 2 }],
     ["zeros in front count for nothing", "bytes=000-0001", 10, { start: 0, end: 2 }],
     ["white space around the range is let pass", "bytes= \t0-1\t ", 10, { start: 0, end: 2 }],
-    ["empty list elements are no ranges", "bytes=, ,0-1,,", 10, { start: 0, end: 2 }],
+    ["empty list elements are not ranges", "bytes=, ,0-1,,", 10, { start: 0, end: 2 }],
     [
       "objects may be larger than 4 GiB",
       "bytes=4294967296-",

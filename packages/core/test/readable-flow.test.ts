@@ -93,7 +93,7 @@ test.each([true, false])(
         received += chunk.length;
         release?.();
         if (received < size) return;
-        // the connection is closed by then, which is no fault
+        // the connection is closed by then, which is not a fault
         if (!answer.closed) await once(answer, "close").catch(() => {});
         await new Promise((resolve) => setImmediate(resolve));
         if (!isWell) throw fault;

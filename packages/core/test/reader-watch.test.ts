@@ -13,20 +13,23 @@ afterEach(() => void vi.useRealTimers());
 
 /** How the bytes get from one program to the other. */
 interface Way {
-  /** What the system of the server holds of them, until it was acknowledged. It accepts more when a third of it is free. */
+  /**
+   * Bytes that the system of the server holds until they are acknowledged. It accepts more when a
+   * third of it is free.
+   */
   readonly sendBytes?: number;
-  /** What the peer's system holds, until its reader reads. It takes more when a third of it is free. */
+  /** Bytes that the peer's system holds until its reader reads. It takes more when a third of it is free. */
   readonly receiveBytes?: number;
-  /** What a proxy behind it holds, which reads again when a third of it is free. */
+  /** Bytes that a proxy behind it holds, which reads again when a third of it is free. */
   readonly proxyBytes?: number;
-  /** What the server's system says of it. */
+  /** The report of the server's system. */
   readonly tells?: "everything" | "acknowledged" | "nothing";
   readonly isProxy?: boolean;
   /** Each how manieth time the system tells nothing, as tables do that change while they are read. */
   readonly gap?: number;
 }
 
-/** A connection whose reader reads so many bytes a second, of an answer without an end. */
+/** A connection whose reader reads this many bytes a second, of an answer without an end. */
 function createConnection(way: Way) {
   const {
     sendBytes = 4 * mib,

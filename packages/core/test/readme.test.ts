@@ -1,7 +1,7 @@
 // #region errors
 import { SluiceError } from "@sluice/core";
 
-/** What a caller may be told, and when to come back. */
+/** The message for a caller, and when to come back. */
 function explain(error: unknown): string {
   if (!SluiceError.is(error)) throw error;
   if (error.code === "expired") return "Ask for a new link.";
@@ -34,7 +34,8 @@ const mayRead = grant.matchesPrincipal(alice) && grant.matchesEtag("0x8DD1");
 // #region rotation
 /** Takes the keys in use from one secret, as often as it changes: no restart, no live token refused. */
 function rotate(secrets: string): void {
-  // k1:…  then  k1:…,k2:…:next  everywhere, then  k2:…,k1:…:previous,  and k2:… once k1's tokens are over
+  // k1:… then k1:…,k2:…:next everywhere, then k2:…,k1:…:previous, and k2:… once k1's tokens have
+  // expired
   keys.replace(secrets);
 }
 // #endregion

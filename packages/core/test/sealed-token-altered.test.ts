@@ -81,7 +81,7 @@ describe("altered tokens", () => {
     for (let n = 0; n < runs(10_000_000); n++) {
       const at = (n % 1_000) * 184;
       if (at === 0) bytes = stream.update(zeros);
-      // one in twenty names the live key, so that its cipher is asked and not its name alone
+      // one in twenty names the live key, so that its cipher is asked and not only its name
       const kid =
         n % 20 === 0
           ? "k1"

@@ -185,7 +185,7 @@ test("three rotations over two nodes that follow each other refuse no live token
         ring.replace(step);
         second();
       }
-      // what was minted under the old key is over before that key goes
+      // tokens minted under the old key expire before that key goes
       for (let wait = 0; wait < 11; wait++) second();
     }
   }

@@ -8,7 +8,7 @@ function start(rules: ThroughputRules) {
   const onLate = vi.fn<(lateness: string) => void>();
   const watch = watchThroughput(rules, onLate);
   const late = (): unknown => onLate.mock.calls.flat().join(" ");
-  /** Moves so many bytes each second. */
+  /** Moves this many bytes each second. */
   const run = (seconds: number, bytes = 0): void => {
     for (let second = 0; second < seconds; second += 1) {
       vi.advanceTimersByTime(1_000);

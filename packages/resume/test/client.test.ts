@@ -343,7 +343,7 @@ describe("giving up", () => {
   }
 
   test.each([
-    ["a link that is over", () => new Response(null, { status: 410 }), "expired", 2],
+    ["an expired link", () => new Response(null, { status: 410 }), "expired", 2],
     ["a stream that is gone", () => new Response(null, { status: 404 }), "not_found", 2],
     [
       "a redirect",
@@ -354,8 +354,8 @@ describe("giving up", () => {
     ["something else", () => Response.json({}), "protocol", 2],
     ["a server that is down", () => new Response(null, { status: 503 }), "unavailable", 4],
     ["no server", () => Promise.reject(new TypeError("refused")), "unavailable", 4],
-    ["credentials that are over", () => new Response(null, { status: 401 }), "interrupted", 4],
-    ["a wait for what was never asked", yourTurn, "interrupted", 4],
+    ["expired credentials", () => new Response(null, { status: 401 }), "interrupted", 4],
+    ["a wait for an unknown request", yourTurn, "interrupted", 4],
   ])("%s fails the request with an error, after its tries", async (_, step, reason, requests) => {
     const server = scripted(() => events([]), step);
     expect(await failure(server, { maxTries: 3 })).toMatchObject({

@@ -12,7 +12,10 @@ import {
 
 type Server = ReturnType<typeof createResuming>;
 
-/** What a client saw that follows the algorithm of SEP-1335 to the letter, without the header that it need not send. */
+/**
+ * The record of a client that follows the algorithm of SEP-1335 to the letter, without the header
+ * that it need not send.
+ */
 interface Seen {
   readonly events: readonly Event[];
   /** How often it asked at a link. */
@@ -21,7 +24,7 @@ interface Seen {
 
 /**
  * Reads to the end, comes back until 204, answers, and so on until the result is there. Never sends `Last-Event-ID`.
- * `takesNewLinks`: goes on at the link of each answer, else at that of the first.
+ * `takesNewLinks`: resumes at the link of each answer, else at that of the first.
  */
 async function followLiterally(
   servers: readonly Server[],
@@ -81,7 +84,7 @@ describe("a client that never sends Last-Event-ID", () => {
     const other = createResuming({ ...shared, host: one.host });
     const session = await one.open();
     const { events, gets } = await followLiterally([one, other], session, { takesNewLinks: false });
-    // what the other process took, it has to look for itself
+    // it has to look by itself for the answers that the other process took
     expect([events.length, gets]).toEqual([2, 2]);
   });
 

@@ -4,7 +4,7 @@ import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, test } from "vitest";
 import { answerTo, createResuming, eventsOf, linkOf, type ResumingOptions } from "./resuming.ts";
 
-/** What processes share, and a way to start one more. */
+/** The state that processes share, and a way to start one more. */
 function together({ leaseMs = 100, ...own }: { leaseMs?: number; state?: StateStore } = {}) {
   const keys = [generateKey()];
   const store = createMemoryEventStore();

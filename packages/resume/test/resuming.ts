@@ -21,7 +21,7 @@ export interface Event {
   readonly message?: any;
 }
 
-/** What may differ. */
+/** Options of a test. */
 export interface ResumingOptions {
   readonly resume?: Partial<WithResumeOptions>;
   readonly sluice?: Partial<SluiceOptions>;

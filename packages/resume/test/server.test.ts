@@ -191,7 +191,7 @@ describe("a server that waits for the client", () => {
     const { server, session, link, question, last } = await asking();
     await server.at(link, session, array([answerTo(question, { n: 1 })], last));
     const other = await server.at(link, session, array([answerTo(question, { n: 2 })], last));
-    // refused, or the end of a stream that is over by now
+    // refused, or the end of a stream that has ended by now
     await other.body?.cancel();
     await expect.poll(() => server.heard).toEqual([{ n: 1 }]);
   });
@@ -397,7 +397,7 @@ describe("a question that the server withdrew", () => {
     expect((await server.at(link, session, { headers: last })).status).toBe(204);
     await (await server.at(link, session, array([answerTo(two!)], last))).text();
     expect(server.heard).toHaveLength(1);
-    // no question is open: this is no turn of the client
+    // no question is open: it is not the client's turn
     expect((await server.at(link, session, { headers: last })).status).toBe(200);
     const late = await server.at(link, session, array([answerTo(one!)], last));
     expect(late.status).toBe(200);
@@ -518,7 +518,7 @@ test("a question withdrawn as its process died is withdrawn by the next one, by 
     ...store,
     append: async (id, event) =>
       event.text.includes("notifications/cancelled")
-        ? Promise.reject(new SluiceError("precondition_failed", "this process is dead"))
+        ? Promise.reject(new SluiceError("precondition_failed", "this process is gone"))
         : store.append(id, event),
   };
   const [one, two] = [dying, store].map((its) => {

@@ -28,7 +28,7 @@ async function connections(server: Server): Promise<number> {
   );
 }
 
-/** Calls the tool over a connection of its own; resolves when the answer ends. */
+/** Calls the tool over its own connection; resolves when the answer ends. */
 function call(port: number, session: Session, id: number, name: string): Promise<string> {
   const body = JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name } });
   return new Promise((resolve, reject) => {
@@ -54,8 +54,8 @@ async function listen(handler: Parameters<typeof toNodeHandler>[0]): Promise<Ser
 }
 
 /**
- * 22 KiB for a question and 17 KiB for a tool that works, on Node 20; of these the SDK, with the request that it shows
- * to handlers and the stream that it answers in, takes 15 and 12. What else happens in this process adds some MiB, so
+ * 22 KiB for a question and 17 KiB for a tool that works, on Node 20; of these the SDK, with the request that it
+ * shows to handlers and the stream that it answers in, takes 15 and 12. Other work in this process adds some MiB, so
  * a few requests are measured with a wide margin.
  */
 const mostBytes = (isDeep ? 28 : 64) * 1024;
@@ -77,7 +77,7 @@ test.each([
       for (let at = from; at < from + count; at += 20)
         await Promise.all(Array.from({ length: 20 }, (__, n) => call(port, session, at + n, name)));
     };
-    // what is made once, and code that is compiled on the way, is no part of a request
+    // objects made once, and code compiled on the way, do not count for a request
     await batch(1, 40);
     const before = await usedBytes();
     await batch(1_001, waiting);

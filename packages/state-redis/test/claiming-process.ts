@@ -13,7 +13,7 @@ interface Order {
   readonly id: string;
   readonly claims: number;
   readonly now: number;
-  /** Claims so many grants, each so many times, by the clock of this process. */
+  /** Claims this many grants, each this many times, by the clock of this process. */
   readonly grants?: { readonly count: number; readonly expiresAt: number };
 }
 

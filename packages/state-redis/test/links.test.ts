@@ -20,7 +20,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
     await server?.[Symbol.asyncDispose]();
   });
 
-  /** Two servers with a connection of their own each, as processes have. */
+  /** Two servers, each with its own connection, as processes have. */
   function createHouses(prefix: string): [House, House] {
     const keys = createKeyRing([generateKey()]);
     const storage = createMemoryBackend({ "a.bin": "0123456789" });

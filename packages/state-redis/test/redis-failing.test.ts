@@ -73,7 +73,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
       durable: true,
       timeoutMs: 100,
     });
-    // the check of Redis itself is over, however slow the machine is
+    // the check of Redis itself has ended, however slow the machine is
     await vi.waitFor(() => state.claim(onceGrant("before"), now), { timeout: 10_000 });
     bed.server.freeze();
     const during = await Promise.allSettled(
@@ -128,7 +128,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
       await expect(
         state.put("r", Uint8Array.of(byte), { ...times, now: at }),
       ).rejects.toMatchObject({ code: "already_exists" });
-    // the caller of the first answer is gone: no caller may go on with what it gave
+    // the caller of the first answer is gone: no caller may use its result
     expect(await state.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
     expect(await state.take("r", now)).toBeUndefined();
   });

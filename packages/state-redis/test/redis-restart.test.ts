@@ -17,7 +17,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
   const bed = useRedis();
   let spaces = 0;
 
-  /** A store in a Redis that began so many seconds ago, with changes to its scripts. */
+  /** A store in a Redis that began this many seconds ago, with changes to its scripts. */
   function storeIn(
     uptime: () => number,
     changes: readonly (readonly [string, string])[] = [],
@@ -36,7 +36,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     return createRedisStateStore({ redis: aged, prefix: `{aged ${(spaces += 1)}}:`, timeoutMs });
   }
 
-  /** What a store that lost everything nine seconds ago, when it was restarted, must keep to. */
+  /** Rules of a store that lost everything nine seconds ago, when it was restarted. */
   const rules: Readonly<Record<string, (store: StateStore) => Promise<void>>> = {
     async "no grant is redeemed that may have been redeemed before"(store) {
       for (const use of ["window", "once", "lease"] as const)
@@ -100,7 +100,7 @@ describe.runIf(hasRedis)("a Redis that was restarted", () => {
     const early = { code: "unavailable", retryAfterMs: clockSkewMs + 2_000 + 1_000 - 2_000 };
     await expect(store.claim(grant("a"), now)).rejects.toMatchObject(early);
     await expect(store.take("r", now)).rejects.toMatchObject(early);
-    // what is over is over all the same
+    // an ended session has ended all the same
     const over = grant("over", { expiresAt: now - clockSkewMs });
     expect(await store.claim(over, now)).toEqual({ outcome: "expired" });
     uptime = 8;

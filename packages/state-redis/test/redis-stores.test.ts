@@ -33,7 +33,7 @@ describe.runIf(hasRedis)("stores in a real Redis", () => {
     "node-redis": () => nodeRedis,
   };
 
-  /** Keys of its own for each store, as if the server were empty. */
+  /** Separate keys for each store, as if the server were empty. */
   const space = (): string => `{test ${(spaces += 1)}}:`;
 
   describe.each(Object.entries(clients))("through %s", (_name, client) => {

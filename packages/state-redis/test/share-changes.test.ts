@@ -28,7 +28,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     expect(finding).toMatchObject({ outcome: expect.stringMatching(/^(kept|absent)$/) });
   });
 
-  /** Two processes of one queue: what one of them hears, the other does not. */
+  /** Two processes of one queue: a change that one of them gets, the other does not. */
   function createQueue(): { backends: [StorageBackend, StorageBackend]; send: Send } {
     const heard: ((batch: ChangeBatch) => void)[] = [];
     const backends = [0, 1].map((n) =>
@@ -51,7 +51,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
   }
   type Send = (to: number, key: string) => void;
 
-  /** Watches, armed, and gives what it hears, key by key. */
+  /** Watches, armed, and gives the changes, key by key. */
   async function watch(backend: StorageBackend, signal: AbortSignal) {
     const batches = backend.watch!({ signal })[Symbol.asyncIterator]();
     await batches.next();
@@ -112,7 +112,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     await batches.next();
     send(0, "a");
     expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
-    // what the other process told before it is gone as well, and no process can tell what that was
+    // earlier changes of the other process are gone as well, and no process can name them
     await bed.redis.del("{sluice}:changes:forgotten");
     expect((await batches.next()).value).toMatchObject({ reset: true });
     send(0, "b");

@@ -18,7 +18,7 @@ const deep = process.env["SLUICE_DEEP"] !== undefined;
 const tenMinutesMs = 600_000;
 const ttlMs = 3_600_000;
 
-/** What a process has whose clock differs from that of Redis. */
+/** The stores of a process whose clock differs from that of Redis. */
 interface Process {
   /** The time, as it takes it to be. */
   readonly now: () => number;
@@ -56,7 +56,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
     warnings.length = 0;
   });
 
-  /** Whatever is called in it is called in a process whose clock is ahead by so much. */
+  /** Its calls run in a process whose clock is ahead by this much. */
   function inProcess<Store extends object>(store: Store, aheadMs: number): Store {
     return new Proxy(store, {
       get(target, name) {
@@ -83,7 +83,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
     return { ahead: ahead!, behind: behind!, exact: exact!, prefix };
   }
 
-  /** What holds whatever the clock of a process says. */
+  /** Rules that hold whatever the clock of a process says. */
   const rules: Readonly<Record<string, (fleet: Fleet) => Promise<void>>> = {
     async "a claim is kept for as long as the grant can live"({ ahead, behind, prefix }) {
       const made = grant();
@@ -93,7 +93,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
       expect(life).toBeGreaterThan(made.expiresAt - Date.now() + 2 * clockSkewMs);
       expect(await behind.state.claim(made, behind.now())).toEqual({ outcome: "spent" });
     },
-    async "a grant is over for all of them at once"({ behind }) {
+    async "a grant expires for all of them at once"({ behind }) {
       const over = grant({ expiresAt: Date.now() - 2 * clockSkewMs });
       expect(await behind.state.claim(over, behind.now())).toEqual({ outcome: "expired" });
     },

@@ -30,7 +30,7 @@ describe.runIf(hasRedis)("download URLs of servers that share a Redis", () => {
     return client;
   }
 
-  /** Servers with a connection of their own each, as processes have; nothing else is shared but keys. */
+  /** Servers, each with its own connection, as processes have; they share only keys. */
   function createHouses(
     prefix: string,
     grant: GrantOptions,
@@ -148,7 +148,7 @@ describe.runIf(hasRedis)("download URLs of servers that share a Redis", () => {
   });
 });
 
-/** Everything under a prefix, keys and values, also as the bytes that base64 stands for. */
+/** Everything under a prefix, keys and values, even as the bytes that base64 stands for. */
 async function dumpOf(redis: Redis, prefix: string): Promise<string[]> {
   const lines: string[] = [];
   for (const key of await redis.keys(`${prefix}*`)) {

@@ -21,7 +21,7 @@ export const brokenStateStores: Readonly<Record<string, MakeBroken>> = {
   })),
   "claim-once": checkThenSet(),
   "claim-until-end": forgetting((terms, now) => now >= terms.expiresAt),
-  // how long a claim is kept is counted from the clock of the caller, in a store that has one of its own
+  // how long a claim is kept is counted from the clock of the caller, in a store that has its own
   "claim-skewed": changed((store) => {
     let clock: number | undefined;
     const forgetAt = new Map<string, number>();
@@ -52,14 +52,14 @@ export const brokenStateStores: Readonly<Record<string, MakeBroken>> = {
   "claim-look": claiming((terms) =>
     terms.use === "window" ? { ...terms, id: `of ${terms.id}` } : terms,
   ),
-  // what is small counts for nothing
+  // a small response counts for nothing
   "lease-bytes": changed((store) => ({
     claim: (terms, now, body) =>
       store.claim(body && body.bytes < 512 ? { ...terms, use: "window" } : terms, now, body),
   })),
   "lease-ends": keeping((record) => ({ ...record, leaseEndsAt: Infinity })),
   "refund-lease": changed(() => ({ async refund() {} })),
-  // what is given back to one is given to all
+  // bytes given back to one are given to all
   "refund-others": changed((store) => {
     const ids = new Set<string>();
     return {
@@ -142,7 +142,7 @@ export const brokenStateStores: Readonly<Record<string, MakeBroken>> = {
       },
     };
   }),
-  // binding again puts a live session in the place of one that is over
+  // binding again puts a live session in the place of an ended one
   "session-ends": changed((store) => {
     const lives = new Map<string, number>();
     return {

@@ -46,7 +46,7 @@ interface Moment {
   readonly state: string;
   readonly outcome?: string;
   readonly continued?: boolean;
-  /** What was claimed, or given back. */
+  /** A claim, or bytes given back. */
   readonly bytes: number;
 }
 

@@ -19,7 +19,7 @@ export interface Azurite extends AsyncDisposable {
   createContainer(name?: string): Promise<ContainerClient>;
 }
 
-// Azurite ends with whoever started it, also when that is killed: then the pipe closes
+// Azurite ends with its parent, even when that is killed: then the pipe closes
 const endWithParent = `
 process.stdin.on("end", () => process.exit()).resume();
 require(process.argv[1]);

@@ -1,6 +1,6 @@
 import type { EventQueue, QueuedMessage } from "@sluice/storage-azure-blob";
 
-/** A storage queue in memory, with what Event Grid would put there. */
+/** A storage queue in memory, with messages as of Event Grid. */
 export interface MemoryQueue extends EventQueue {
   /** Puts a message there as Event Grid does: base64 of one event. */
   put(event: object): void;

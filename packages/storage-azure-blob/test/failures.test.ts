@@ -114,7 +114,7 @@ describe("throttling", () => {
   });
 });
 
-/** Resolves after so many turns of the queue of microtasks. */
+/** Resolves after this many turns of the queue of microtasks. */
 const passTicks = async (ticks: number): Promise<void> => {
   for (let tick = 0; tick < ticks; tick++) await Promise.resolve();
 };
@@ -226,7 +226,7 @@ describe("secrets", () => {
         async () => (await backend.write!("x")).commit(),
       ])
         expectClean(await failure(call()));
-    // the twin: what the SDK throws has it
+    // the twin: errors of the SDK have it
     const raw = await new ContainerClient(`${container.url}?${sas}`)
       .getProperties()
       .catch((e) => e);

@@ -4,7 +4,7 @@ import type { ErrorPage } from "@sluice/storage/conformance";
 import { answerGenerated, type GeneratedBlob } from "./generated-blob.ts";
 import { type HttpService, refuse, startHttpService } from "./http-service.ts";
 
-/** What the proxy does to the next request, or to the next body of a blob. */
+/** A fault of the next request, or to the next body of a blob. */
 export type Fault =
   | {
       readonly kind: "refuse";
@@ -30,7 +30,7 @@ export interface FaultProxy extends HttpService {
   countBytes(): number;
 }
 
-/** Starts a proxy before the container of an Azurite; its URLs differ in the origin alone. */
+/** Starts a proxy before the container of an Azurite; its URLs differ only in the origin. */
 export async function startFaultProxy(
   container: ContainerClient,
   onRequest: (target: string) => Fault | undefined = () => undefined,
@@ -139,7 +139,7 @@ function breakOff(
   how: string | undefined,
 ): void {
   answer.removeAllListeners("data").removeAllListeners("end").resume();
-  // what was written has to leave before the connection does
+  // written bytes have to leave before the connection ends
   if (how === "reset") setImmediate(() => response.socket?.resetAndDestroy());
   if (how === "truncate") response.socket?.end();
 }

@@ -13,7 +13,8 @@ const zeros = Buffer.alloc(256 * 1024);
 
 /**
  * Answers a GET or HEAD of a blob as the service does: one range, 206 with its place, 416 with the
- * size, also for an empty blob. `onBytes` counts content as it leaves, no faster than the reader takes it.
+ * size, even for an empty blob. `onBytes` counts content as it leaves, no faster than the reader
+ * takes it.
  */
 export async function answerGenerated(
   { size, tail = new Uint8Array() }: GeneratedBlob,

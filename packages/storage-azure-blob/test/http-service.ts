@@ -39,7 +39,7 @@ export async function startHttpService(answer: Answer): Promise<HttpService> {
   };
 }
 
-/** What the service refuses with: the code in a header, and in XML where there is a body. */
+/** A refusal of the service: the code in a header, and in XML if there is a body. */
 export function refuse(
   { method }: IncomingMessage,
   response: ServerResponse,

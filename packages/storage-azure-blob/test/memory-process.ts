@@ -1,7 +1,7 @@
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { clientFor } from "./azurite.ts";
 
-// moves so many bytes one way and tells by how much the resident set has grown at most
+// moves this many bytes one way and tells by how much the resident set has grown at most
 const [, , containerUrl = "", what = "", size = ""] = process.argv;
 const mib = 2 ** 20;
 const backend = createAzureBlobBackend({ client: clientFor(containerUrl), writable: true });

@@ -9,7 +9,7 @@ const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mib = 2 ** 20;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
-// to keep so much shows, as the twin proves
+// to keep this much shows, as the twin proves
 const keptSize = mostGrowth + 64 * mib;
 const size = deep ? 1024 * mib : 2 * mostGrowth;
 
@@ -29,7 +29,7 @@ afterAll(async () => {
   await service[Symbol.asyncDispose]();
 });
 
-/** Bytes by which a process of its own grew. */
+/** Bytes by which a separate process grew. */
 async function growthOf(what: "read" | "write" | "keep", bytes: number): Promise<number> {
   const program = inject("programs")["packages/storage-azure-blob/test/memory-process.ts"]!;
   const args = [program, service.container.url, what, `${bytes}`];

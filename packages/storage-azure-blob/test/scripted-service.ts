@@ -3,7 +3,7 @@ import type { ContainerClient } from "@azure/storage-blob";
 import { account, clientFor } from "./azurite.ts";
 import { type Answer, type HttpService, startHttpService } from "./http-service.ts";
 
-/** A service whose answers the test gives: for what Azurite cannot do, or does otherwise than Azure. */
+/** A service whose answers the test gives: for calls that Azurite lacks, or answers otherwise than Azure. */
 export interface ScriptedService extends HttpService {
   /** A client of a container there. */
   readonly container: ContainerClient;
@@ -14,7 +14,7 @@ export async function startScriptedService(answer: Answer): Promise<ScriptedServ
   return { ...service, container: clientFor(`${service.url}/${account}/docs`) };
 }
 
-/** What is listed of one blob. */
+/** A listed blob. */
 interface Listed {
   readonly name: string;
   readonly size?: number;

@@ -21,7 +21,7 @@ async function watch(options: { prefix?: string } = {}): Promise<AsyncIterator<C
   return batches;
 }
 
-/** Everything that is told until a marker that is put last. */
+/** Everything that is reported until a marker that is put last. */
 async function told(
   batches: AsyncIterator<ChangeBatch>,
   root = "",
@@ -112,7 +112,7 @@ describe("events", () => {
 
 describe("reset", () => {
   test.each([
-    ["a message that is no event", () => queue.putText("bm90IGpzb24=")],
+    ["a message that is not an event", () => queue.putText("bm90IGpzb24=")],
     ["a renamed folder", () => queue.put(blobEvent("DirectoryRenamed", "docs", "folder"))],
     ["a deleted folder", () => queue.put(blobEvent("DirectoryDeleted", "docs", "folder"))],
     [

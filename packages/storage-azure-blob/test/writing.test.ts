@@ -191,7 +191,7 @@ describe("commit", () => {
   test.each([
     ["A6 ifAbsent", { ifAbsent: true }, 409, "BlobAlreadyExists"],
     ["ifMatch", { ifMatch: "0x1" }, 412, "ConditionNotMet"],
-    ["ifMatch of what was removed", { ifMatch: "0x1" }, 404, "BlobNotFound"],
+    ["ifMatch of a removed blob", { ifMatch: "0x1" }, 404, "BlobNotFound"],
     ["the blocks were dropped by another writer", {}, 400, "InvalidBlockList"],
   ])("lost to another writer is precondition_failed: %s", async (_, options, status, code) => {
     await using service = await startScriptedService(async (request, response) => {

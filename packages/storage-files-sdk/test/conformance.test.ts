@@ -13,7 +13,7 @@ function defineAdapterTests(createAdapterFixture: CreateFixture, only: readonly 
   test(`${only.join(", ")} (every rule with SLUICE_DEEP=1)`, { tags: "slow" }, async () => {
     const findings = await checkBackend(createAdapterFixture, { only, deadlineMs });
     expect(findings.filter(({ outcome }) => outcome === "broken")).toEqual([]);
-    // what is named here and absent would go unnoticed
+    // a rule that is named here and absent would go unnoticed
     const kept = findings.filter(({ outcome }) => outcome === "kept").map(({ rule }) => rule.id);
     for (const name of only)
       expect(kept).toContainEqual(expect.stringMatching(new RegExp(`^${name}(?:-|$)`)));

@@ -4,7 +4,7 @@ import { type Adapter, createStoredFile, FilesError, type StoredFile } from "fil
 
 type BodyFault = { readonly kind: "reset" | "truncate" | "overrun" | "stall"; readonly at: number };
 
-/** An adapter with faults, and counts of what went through it. */
+/** An adapter with faults, and counts of its calls. */
 export interface FaultyAdapter {
   readonly adapter: Adapter;
   readonly faults: Faults;
@@ -13,7 +13,7 @@ export interface FaultyAdapter {
   readonly countBytes: () => number;
 }
 
-/** What a client of a service throws, as the adapters pass it on. */
+/** An error of a client of a service, as the adapters pass it on. */
 function serviceError(status: number, headers: Readonly<Record<string, string>> = {}): FilesError {
   const cause = Object.assign(new Error(`${status} of https://storage.invalid/?token=hunter2`), {
     $metadata: { httpStatusCode: status },

@@ -8,9 +8,9 @@ import { fs } from "files-sdk/fs";
 import { memory } from "files-sdk/memory";
 import { createFaultyAdapter } from "./faulty-adapter.ts";
 
-/** What no adapter has, so that the bridge cannot be held to it. */
+/** Features that no adapter has, so that the bridge cannot be held to them. */
 export const noSuchThing = {
-  touch: "adapters cannot change metadata alone",
+  touch: "adapters cannot change only metadata",
   alias: "adapters have one spelling of a key",
   putFolder: "adapters show no folders",
   overwrite: "adapters replace objects, they do not change them",

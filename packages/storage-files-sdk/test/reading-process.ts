@@ -8,7 +8,7 @@ export interface ReadingOrder {
   readonly credentials: { readonly accessKeyId: string; readonly secretAccessKey: string };
 }
 
-/** Bytes read, and how far the resident set grew over its idle state meanwhile, in bytes. */
+/** Bytes read, and how far the resident set grew over its idle state, in bytes. */
 export interface ReadingReport {
   readonly bytes: number;
   readonly growth: number;

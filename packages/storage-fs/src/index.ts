@@ -70,12 +70,12 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     // #region describe
     describe: withKept(async (key, { signal } = {}) => {
       const operation = beginCall(root, "describe", key, { signal });
-      const kept = smallFiles.find(key);
-      if (kept) return kept.info;
+      const small = smallFiles.find(key);
+      if (small) return small.info;
       let file = await lookAt(root, key, operation, signal);
       let waitMs = racyFor(file.stats, racyOf(file.key));
       // a request for a version gets one: the next change will have another time
-      if (waitMs > 0 && waitMs <= mostRacyWaitMs) {
+      if (waitMs > 0 && waitMs <= maxRacyWaitMs) {
         // a timer that starts late in a turn of the event loop ends early by the clock
         for (; waitMs > 0; waitMs = racyFor(file.stats, racyMs)) await sleep(waitMs, signal);
         file = await lookAt(root, key, operation, signal);
@@ -95,8 +95,8 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
         // a reader of a body owns its chunks
         return withBody({ info, bytes }, () => createBytesBody(new Uint8Array(bytes), signal));
       };
-      const kept = whole ? smallFiles.find(key) : undefined;
-      if (kept) return openKept(kept);
+      const small = whole ? smallFiles.find(key) : undefined;
+      if (small) return openKept(small);
       const file = await openFile(root, key, operation, signal);
       try {
         const info = toObjectInfo(file.key, file.stats, racyOf(file.key));
@@ -147,7 +147,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
 const unknownSize = { blocks: 0, bavail: 0, bsize: 0 };
 
 /** Longest wait of one `describe`: two ticks of FAT. */
-const mostRacyWaitMs = 4_000;
+const maxRacyWaitMs = 4_000;
 
 async function lookAt(
   root: FsRoot,

@@ -1,4 +1,4 @@
-/** Ways to say "up", also as careless decoders understand them. */
+/** Ways to say "up", even as careless decoders understand them. */
 const ups = [
   "..",
   ".",

@@ -22,7 +22,7 @@ test(
       for (let n = from; n < to; n++) closeSync(openSync(join(tree.root, String(n)), "w"));
     };
     create(0, 1000);
-    // the first pages grow the heap to what any work needs
+    // the first pages grow the heap to the size that any work needs
     for (let n = 0; n < (isDeep ? 30 : 2); n++) await backend.list();
     const before = process.memoryUsage.rss();
     create(1000, count);

@@ -67,7 +67,7 @@ describe("a walk", () => {
         .concat(folders.flatMap((folder) => fill(tree, folder, 60).slice(40)));
       let added = 0;
       const visited = await walk(tree, kind, { limit: 3 }, async (before) => {
-        // what was found last is what a cursor remembers: take just that away
+        // a cursor remembers the last names found: take just those away
         for (const key of before.slice(-3).concat(passing.shift() ?? []))
           if (!lasting.includes(key)) await rm(join(tree.root, key), { force: true });
         await writeFile(join(tree.root, folders[added % 3] ?? "", `new-${added++}`), "");

@@ -246,7 +246,7 @@ describe("the two faces", () => {
       async ({ body, file }) => Promise.all([body.cancel(), file?.close(), file?.close()]),
       async ({ body, file }) => {
         const reader = body.getReader();
-        // closed while the read is under way: it waits for it
+        // closed during the read: it waits for it
         return Promise.all([reader.read().catch(() => {}), file?.close()]);
       },
     ];

@@ -76,7 +76,7 @@ test("a pending write of a stopped writer is in no object, however late it is wr
   const { id } = stopped;
   const [path] = await files();
   await expect.poll(async () => (await lstat(path!)).size).toBe(2 ** 21);
-  // what the stopped writer has open, and has looked at before it was stopped
+  // the file that the stopped writer has open, and looked at before it was stopped
   await using late = await openFile(path!, "r+");
   const next = await open()("a.bin", { id });
   expect(next.offset).toBe(2 ** 21);

@@ -7,7 +7,7 @@ import { setTimeout as wait } from "node:timers/promises";
 /** How long a written file has no etag in these tests; the clock of the file system ticks in less. */
 export const racyMs = 8;
 
-/** A folder of a test with a served `root` in it; what lies beside it must stay out of reach. */
+/** A folder of a test with a served `root` in it; files beside it must stay out of reach. */
 export interface TemporaryTree extends AsyncDisposable {
   readonly path: string;
   readonly root: string;
@@ -45,10 +45,10 @@ export async function createTemporaryTree(below: string = tmpdir()): Promise<Tem
   };
 }
 
-/** What an open descriptor is when it lies below the path. */
+/** Kind of an open descriptor that lies below the path. */
 function statBelow(path: string, fd: number): Stats | undefined {
   try {
-    // the real one, also where a test takes it away from the backend
+    // the real one, even if a test takes it away from the backend
     const { readlinkSync } = process.getBuiltinModule("node:fs");
     return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path) ? fstatSync(fd) : undefined;
   } catch {

@@ -61,7 +61,7 @@ test("a walk that is resumed elsewhere continues where it stood, in folders with
   const visited: string[] = [];
   let cursor: string | undefined;
   do {
-    // every page from a process of its own
+    // every page from another process
     const backend = createGraphBackend({
       credential: graph.emulator.credential,
       driveId: graph.drive.id,

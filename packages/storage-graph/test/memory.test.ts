@@ -10,7 +10,7 @@ const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mib;
 const size = isDeep ? 1024 * mib : mostGrowth + 48 * mib;
-// to keep so much shows, also in a process that has grown before
+// to keep this much shows, even in a process that has grown before
 const keptSize = mostGrowth + 144 * mib;
 
 const read = (start: number, end: number): Uint8Array => Buffer.alloc(end - start);

@@ -155,7 +155,7 @@ test("G12: bytes that are newer than the metadata never make a complete body", a
     for await (const chunk of body) chunks.push(chunk);
   })();
   await expect(reading).rejects.toMatchObject({ code: "precondition_failed" });
-  // the twin: what came were the newer bytes, so only the look at the end has stopped them
+  // the twin: the newer bytes came, so only the look at the end has stopped them
   const got = Buffer.concat(chunks);
   expect(got.equals(newer.subarray(0, got.byteLength))).toBe(true);
   expect(got.byteLength).toBeLessThan(newer.byteLength);

@@ -72,7 +72,7 @@ export async function follow(
 // #region emulator
 import { startGraphEmulator } from "@sluice/graph-emulator";
 
-/** What a reader gets when the download breaks off in the middle. */
+/** The result for a reader when the download breaks in the middle. */
 export async function readBroken(): Promise<{ bytes: number; astray: number }> {
   await using emulator = await startGraphEmulator();
   emulator.drive.put("big.bin", {

@@ -47,7 +47,7 @@ test.each([
     driveId: graph.drive.id,
     baseUrl: graph.emulator.origins.graph,
   });
-  // the first one is refused by the emulator, so it is asked for at once, too
+  // the first one is refused by the emulator, so it is also asked for at once
   expect((await backend.list()).objects).toEqual([]);
   expect(given).toEqual([]);
   await backend.close?.();

@@ -1,4 +1,4 @@
-/** Moves large objects through a backend in a process of its own, and tells how that process grew. */
+/** Moves large objects through a backend in a separate process, and tells how that process grew. */
 import { createGraphBackend } from "@sluice/storage-graph";
 import { watchMemory } from "../../../e2e/bed/watch.ts";
 
@@ -7,13 +7,13 @@ export interface TransferOrder {
   readonly baseUrl: string;
   readonly driveId: string;
   readonly token: string;
-  /** `keep` is the broken twin: a reader that keeps what it reads. */
+  /** `keep` is the broken twin: a reader that keeps its bytes. */
   readonly use: "read" | "write" | "keep";
   readonly key: string;
   readonly size: number;
 }
 
-/** What it did. */
+/** Its figures. */
 export interface TransferReport {
   readonly bytes: number;
   readonly milliseconds: number;

@@ -139,7 +139,7 @@ describe("G20: changes as they come", () => {
     expect(tree.apply([{}, { id: "7", name: "x", root: {} }])).toEqual(none);
   });
 
-  test("children may come before their folder, and folders that contain each other end", () => {
+  test("children may come before their folder, and a cycle of folders ends", () => {
     const tree = createDeltaTree("root", "");
     const folder = { id: "f", name: "f", parentReference: { id: "root" }, folder: {} };
     expect(tree.apply([file("1", "a.txt", "f"), folder])).toEqual({

@@ -40,7 +40,7 @@ export function sparse(size: number): {
   return { size, read: (start, end) => zeros.subarray(0, end - start) };
 }
 
-/** What the work rejects with. */
+/** The error of the work. */
 export async function failureOf(work: Promise<unknown>): Promise<Error & Record<string, unknown>> {
   try {
     await work;

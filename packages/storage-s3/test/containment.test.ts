@@ -2,7 +2,7 @@ import { checkKey } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 import { createBucket } from "./bucket.ts";
 
-/** Of the keys that reach the server, and of those that are refused before, one in so many is tried. */
+/** Of the keys that reach the server, and of those that are refused before, one in this many is tried. */
 const [legalStep, illegalStep] = process.env["SLUICE_DEEP"] === undefined ? [59, 7] : [1, 1];
 
 const ups = [

@@ -1,6 +1,6 @@
 import type { S3EventMessage, S3EventSource } from "@sluice/storage-s3";
 
-/** A queue in memory that is as unreliable as a real one: what it gives may come again and out of order. */
+/** A queue in memory that is as unreliable as a real one: messages may come again and out of order. */
 export interface EventQueue extends S3EventSource {
   push(body: string): void;
   /** Messages that were not deleted. */

@@ -9,7 +9,7 @@ import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
 // version is named, so a delete marker is just 404; nothing but GET is signed; the SDK checks no checksums.
 
 const content = Buffer.from("0123456789");
-/** What an abort may take on a busy machine. */
+/** Time of an abort on a busy machine. */
 
 describe("an answer of S3", () => {
   test.each<[number, string, SluiceErrorCode]>([
@@ -220,7 +220,7 @@ describe("no secret", () => {
 describe("an abort", () => {
   const reason = new Error("the caller's reason");
 
-  /** What the work rejects with, and how long after the abort, in milliseconds. */
+  /** The error of the work, and how long after the abort, in milliseconds. */
   async function abortDuring(
     work: (signal: AbortSignal) => Promise<unknown>,
     isUnderWay: () => boolean,

@@ -5,7 +5,10 @@ import { createS3Backend } from "@sluice/storage-s3";
 import { protect } from "@sluice/storage";
 import { expect, test } from "vitest";
 
-/** A store that closes each connection when its second request comes, as one does whose idle time was over just then. */
+/**
+ * A store that closes each connection when its second request comes, as one does whose idle time
+ * expired just then.
+ */
 async function startImpatient() {
   const used = new WeakSet<Socket>();
   let closed = 0;

@@ -10,7 +10,7 @@ const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mebibyte = 1024 * 1024;
 // newer releases of Node let more garbage gather before they collect it
 const mostGrowth = (process.versions.node.startsWith("20.") ? 48 : 96) * mebibyte;
-// to keep so much shows, as the twin proves
+// to keep this much shows, as the twin proves
 const bytesKept = mostGrowth + 48 * mebibyte;
 const bytesMoved = deep ? 1024 * mebibyte : bytesKept;
 const timeout = deep ? 300_000 : 60_000;

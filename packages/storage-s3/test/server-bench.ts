@@ -32,7 +32,7 @@ export interface ServerCase {
   check(bench: Bench): Promise<void>;
 }
 
-/** The SDK as it comes, with a folder of its own in the bucket. */
+/** The SDK as it comes, with its own folder in the bucket. */
 export interface Bench {
   readonly client: S3Client;
   readonly server: ServerUnderTest;
@@ -48,7 +48,7 @@ export interface Bench {
   readonly at: (name: string) => { readonly Bucket: string; readonly Key: string };
 }
 
-/** What the SDK calls an answer that is no success, by status and code. */
+/** The SDK's name for a failed answer, by status and code. */
 export async function expectRefusal(work: () => Promise<unknown>, status: number, code?: string) {
   try {
     await work();
@@ -119,7 +119,7 @@ export async function startUpload(bench: Bench, name: string) {
   };
 }
 
-/** The SDK as it comes: it adds checksums to what it sends and checks those that it gets. */
+/** The SDK as it comes: it adds checksums to requests and checks those of responses. */
 export function makeClient(
   { endpoint, region, credentials: own }: Omit<ServerUnderTest, "bucket">,
   credentials: ServerUnderTest["credentials"] = own,
@@ -135,7 +135,7 @@ export function makeClient(
   });
 }
 
-/** Runs one case in a folder of its own. */
+/** Runs one case in its own folder. */
 export async function checkServer(server: ServerUnderTest, one: ServerCase): Promise<void> {
   const client = makeClient(server);
   const folder = `${one.id}/`;

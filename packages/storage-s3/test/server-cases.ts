@@ -21,7 +21,7 @@ const partBytes = 5 * 1024 * 1024;
 
 const content = Buffer.from("0123456789".repeat(500));
 
-/** What the stand-in and real servers are both held to. */
+/** Cases that the stand-in and real servers are both held to. */
 export const serverCases: readonly ServerCase[] = [
   {
     id: "signature-wrong",
@@ -115,7 +115,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "upload-framed",
-    sentence: "the framing of a streamed upload is no part of the object",
+    sentence: "the framing of a streamed upload does not belong to the object",
     notices: "keeps-framing",
     async check({ put, get, client, at }) {
       const chunks = [Buffer.alloc(10_000, 1), Buffer.alloc(20_000, 2), content];
@@ -259,7 +259,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "write-match",
-    sentence: "If-Match replaces that version alone, and is 404 where nothing is",
+    sentence: "If-Match replaces only that version, and is 404 without an object",
     notices: "ignores-write-conditions",
     async check({ put, get }) {
       const tag = await put("match.bin", "first");
@@ -292,7 +292,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "list-token",
-    sentence: "a continuation token that is none is InvalidArgument",
+    sentence: "an invalid continuation token is InvalidArgument",
     async check({ client, server }) {
       const ContinuationToken = "no token";
       const list = () =>
@@ -378,7 +378,7 @@ export const serverCases: readonly ServerCase[] = [
   },
   {
     id: "missing",
-    sentence: "what is not there is NoSuchKey, and to HEAD 404 without a word",
+    sentence: "a missing object is NoSuchKey, and to HEAD 404 without a word",
     async check({ get, client, at }) {
       await expectRefusal(() => get("missing"), 404, "NoSuchKey");
       await expectRefusal(() => client.send(new HeadObjectCommand(at("missing"))), 404);

@@ -73,7 +73,7 @@ test("a list of parts that promises more and never gives any ends", async () => 
   const more = "<IsTruncated>true</IsTruncated><NextPartNumberMarker>0</NextPartNumberMarker>";
   const backend = await createBackend((_request, response) => {
     pages += 1;
-    // without the check it goes on for as long as it is answered
+    // without the check it continues for as long as it is answered
     if (pages > 3) response.statusCode = 500;
     response.end(`<ListPartsResult>${more}</ListPartsResult>`);
   });

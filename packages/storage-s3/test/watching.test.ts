@@ -20,7 +20,7 @@ function notification(...records: Record[]): string {
   });
 }
 
-/** What a watch says about these messages, up to the change of the key "end". */
+/** The batches of a watch for these messages, up to the change of the key "end". */
 async function changesOf(...messages: string[]): Promise<ChangeBatch> {
   const events = createEventQueue();
   await using bucket = await createBucket({ events, prefix: "in" });

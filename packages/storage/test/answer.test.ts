@@ -24,7 +24,7 @@ describe("an answer with bytes", () => {
     const all = { size: 100, sent: { start: 0, end: 100 } };
     const { etag: _, ...unmarked } = whole;
     expect(readExtent(whole, { operation })).toEqual(all);
-    // the length agrees with what was said before
+    // the length agrees with the earlier one
     expect(readExtent({ ...unmarked, etag: undefined }, { operation, described })).toEqual(all);
     // a service whose descriptions lag behind
     expect(readExtent(whole, { operation, described: { size: 99 } })).toEqual(all);
@@ -70,7 +70,7 @@ describe("an object that is published once", () => {
   const refused = failure("precondition_failed");
   const lost = failure("unavailable");
 
-  /** Publishes with these outcomes, one for each try; gives how often it was looked for what was made. */
+  /** Publishes with these outcomes, one for each try; gives how often the object was looked up. */
   async function publish(outcomes: readonly (SluiceError | "new")[], found: string | undefined) {
     const left = [...outcomes];
     let looks = 0;

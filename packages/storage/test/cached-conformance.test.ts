@@ -17,7 +17,7 @@ function createCachedFixture(): Fixture {
 test("a cache keeps every rule that what is behind it keeps", { timeout: 120_000 }, async () => {
   const findings = await checkBackend(createCachedFixture);
   expect(findings.filter(({ outcome }) => outcome === "broken")).toEqual([]);
-  // what is kept lies in memory, so there is no file face of it
+  // kept objects lie in memory, so they have no file face
   const absent = findings.filter(({ outcome }) => outcome === "absent");
   expect(absent.map(({ rule }) => rule.id)).toEqual(["file-bytes", "file-close"]);
 });

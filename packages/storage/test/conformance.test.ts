@@ -21,7 +21,7 @@ function mutated(mutant: Mutant): Fixture {
   };
 }
 
-// one mutant lets a promise fail alone on purpose; the kit must see it, the runner need not
+// one mutant leaves a rejection unhandled on purpose; the kit must see it, the runner need not
 const others = process.listeners("unhandledRejection");
 beforeAll(() => void process.removeAllListeners("unhandledRejection"));
 afterAll(() => {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { protect, type StorageBackend } from "@sluice/storage";
 
-/** What may go wrong with one call of a service. */
+/** Faults of one call of a service. */
 export type CallFault = "throttled" | "failed" | "lost";
 
 const kinds: readonly CallFault[] = ["throttled", "failed", "lost"];
@@ -20,8 +20,8 @@ export function failOneInAHundred(): { next(): CallFault | undefined; count(): n
 }
 
 /**
- * Writes so many objects, eight at a time, each 25th in several parts and each third under a condition, and gives the
- * failures. What was written is described again.
+ * Writes this many objects, eight at a time, each 25th in several parts and each third under a
+ * condition, and gives the failures. Written objects are described again.
  */
 export async function writeMany(
   backend: StorageBackend,

@@ -96,7 +96,7 @@ describe("verifyDigest", () => {
     await expect(wrong.open("a")).rejects.toMatchObject({ code: "corrupt" });
   });
 
-  test("the file face is kept where nothing is hashed and dropped where it would pass unseen", async () => {
+  test("the file face is kept if there is no hash, and dropped if it would pass unseen", async () => {
     const file = { fd: 0, start: 0, end: 9, verify: async () => {}, close: async () => {} };
     const withFile = wrap(store, {
       open: (open) => async (key, options) => ({ ...(await open(key, options)), file }),

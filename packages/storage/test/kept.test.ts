@@ -48,7 +48,7 @@ test.each(Object.entries({ validate, throttle, retry, resumable, verifyDigest, p
 
 test.each<[string, (backend: StorageBackend) => StorageBackend]>([
   [
-    "an object with an `open` of its own",
+    "an object with its own `open`",
     (backend) => ({ ...backend, open: backend.open.bind(backend) }),
   ],
   ["`wrap`", (backend) => wrap(backend, { open: (open) => (key, options) => open(key, options) })],

@@ -14,7 +14,7 @@ const bases = [
   "file:///",
 ];
 
-/** What a call gives, or the code of what it throws. */
+/** The result of a call, or the code of its error. */
 function outcomeOf<T>(call: () => T): { value?: T; code?: string } {
   try {
     return { value: call() };
@@ -23,7 +23,7 @@ function outcomeOf<T>(call: () => T): { value?: T; code?: string } {
   }
 }
 
-/** Every legal key, with a liking for what URLs and paths treat specially. */
+/** Every legal key, with a liking for characters that URLs and paths treat specially. */
 const legalKeys = fc
   .array(
     fc.oneof(

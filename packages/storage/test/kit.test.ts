@@ -27,7 +27,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** A rule of our own, to see what the kit makes of its check. */
+/** Our own rule, to see how the kit runs its check. */
 function ruleOf(check: Rule["check"], needs: Rule["needs"] = []): Rule {
   return { id: "kit-test", sentence: "a rule for this test", needs, check };
 }

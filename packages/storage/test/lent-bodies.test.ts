@@ -9,9 +9,9 @@ const content = "0123456789abcdef";
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 interface Script {
-  /** What comes, by opening. Default: the content in chunks of four bytes. */
+  /** The chunks, by opening. Default: the content in chunks of four bytes. */
   readonly comes?: (opening: number, start: number) => string;
-  /** What the flow of an opening ends with. */
+  /** The error that ends the flow of an opening. */
   readonly breaks?: (opening: number) => Error | undefined;
   readonly etag?: (opening: number) => string;
   readonly sha256?: string;

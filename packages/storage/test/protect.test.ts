@@ -181,7 +181,7 @@ describe("protect", () => {
   });
 });
 
-/** Node's own collector, also when it was not started for it. */
+/** Node's own collector, even when it was not started for it. */
 function exposeGarbageCollector(): () => void {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc") as () => void;

@@ -21,7 +21,7 @@ const secret = "hunter2";
 const host = "storage.invalid";
 const fileKeys = new Set(["file.bin", "verify.bin", "close.bin"]);
 
-/** What the simulated service has been told to do wrong, and what it counts. */
+/** The faults that the simulated service is to show, and its counts. */
 interface ServiceState {
   handles: number;
   requests: number;
@@ -245,7 +245,7 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
   };
 }
 
-/** One request: what the service has been told to refuse, it refuses. */
+/** One request, refused if the service is to refuse it. */
 function request(state: ServiceState, operation: string): void {
   state.requests++;
   if (state.throttle !== undefined) {
@@ -384,7 +384,7 @@ export function sign(path: string, fields: Readonly<Record<string, string>>): st
   return `https://${host}/${encodeURIComponent(path)}?${query.toString()}`;
 }
 
-/** The storage origin: what a presigned URL is answered with. */
+/** The storage origin: responses to a presigned URL. */
 async function answer(
   store: MemoryBackend,
   state: ServiceState,

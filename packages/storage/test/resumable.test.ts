@@ -12,7 +12,7 @@ import { failure, readText } from "./scripted-backend.ts";
 
 const text = "0123456789".repeat(10);
 
-/** A memory backend whose bodies break after so many bytes each, and the options of every open. */
+/** A memory backend whose bodies break after this many bytes each, and the options of every open. */
 function breaking(afterBytes: number, error: Error = failure("interrupted")) {
   const store = createMemoryBackend({ a: text });
   const opens: OpenOptions[] = [];
@@ -42,7 +42,7 @@ function breaking(afterBytes: number, error: Error = failure("interrupted")) {
   return { store, backend, opens };
 }
 
-/** What a resumed reader asked for, without its signals. */
+/** Requests of a resumed reader, without their signals. */
 function asked(opens: readonly OpenOptions[]): unknown[] {
   return opens.map(({ range, ifMatch }) => ({ range, ifMatch }));
 }

@@ -4,7 +4,7 @@ import { retry, type RetryOptions, throttle } from "@sluice/storage";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createScripted, failure } from "./scripted-backend.ts";
 
-/** A backend that fails so many times, then works. */
+/** A backend that fails this many times, then works. */
 function failing(times: number, error: Error, options: RetryOptions = {}) {
   const clock = createManualClock();
   let left = times;

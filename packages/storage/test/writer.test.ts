@@ -102,7 +102,7 @@ test("an abort of the signal rejects before the release ends, and abort waits fo
   const writing = writer.write(chunk);
   caller.abort(reason);
   expect(isEnded()).toBe(true);
-  // nothing is released under a step that is under way
+  // nothing is released under a step in progress
   await Promise.resolve();
   expect(calls).toEqual(["append"]);
   appending.reject(new Error("cut off"));

@@ -198,7 +198,7 @@ describe("a server that is a process", () => {
     await transport.start();
     await isThere;
     await transport.close();
-    // its pipes are closed, too: as long as one is open, this process has something to wait for
+    // its pipes are closed as well: as long as one is open, this process has something to wait for
     await expect.poll(() => transport.pid).toBeUndefined();
   });
 });

@@ -1,5 +1,6 @@
-// Breaks off connections and tells how many bytes each kind left in memory, as one line of JSON. A process of its own:
-// in one that has loaded much else, a run of the collector takes a hundred times as long. Argument: how many of a kind.
+// Breaks connections and tells how many bytes each kind left in memory, as one line of JSON. A
+// separate process: in one that has loaded much else, a run of the collector takes a hundred times
+// as long. Argument: how many of a kind.
 import { PassThrough } from "node:stream";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 import { StdioChannel } from "../src/channel/stdio-channel.ts";
@@ -31,14 +32,14 @@ async function connect(sent: Buffer, interleave: boolean): Promise<void> {
   await closed;
 }
 
-/** What came before the end, and whether in chunks. */
+/** The bytes before the end, and whether in chunks. */
 const kinds = {
   "within a transfer": [whole(streamId, bytes).subarray(0, 9_000), false],
   "between two chunks": [frame("data", streamId, bytes.subarray(0, 4_000)), true],
   "before the first byte": [Buffer.alloc(0), false],
 } as const;
 
-/** Bytes by the place where connections broke off. */
+/** Bytes by the place where connections broke. */
 export type Left = Record<keyof typeof kinds, number>;
 
 const left: Partial<Left> = {};

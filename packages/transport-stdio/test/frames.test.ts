@@ -7,7 +7,7 @@ const a = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa";
 const b = "7b7b7b7b-7b7b-4b7b-8b7b-7b7b7b7b7b7b";
 const limits = { maxLineBytes: 100 };
 
-/** What a parser finds, as text. `@2` in a line announces two whole transfers. */
+/** The findings of a parser, as text. `@2` in a line announces two whole transfers. */
 function listen(): { readonly taker: FrameTaker; readonly found: string[] } {
   const found: string[] = [];
   const payload = (name: string) => {

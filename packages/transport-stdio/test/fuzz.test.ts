@@ -11,7 +11,7 @@ import { frame, interleaving, whole } from "./raw-frames.ts";
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const count = deep ? 400_000 : 500;
 
-/** Each stream has bytes of its own, and mutations add none of them. */
+/** Each stream has its own bytes, and mutations add none of them. */
 const streams = [0x80, 0x90, 0xa0, 0xb0].map((first, i) => {
   const bytes = Buffer.from(Array.from({ length: 40 }, (_, at) => first + (at % 16)));
   return {
@@ -24,7 +24,7 @@ const streams = [0x80, 0x90, 0xa0, 0xb0].map((first, i) => {
 
 type Random = (below: number) => number;
 
-/** What an honest peer would write: two whole transfers, and two in chunks. */
+/** The bytes of an honest peer: two whole transfers, and two in chunks. */
 function script(random: Random, hasChecksums: boolean): Buffer[] {
   const refs = streams.map(({ streamId, bytes, checksum }, i) => ({
     streamId,
@@ -90,7 +90,7 @@ interface Got {
   readonly clean: boolean;
 }
 
-/** What the application got of each stream before its end, whatever the end was. */
+/** The bytes of each stream for the application before its end, whatever the end was. */
 async function receive(bytes: Buffer, step: number): Promise<Got[]> {
   const input = new PassThrough();
   const messages: Record<string, any>[] = [];

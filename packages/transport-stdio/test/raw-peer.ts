@@ -5,7 +5,7 @@ import { StdioChannel, type StdioLimits } from "../src/channel/stdio-channel.ts"
 
 type Message = Record<string, any>;
 
-/** A peer that writes and reads bytes by itself, and the channel at the other end. */
+/** A peer that writes and reads bytes by itself, and the channel that it talks to. */
 export interface RawPeer {
   readonly channel: StdioChannel;
   /** Messages that the channel handed on. */
@@ -19,7 +19,7 @@ export interface RawPeer {
   line(): Promise<Message>;
   /** As many bytes as that. */
   bytes(count: number): Promise<Buffer>;
-  /** What was written and not read yet. */
+  /** Bytes written and not read yet. */
   pending(): number;
   end(): void;
 }

@@ -4,11 +4,11 @@ import { Client } from "@modelcontextprotocol/client";
 import { readBinary } from "@sluice/binary-transfer/client";
 import { createStdioTransport } from "@sluice/transport-stdio/client";
 
-/** What one transfer cost. */
+/** The cost of one transfer. */
 export interface ReadingCost {
   readonly bytes: number;
   readonly ms: number;
-  /** Most memory over that before the transfer, in bytes: of this process and of the server. */
+  /** Maximum memory over that before the transfer, in bytes: of this process and of the server. */
   readonly growth: readonly [client: number, server: number];
   /** Milliseconds until calls in the middle of it were answered, and of such calls before it. */
   readonly calls: readonly number[];

@@ -29,7 +29,7 @@ async function meet(
   };
 }
 
-/** What came of the streams of the first message. */
+/** The outcomes of the streams of the first message. */
 async function outcomes({ messages }: RawPeer): Promise<unknown[]> {
   await expect.poll(() => messages.length).toBeGreaterThan(0);
   const content: object[] = messages[0]!["result"].content;
@@ -123,8 +123,8 @@ describe("from a peer with only the RFC", () => {
   });
 
   test.each([
-    ["an id that is none", { streamId: "x", size: 1 }],
-    ["a size that is none", { streamId: crypto.randomUUID(), size: -1 }],
+    ["an invalid id", { streamId: "x", size: 1 }],
+    ["an invalid size", { streamId: crypto.randomUUID(), size: -1 }],
   ])("%s ends the connection: where the next message begins is unknown", async (_what, ref) => {
     const peer = await meet(literal);
     peer.write(peer.announce(ref));

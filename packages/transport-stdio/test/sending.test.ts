@@ -9,7 +9,7 @@ import { rawPeer, type RawPeer } from "./raw-peer.ts";
 const bytes = Buffer.from(Array.from({ length: 10_000 }, (_, i) => i % 251));
 
 interface Serving extends RawPeer {
-  /** What a handler gets. */
+  /** The arguments of a handler. */
   readonly ctx: object;
   /** Sends the answer that refers to bytes; gives the id of their stream, and how it went. */
   answer(

@@ -8,12 +8,12 @@ import { frame, interleaving, literal, whole } from "./raw-frames.ts";
 
 const id = "00000000-0000-4000-8000-000000000001";
 
-/** A server of ours and a client that takes what it likes of what is written to it. */
+/** Our server and a client that takes any part of the bytes written to it. */
 function meet(limits: StdioLimits = {}) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const input = new PassThrough();
-  /** What was written and is not taken. */
+  /** Bytes written and not taken. */
   const stuck: { readonly bytes: number; readonly take: () => void }[] = [];
   let isTaking = true;
   const output = new Writable({
@@ -45,7 +45,7 @@ function meet(limits: StdioLimits = {}) {
     settle,
     stopTaking: () => void (isTaking = false),
     write,
-    /** The client names itself; gives what handlers get. */
+    /** The client names itself; gives the arguments of handlers. */
     open: async (capabilities: object): Promise<object> => {
       await write({ jsonrpc: "2.0", id: 1, method: "initialize", params: { capabilities } });
       await channel.send({ jsonrpc: "2.0", id: 1, result: { capabilities: {} } });

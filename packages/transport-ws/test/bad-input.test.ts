@@ -5,7 +5,7 @@ import { serve } from "./serve.ts";
 const { text, binary } = opcodes;
 const started = frame(text, "{", { fin: false });
 
-/** What comes in, how the connection ends, and the JSON-RPC error said before. */
+/** The input, how the connection ends, and the JSON-RPC error sent before. */
 const cases: readonly [string, Buffer | Buffer[], number, number?][] = [
   ["a binary frame", frame(binary, "{}"), 1003],
   ["text that is not JSON", frame(text, "{nope"), 1007, -32700],

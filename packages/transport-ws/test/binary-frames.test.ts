@@ -164,7 +164,7 @@ describe("incoming bytes", () => {
       params: { name: "read", arguments: { files } },
     });
     for (let some = 0; some < 20; some += 1) peer.write(bytesOf(endless, ""));
-    // what was read together with the last of them is taken before the pause
+    // bytes read together with the last of them are taken before the pause
     await expect.poll(() => peer.isHeldUp()).toBe(true);
     peer.text({ jsonrpc: "2.0", id: "ping", method: "ping" });
     let isAnswered = false;

@@ -13,7 +13,7 @@ type Random = (below: number) => number;
 /** A text frame or a binary one. */
 type Frame = string | Uint8Array;
 
-// every stream has bytes of its own, and mutations add none of them
+// every stream has its own bytes, and mutations add none of them
 const firstBytes = [0x80, 0x90, 0xa0];
 const contents = firstBytes.map((first) =>
   Buffer.from(Array.from({ length: 60 }, (_, at) => first + (at % 16))),
@@ -104,7 +104,7 @@ interface Outcome {
   readonly whole: number;
 }
 
-/** What an application that reads everything got of a conversation. */
+/** The bytes of a conversation for an application that reads everything. */
 async function take(frames: readonly Frame[]): Promise<Outcome> {
   const faults: unknown[] = [];
   const declared = { binaryTransfer: { supported: true, supportedModes: ["websocket-binary"] } };
@@ -129,7 +129,7 @@ async function take(frames: readonly Frame[]): Promise<Outcome> {
       for (const content of result?.contents ?? []) reading.push(readOne(content, faults));
     }
   }
-  // readers first, then the end: what is all here is kept
+  // readers first, then the end: complete streams are kept
   await new Promise((resolve) => setImmediate(resolve));
   channel.close(new SluiceError("interrupted", "over"));
   const ended = await Promise.all(reading);

@@ -25,7 +25,7 @@ const sdks = {
 export type SdkName = keyof typeof sdks;
 export const sdkNames = Object.keys(sdks) as SdkName[];
 
-/** A connected client, closed when the test is over. */
+/** A connected client, closed when the test ends. */
 export async function connect(
   sdk: SdkName,
   url: string,

@@ -19,7 +19,7 @@ interface Serving {
   readonly stop: () => Promise<unknown>;
 }
 
-/** The server in a process of its own. */
+/** The server in a separate process. */
 async function startServing(): Promise<Serving> {
   const program = inject("programs")["packages/transport-ws/test/serving-process.ts"]!;
   const child = fork(program, { execArgv: ["--expose-gc"] });
@@ -81,7 +81,7 @@ test("connections that break leave no connection, request, timer or socket", asy
 
 test("a connection that was initialized and says nothing takes no more than 40 KiB", async () => {
   const { url, count } = serving;
-  // what loads and grows with the first ones is not theirs
+  // memory that loads and grows with the first ones is not theirs
   for (const socket of await openMany(url)) socket.terminate();
   await expect.poll(async () => (await count()).connections, { timeout: 10_000 }).toBe(0);
   await count();

@@ -69,7 +69,7 @@ const offer = [
   "HTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA",
 ].join("\r\n");
 
-/** Sends bytes in pieces over one connection, and gives what comes until it ends. */
+/** Sends bytes in pieces over one connection, and gives the response until it ends. */
 async function exchange(port: number, pieces: readonly string[]): Promise<string> {
   const socket = connect(port, "127.0.0.1");
   const answer = text(socket);

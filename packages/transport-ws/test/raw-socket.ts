@@ -9,7 +9,7 @@ interface Frame {
   readonly payload: Buffer;
 }
 
-/** One end of a WebSocket without any library, for what no library would send. */
+/** One end of a WebSocket without any library, for bytes that no library would send. */
 export interface RawSocket {
   /** Status and headers of the answer to the upgrade. */
   readonly status: number;
@@ -51,7 +51,7 @@ export function frame(
   return Buffer.concat([first, long, mask, body]);
 }
 
-/** What an upgrade request says differently; `undefined` leaves a header out. */
+/** Other headers of an upgrade request; `undefined` leaves one out. */
 export interface UpgradeOptions {
   readonly path?: string;
   /** Of HTTP; 1.1. */

@@ -18,7 +18,7 @@ import {
 } from "@sluice/transport-ws";
 import { onTestFinished } from "vitest";
 
-/** What a test may set. */
+/** Options of a test. */
 export interface ServeOptions {
   readonly files?: Readonly<Record<string, Uint8Array | string>>;
   readonly sluice?: Partial<SluiceOptions>;
@@ -62,7 +62,7 @@ export const bearer = {
   },
 };
 
-/** Starts one; it is closed when the test is over. */
+/** Starts one; it is closed when the test ends. */
 export async function serve(options: ServeOptions = {}): Promise<Served> {
   const http = createServer();
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));

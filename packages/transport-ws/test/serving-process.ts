@@ -1,14 +1,11 @@
-/**
- * A server in a process of its own that tells how it is doing: what it answers to "count" is
- * compared before and after.
- */
+/** A server in a separate process that reports its state: its answers to "count" are compared before and after. */
 import { McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { listenWebSocket } from "@sluice/transport-ws";
 
-/** What the process counts. */
+/** Counts of the process. */
 export interface Counts {
   readonly connections: number;
   /** Tool calls that run, and those whose signal aborted. */

@@ -8,7 +8,7 @@ import { answer, parse, rawServer } from "./raw-server.ts";
 
 const count = 60;
 const hasWebSocket = "WebSocket" in globalThis;
-if (!hasWebSocket) console.log("turns: this Node has no WebSocket of its own");
+if (!hasWebSocket) console.log("turns: this Node has no built-in WebSocket");
 
 /** The connection of a socket of ws, which does not tell it. */
 function connectionOf(socket: WebSocket): Socket {

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { readBeginnings } from "./example.ts";
 import { startOrigin } from "./origin.ts";
 
-test("what the README shows works", async () => {
+test("the examples of the README work", async () => {
   await using origin = await startOrigin();
   const content = new TextEncoder().encode("one, two, three");
   origin.objects.set("count.txt", { content, headers: {} });

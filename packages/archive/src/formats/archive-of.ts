@@ -36,14 +36,14 @@ export function archiveOf(
   ensureFormat(format);
   if (prefix !== "" && !prefix.endsWith("/"))
     throw new TypeError('archive: a prefix ends with "/" or is empty');
-  const ending = new AbortController();
+  const controller = new AbortController();
   const listing = files[Symbol.asyncIterator]();
-  const entries = readEntries(listing, { prefix, maxFiles, signal: ending.signal });
+  const entries = readEntries(listing, { prefix, maxFiles, signal: controller.signal });
   const chunks = formats[format](entries);
   return createBody({
     next: async () => (await chunks.next()).value,
     release(reason) {
-      ending.abort(reason);
+      controller.abort(reason);
       // the abort ends the current step; a listing ends when its page has come. Nothing waits for
       // them
       chunks.return(undefined).catch(() => {});

@@ -17,17 +17,17 @@ export async function* writeTar(
   const steps = packEntries(entries, controller);
   try {
     for (;;) {
-      const taken: { chunk?: Awaited<ReturnType<typeof reader.read>> } = {};
+      const pulled: { chunk?: Awaited<ReturnType<typeof reader.read>> } = {};
       // the step that broke the packer throws its error
       const reading = reader.read().then(
-        (chunk) => void (taken.chunk = chunk),
+        (chunk) => void (pulled.chunk = chunk),
         () => {},
       );
       // a chunk that the packer holds is here after this; it would buffer 8 MiB, so no step is taken ahead
       await Promise.race([reading, Promise.resolve()]);
-      while (taken.chunk === undefined) await steps.next();
-      if (taken.chunk.done) return;
-      yield taken.chunk.value;
+      while (pulled.chunk === undefined) await steps.next();
+      if (pulled.chunk.done) return;
+      yield pulled.chunk.value;
     }
   } finally {
     void reader.cancel();

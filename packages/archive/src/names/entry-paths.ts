@@ -111,14 +111,14 @@ function splitName(name: string): [stem: string, extension: string] {
 
 function cut(text: string, room: number): string {
   if (byteLength(text) <= room) return text;
-  let kept = "";
+  let shortened = "";
   let used = 0;
   for (const point of text) {
     used += byteLength(point);
     if (used > room) break;
-    kept += point;
+    shortened += point;
   }
-  return kept;
+  return shortened;
 }
 
 function byteLength(text: string): number {

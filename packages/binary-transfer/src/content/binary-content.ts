@@ -107,9 +107,9 @@ export const binaryReads: BinaryReads = {
     const outlet = outletOf(ctx);
     if (!outlet) {
       // the connection went away since maxBytes
-      const gone = new SluiceError("interrupted", "binary: read: the connection is gone");
-      discardBytes(bytes, gone);
-      throw gone;
+      const goneError = new SluiceError("interrupted", "binary: read: the connection is gone");
+      discardBytes(bytes, goneError);
+      throw goneError;
     }
     const binaryRef = outlet.offer(bytes);
     // an SDK takes contents without blob or text for invalid, and drops members it does not know

@@ -40,9 +40,9 @@ export function readMultipart(
   let failure: { readonly error: unknown } | undefined;
 
   function take(bytes: number): Uint8Array {
-    const taken = window.subarray(0, bytes);
+    const head = window.subarray(0, bytes);
     window = window.subarray(bytes);
-    return taken;
+    return head;
   }
 
   /** Adds a chunk to the window; false at the end of the message. */

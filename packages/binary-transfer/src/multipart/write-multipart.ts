@@ -102,13 +102,13 @@ async function* watched(
   boundary: string,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const delimiter = createDelimiter(boundary);
-  let sent = 0;
+  let sentBytes = 0;
   // the line end of the head
   let tail = encoder.encode("\r\n");
   for (let step = await reader.read(); !step.done; step = await reader.read()) {
     const { value } = step;
-    sent += value.length;
-    if (sent > size)
+    sentBytes += value.length;
+    if (sentBytes > size)
       throw new SluiceError("corrupt", `multipart: ${streamId} has more than its ${size} bytes`);
     // the boundary may begin in the chunk before
     const seam = joinBytes(tail, value.subarray(0, delimiter.bytes.length));
@@ -120,9 +120,9 @@ async function* watched(
     tail = joinBytes(tail, value.subarray(-delimiter.bytes.length)).slice(-delimiter.bytes.length);
     yield value;
   }
-  if (sent < size)
+  if (sentBytes < size)
     throw new SluiceError(
       "interrupted",
-      `multipart: ${streamId} ended at ${sent} of ${size} bytes`,
+      `multipart: ${streamId} ended at ${sentBytes} of ${size} bytes`,
     );
 }

@@ -67,16 +67,16 @@ export function createInbox(options: InboxOptions): Inbox {
   let closedBy: { readonly reason: unknown } | undefined;
 
   /** Handles of transfers that ended before the application opened them: a late reader learns why. */
-  const missed: string[] = [];
+  const missedHandles: string[] = [];
 
   function remember(
     { incoming: { ref }, handle }: Expected,
     end: { readonly bytes: Uint8Array } | { readonly error: unknown },
   ): void {
     rememberEnding(handle, ref, end, idleMs);
-    missed.push(handle);
+    missedHandles.push(handle);
     // so that one connection pushes out nothing of others
-    if (missed.length > maxStreams) forgetEnded(missed.shift()!);
+    if (missedHandles.length > maxStreams) forgetEnded(missedHandles.shift()!);
   }
 
   return {

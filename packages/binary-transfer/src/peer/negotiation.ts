@@ -70,10 +70,10 @@ export function declareBinary(
 export function readDeclaration(capabilities: unknown): BinaryDeclaration | undefined {
   if (!isObject(capabilities)) return undefined;
   const { extensions, binaryTransfer } = capabilities;
-  const declared =
+  const declaration =
     (isObject(extensions) ? extensions[BINARY_EXTENSION_ID] : undefined) ?? binaryTransfer;
-  if (!isObject(declared) || declared["supported"] !== true) return undefined;
-  const { supportedModes, preferredMode, maxBinarySize, interleave } = declared;
+  if (!isObject(declaration) || declaration["supported"] !== true) return undefined;
+  const { supportedModes, preferredMode, maxBinarySize, interleave } = declaration;
   if (maxBinarySize !== undefined && !isByteCount(maxBinarySize)) return undefined;
   const modes = Array.isArray(supportedModes)
     ? supportedModes.filter(isMode)
@@ -81,7 +81,7 @@ export function readDeclaration(capabilities: unknown): BinaryDeclaration | unde
       ? [preferredMode]
       : undefined;
   const windowBytes = isObject(interleave) ? interleave["windowBytes"] : undefined;
-  const hasWindow = isByteCount(windowBytes) && windowBytes >= leastWindowBytes;
+  const hasWindow = isByteCount(windowBytes) && windowBytes >= minWindowBytes;
   return definedMembers({
     modes,
     maxBinarySize,
@@ -105,7 +105,7 @@ export function agreeOn(
 }
 
 /** Below this size, headers would be most of a stream. */
-const leastWindowBytes = 4_096;
+const minWindowBytes = 4_096;
 
 /** Key of `_meta` under which requests of stateless revisions carry the client's capabilities. */
 export const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";

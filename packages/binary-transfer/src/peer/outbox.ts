@@ -59,13 +59,13 @@ interface WaitingBytes {
 
 /** Makes the outbox of one connection. */
 export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptions = {}): Outbox {
-  const waiting = new Map<string, WaitingBytes>();
+  const offers = new Map<string, WaitingBytes>();
   let places = 0;
   let closedBy: { readonly reason: unknown } | undefined;
 
   return {
     offer(bytes, { interleave = false } = {}) {
-      const refused = closedBy
+      const refusal = closedBy
         ? new SluiceError("interrupted", "binary: send: the connection is gone", {
             cause: closedBy.reason,
           })
@@ -78,9 +78,9 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
               },
             )
           : undefined;
-      if (refused) {
-        discardBytes(bytes, refused);
-        throw refused;
+      if (refusal) {
+        discardBytes(bytes, refusal);
+        throw refusal;
       }
       places += 1;
       const { size, checksum, source } = bytes;
@@ -102,29 +102,29 @@ export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptio
         },
       };
       const stopTimer = backgroundClock.schedule(() => {
-        waiting.delete(ref.streamId);
+        offers.delete(ref.streamId);
         discardBytes(
           stream,
           new SluiceError("expired", "binary: send: the message was never sent"),
         );
       }, unsentMs);
-      waiting.set(ref.streamId, { stream, stopTimer });
+      offers.set(ref.streamId, { stream, stopTimer });
       return ref;
     },
     claim(streamId) {
-      const found = waiting.get(streamId);
+      const found = offers.get(streamId);
       if (!found) return undefined;
-      waiting.delete(streamId);
+      offers.delete(streamId);
       found.stopTimer();
       return found.stream;
     },
     close(reason) {
       closedBy ??= { reason };
-      for (const { stream, stopTimer } of waiting.values()) {
+      for (const { stream, stopTimer } of offers.values()) {
         stopTimer();
         discardBytes(stream, reason);
       }
-      waiting.clear();
+      offers.clear();
     },
   };
 }

@@ -105,7 +105,7 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
   const inbox = createInbox(options);
   /** Requests that are going to be answered with capabilities. */
   const openings = new Set<unknown>();
-  let declared = readDeclaration(options.declared);
+  let declaration = readDeclaration(options.declared);
 
   function noteRequest(message: Message): void {
     const { method, id, params = {} } = message;
@@ -116,8 +116,8 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     const capabilities =
       method === "initialize" ? params["capabilities"] : meta?.[CLIENT_CAPABILITIES];
     // a session declares once; a request that declares for itself declares everything
-    if (capabilities !== undefined) declared = readDeclaration(capabilities);
-    const terms = agreeOn(options, declared);
+    if (capabilities !== undefined) declaration = readDeclaration(capabilities);
+    const terms = agreeOn(options, declaration);
     if (terms && id !== undefined) {
       const { transferMode } = params;
       const tag: BinaryTag = { connection, ...terms, ...definedMembers({ transferMode }) };
@@ -156,20 +156,20 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
 
   /** True for references to bytes: interleaved ones say so themselves, others need a declaration. */
   function isMeant(ref: Readonly<Record<string, unknown>>): boolean {
-    return ref["interleave"] === true || declared !== undefined;
+    return ref["interleave"] === true || declaration !== undefined;
   }
 
   const peer: BinaryPeer = {
     outbox,
     inbox,
     get terms() {
-      return agreeOn(options, declared);
+      return agreeOn(options, declaration);
     },
     received(received) {
       const message = received as Message;
       if (role === "server" && message.method !== undefined) noteRequest(message);
       if (role === "client" && message.method === undefined && openings.delete(message.id))
-        declared = readDeclaration(message.result?.["capabilities"]);
+        declaration = readDeclaration(message.result?.["capabilities"]);
       // after what the message itself declares
       const holders = refsOf(received, "receive", isMeant);
       return { message: received, refs: holders.map((each) => hand(inbox, each)) };
@@ -177,7 +177,10 @@ export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
     sending(message) {
       const outgoing = noteOutgoing(message);
       const text = JSON.stringify(outgoing);
-      if (!agreeOn(options, declared) || !(text.includes(BINARY_EXTENSION_ID) || mayHoldRefs(text)))
+      if (
+        !agreeOn(options, declaration) ||
+        !(text.includes(BINARY_EXTENSION_ID) || mayHoldRefs(text))
+      )
         return { text, streams: [] };
       const copy = JSON.parse(text) as Message;
       const streams: OutgoingStream[] = [];

@@ -24,8 +24,8 @@ interface Remembered {
 }
 
 /** Ended transfers that one process remembers: a kilobyte each, and their bytes. */
-const mostEnded = 1_024;
-const mostEndedBytes = 2 ** 25;
+const maxEnded = 1_024;
+const maxEndedBytes = 2 ** 25;
 
 /** By handle: the application has a message, not a connection. */
 const underWay = new Map<string, TakenTransfer>();
@@ -46,9 +46,9 @@ export function takeTransfer(handle: string): TakenTransfer | undefined {
   const transfer = underWay.get(handle);
   underWay.delete(handle);
   if (transfer) return transfer;
-  const ending = ended.get(handle)?.ending;
+  const outcome = ended.get(handle)?.ending;
   forgetEnded(handle);
-  return ending && { ref: ending.ref, read: (signal) => bodyOf(ending, signal) };
+  return outcome && { ref: outcome.ref, read: (signal) => bodyOf(outcome, signal) };
 }
 
 /**
@@ -64,11 +64,11 @@ export function rememberEnding(
 ): void {
   underWay.delete(handle);
   const stopTimer = backgroundClock.schedule(() => forgetEnded(handle), rememberMs);
-  const ending = "bytes" in end ? { ref, bytes: end.bytes } : { ref, ...faultOf(ref, end.error) };
-  ended.set(handle, { ending, stopTimer });
-  endedBytes += bytesOf(ending);
+  const outcome = "bytes" in end ? { ref, bytes: end.bytes } : { ref, ...faultOf(ref, end.error) };
+  ended.set(handle, { ending: outcome, stopTimer });
+  endedBytes += bytesOf(outcome);
   for (const oldest of ended.keys()) {
-    if (ended.size <= mostEnded && (endedBytes <= mostEndedBytes || ended.size === 1)) break;
+    if (ended.size <= maxEnded && (endedBytes <= maxEndedBytes || ended.size === 1)) break;
     forgetEnded(oldest);
   }
 }

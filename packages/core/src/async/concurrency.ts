@@ -72,8 +72,8 @@ export function createSharedRuns<T>(
   }
 
   return (key) => {
-    const waiting = next.get(key);
-    if (waiting) return waiting;
+    const nextRun = next.get(key);
+    if (nextRun) return nextRun;
     const before = running.get(key);
     if (!before) return begin(key);
     const goOn = (): Promise<T> => begin(key);

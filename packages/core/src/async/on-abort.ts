@@ -19,13 +19,13 @@ export function onAbort(signal: AbortSignal | undefined, listener: AbortListener
     listener(signal.reason);
     return () => {};
   }
-  const waiting = waitingFor.get(signal) ?? listenTo(signal);
+  const group = waitingFor.get(signal) ?? listenTo(signal);
   // the same function may wait twice
   const call: AbortListener = (reason) => listener(reason);
-  waiting.calls.add(call);
+  group.calls.add(call);
   return () => {
-    if (!waiting.calls.delete(call) || waiting.calls.size > 0) return;
-    signal.removeEventListener("abort", waiting.listener);
+    if (!group.calls.delete(call) || group.calls.size > 0) return;
+    signal.removeEventListener("abort", group.listener);
     waitingFor.delete(signal);
   };
 }
@@ -43,8 +43,8 @@ function listenTo(signal: AbortSignal): Waiting {
         });
       }
   };
-  const waiting = { calls, listener };
+  const group = { calls, listener };
   signal.addEventListener("abort", listener, { once: true });
-  waitingFor.set(signal, waiting);
-  return waiting;
+  waitingFor.set(signal, group);
+  return group;
 }

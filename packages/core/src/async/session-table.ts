@@ -90,9 +90,9 @@ export function createSessionTable<Live>(
 
   function isShareFull(owner: string): boolean {
     if (owner === "") return false;
-    let own = 0;
-    for (const { entry } of sessions.values()) if (entry.owner === owner) own += 1;
-    return own >= maxPerPrincipal;
+    let ownCount = 0;
+    for (const { entry } of sessions.values()) if (entry.owner === owner) ownCount += 1;
+    return ownCount >= maxPerPrincipal;
   }
 
   function use(session: SessionState<Live>): void {

@@ -1,5 +1,5 @@
 /** Default minimum of bytes per second that a peer moves while it is its turn. */
-const leastBytesPerSecond = 4_096;
+const defaultBytesPerSecond = 4_096;
 
 /**
  * How long a peer may keep this process waiting: for `graceMs`, and a second more for every 4 KiB
@@ -11,7 +11,7 @@ export class ThroughputBudget {
   readonly #bytesPerMs: number;
   #leftMs: number;
 
-  constructor(graceMs: number, minBytesPerSecond: number = leastBytesPerSecond) {
+  constructor(graceMs: number, minBytesPerSecond: number = defaultBytesPerSecond) {
     this.#graceMs = graceMs;
     this.#bytesPerMs = minBytesPerSecond / 1_000;
     this.#leftMs = graceMs;

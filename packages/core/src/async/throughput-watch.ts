@@ -43,7 +43,7 @@ export function watchThroughput(
 ): ThroughputWatch {
   const { idleMs = Infinity, totalMs = Infinity, windowMs = Infinity } = rules;
   const { minBytesPerSecond = 0, holdEndsWindow = false, holdCountsInTotal = false } = rules;
-  const leastBytes = windowMs === Infinity ? 0 : (minBytesPerSecond * windowMs) / 1_000;
+  const minBytes = windowMs === Infinity ? 0 : (minBytesPerSecond * windowMs) / 1_000;
   const lookMs = Math.max(1, Math.min(idleMs, totalMs, windowMs) / 4);
   let isWaiting = true;
   let isFree = rules.isFirstWindowFree ?? false;
@@ -69,7 +69,7 @@ export function watchThroughput(
     if (idle >= idleMs) return "idle";
     if (total >= totalMs) return "total";
     if (window.ms < windowMs) return undefined;
-    const isSlow = window.bytes < leastBytes && !isFree;
+    const isSlow = window.bytes < minBytes && !isFree;
     isFree = false;
     window = { ms: 0, bytes: 0 };
     return isSlow ? "slow" : undefined;

@@ -43,12 +43,12 @@ export function encodeBase64Url(bytes: Uint8Array): string {
   if (native !== undefined) return native;
   let text = "";
   let bits = 0;
-  let held = 0;
+  let window = 0;
   for (const byte of bytes) {
-    held = ((held << 8) | byte) & 0xffff;
-    for (bits += 8; bits >= 6; bits -= 6) text += urlAlphabet[(held >> (bits - 6)) & 63];
+    window = ((window << 8) | byte) & 0xffff;
+    for (bits += 8; bits >= 6; bits -= 6) text += urlAlphabet[(window >> (bits - 6)) & 63];
   }
-  return bits === 0 ? text : text + urlAlphabet[(held << (6 - bits)) & 63]!;
+  return bits === 0 ? text : text + urlAlphabet[(window << (6 - bits)) & 63]!;
 }
 
 /** Bytes of base64url text in its one canonical spelling; `undefined` for every other spelling. */
@@ -57,18 +57,18 @@ export function decodeBase64Url(text: string): Uint8Array | undefined {
   const bytes = new Uint8Array(Math.floor((text.length * 3) / 4));
   let length = 0;
   let bits = 0;
-  let held = 0;
+  let window = 0;
   for (let at = 0; at < text.length; at++) {
     const value = urlValues[text.charCodeAt(at)] ?? -1;
     if (value < 0) return undefined;
-    held = ((held << 6) | value) & 0xfff;
+    window = ((window << 6) | value) & 0xfff;
     bits += 6;
     if (bits < 8) continue;
     bits -= 8;
-    bytes[length++] = held >> bits;
+    bytes[length++] = window >> bits;
   }
   // the last digit has unused bits: unless they are 0, it is another spelling of the same bytes
-  return (held & ((1 << bits) - 1)) === 0 ? bytes : undefined;
+  return (window & ((1 << bits) - 1)) === 0 ? bytes : undefined;
 }
 
 const urlAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -58,12 +58,12 @@ export function createFlowBody(flow: ByteFlow, signal?: AbortSignal): ReadableSt
     if (end()) controller.error(reason);
   }
   function write(chunk: Uint8Array, release?: () => void): Promise<void> | undefined {
-    const own = release ? new Uint8Array(chunk) : chunk;
+    const ownChunk = release ? new Uint8Array(chunk) : chunk;
     release?.();
-    if (ended || own.byteLength === 0) return undefined;
+    if (ended || ownChunk.byteLength === 0) return undefined;
     // before the chunk: a second read that waits asks for more at once
     const read = new Promise<void>((resolve) => (goOn = resolve));
-    controller.enqueue(own);
+    controller.enqueue(ownChunk);
     return read;
   }
   async function run(): Promise<void> {

@@ -15,34 +15,34 @@ export function createRecentEntries<Entry>(
   maxEntries: number,
   maxBytes: number,
 ): RecentEntries<Entry> {
-  const kept = new Map<string, { readonly entry: Entry; readonly bytes: number }>();
+  const entries = new Map<string, { readonly entry: Entry; readonly bytes: number }>();
   let keptBytes = 0;
 
   function remove(name: string): void {
-    keptBytes -= kept.get(name)?.bytes ?? 0;
-    kept.delete(name);
+    keptBytes -= entries.get(name)?.bytes ?? 0;
+    entries.delete(name);
   }
 
   return {
     get(name) {
-      const found = kept.get(name);
+      const found = entries.get(name);
       if (!found) return undefined;
-      kept.delete(name);
-      kept.set(name, found);
+      entries.delete(name);
+      entries.set(name, found);
       return found.entry;
     },
     set(name, entry, bytes) {
       remove(name);
-      kept.set(name, { entry, bytes });
+      entries.set(name, { entry, bytes });
       keptBytes += bytes;
-      for (const [oldest] of kept) {
-        if (kept.size <= maxEntries && keptBytes <= maxBytes) return;
+      for (const [oldest] of entries) {
+        if (entries.size <= maxEntries && keptBytes <= maxBytes) return;
         remove(bytes > maxBytes ? name : oldest);
       }
     },
     delete: remove,
     clear() {
-      kept.clear();
+      entries.clear();
       keptBytes = 0;
     },
   };

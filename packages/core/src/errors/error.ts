@@ -46,7 +46,7 @@ const codes = [
  */
 export type SluiceErrorCode = (typeof codes)[number];
 
-const known: ReadonlySet<unknown> = new Set(codes);
+const codeSet: ReadonlySet<unknown> = new Set(codes);
 const retryable: ReadonlySet<unknown> = new Set([
   "throttled",
   "unavailable",
@@ -102,7 +102,7 @@ export class SluiceError extends Error {
       typeof error === "object" &&
       error !== null &&
       (error as { name?: unknown }).name === "SluiceError" &&
-      known.has((error as { code?: unknown }).code)
+      codeSet.has((error as { code?: unknown }).code)
     );
   }
 }

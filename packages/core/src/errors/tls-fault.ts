@@ -33,11 +33,11 @@ type CodedError = { readonly code?: unknown; readonly message?: unknown; readonl
 /** An error and what caused it: `fetch` hides the reason one level down. */
 function causesOf(error: unknown): CodedError[] {
   const faults: CodedError[] = [];
-  for (let at = error; isCoded(at) && faults.length < mostCauses; at = at.cause) faults.push(at);
+  for (let at = error; isCoded(at) && faults.length < maxCauses; at = at.cause) faults.push(at);
   return faults;
 }
 
-const mostCauses = 8;
+const maxCauses = 8;
 
 function isCoded(error: unknown): error is CodedError {
   return typeof error === "object" && error !== null;

@@ -15,11 +15,11 @@ export function isAccepted(
   const lower = name.toLowerCase();
   const mayBeText = name !== "" && (type === "application/octet-stream" || isTextName(name));
   return accept.some((entry) => {
-    const wanted = entry.trim().toLowerCase();
-    if (wanted.startsWith(".")) return wanted.length > 1 && lower.endsWith(wanted);
-    if (wanted === "*/*" || (mayBeText && anyText.has(wanted))) return true;
-    if (wanted.endsWith("/*")) return type.startsWith(wanted.slice(0, -1));
-    return type === canonicalType(wanted);
+    const pattern = entry.trim().toLowerCase();
+    if (pattern.startsWith(".")) return pattern.length > 1 && lower.endsWith(pattern);
+    if (pattern === "*/*" || (mayBeText && anyText.has(pattern))) return true;
+    if (pattern.endsWith("/*")) return type.startsWith(pattern.slice(0, -1));
+    return type === canonicalType(pattern);
   });
 }
 

@@ -32,8 +32,8 @@ export function matchesIfRange(
   tag: string | undefined,
 ): boolean {
   if (header === null || header === undefined) return true;
-  const given = parseEntityTag(header);
-  return given !== undefined && given.strong && given.tag === tag;
+  const parsed = parseEntityTag(header);
+  return parsed !== undefined && parsed.strong && parsed.tag === tag;
 }
 
 /**

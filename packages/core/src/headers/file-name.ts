@@ -6,8 +6,8 @@
  */
 export function trueFileName(name: string): string {
   const component = name.slice(name.lastIndexOf("/") + 1).replaceAll("\\", "_");
-  const kept = seen(component);
-  return isBlank(kept) ? "download" : shorten(kept);
+  const clean = seen(component);
+  return isBlank(clean) ? "download" : shorten(clean);
 }
 
 /**

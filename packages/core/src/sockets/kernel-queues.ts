@@ -52,13 +52,13 @@ export const readQueues: ReadQueues = async ({
     endNames(localAddress, localPort!),
     endNames(remoteAddress, remotePort!),
   ];
-  const own = tables.find(local, remote);
-  if (!own) return undefined;
+  const ownRow = tables.find(local, remote);
+  if (!ownRow) return undefined;
   return {
-    unacknowledged: Number.parseInt(own["sent"]!, 16),
+    unacknowledged: Number.parseInt(ownRow["sent"]!, 16),
     // for the peer it is the other way round
     unread: readCount(tables.find(remote, local)?.["received"]),
-    isUnanswered: Number.parseInt(own["repeats"]!, 16) > 0 || Number(own["probes"]) > 0,
+    isUnanswered: Number.parseInt(ownRow["repeats"]!, 16) > 0 || Number(ownRow["probes"]) > 0,
   };
 };
 
@@ -117,7 +117,7 @@ class Tables {
   /** For a few sockets a search costs less than taking all rows apart; for many it would cost their square. */
   #restOf(name: string): string | undefined {
     this.#searches += 1;
-    if (this.#searches > mostSearches) {
+    if (this.#searches > maxSearches) {
       this.#rows ??= new Map(
         Array.from(this.#text.matchAll(row), ([, key, rest]) => [key!, rest!]),
       );
@@ -129,7 +129,7 @@ class Tables {
   }
 }
 
-const mostSearches = 16;
+const maxSearches = 16;
 
 /** Number, both ends, and what is behind them. */
 const row = /^ *\d+: (\S+ \S+)( .*)$/gm;

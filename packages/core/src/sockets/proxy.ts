@@ -183,10 +183,10 @@ function tunnelled<A extends HttpAgent>(agent: A, protocol: string, connectMs: n
     if (!proxy) throw new Error(`${url.host} has no proxy`);
     return openTunnel(proxy, { url, tls }, connectMs);
   }
-  const own = agent as unknown as {
+  const opener = agent as unknown as {
     createConnection: (options: ConnectionOptions, connected: OnConnected) => void;
   };
-  own.createConnection = (options, connected) => {
+  opener.createConnection = (options, connected) => {
     open(options).then((socket) => connected(null, socket), connected);
   };
   return agent;

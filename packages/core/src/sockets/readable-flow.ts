@@ -102,17 +102,17 @@ function pumpParsed(
   fail: (error: unknown) => void,
   diversion: Diversion | undefined,
 ): void {
-  let given = 0;
+  let givenBytes = 0;
   function goOn(): void {
-    diversion?.divert(given);
+    diversion?.divert(givenBytes);
     readable.resume();
     diversion?.message.socket.resume();
   }
   readable.on("data", (chunk: Uint8Array) => {
     try {
-      given += chunk.length;
+      givenBytes += chunk.length;
       const wait = write(chunk);
-      if (!wait) return diversion?.divert(given);
+      if (!wait) return diversion?.divert(givenBytes);
       readable.pause();
       // or else the parser continues until it has a chunk in store, and never has nothing
       diversion?.message.socket.pause();

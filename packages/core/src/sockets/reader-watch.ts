@@ -110,17 +110,17 @@ export class ReaderWatch {
     const accepted = acceptedBytes(socket);
     const queues = await this.#read(socket);
     const unread = this.#options.isProxy ? undefined : queues?.unread;
-    const taken = accepted - (queues?.unacknowledged ?? 0) - (unread ?? 0);
+    const takenBytes = accepted - (queues?.unacknowledged ?? 0) - (unread ?? 0);
     const measure = unread !== undefined ? "read" : queues ? "acknowledged" : "accepted";
     if (measure !== (this.#measure ?? measure)) {
       // the tables are not a snapshot, and a row can be missing once: two measures cannot be
       // compared
       this.#measure = measure;
-      this.#taken = taken;
+      this.#taken = takenBytes;
       return;
     }
     this.#measure = measure;
-    const moved = Math.max(0, taken - this.#taken);
+    const moved = Math.max(0, takenBytes - this.#taken);
     const savedBytes = unread === undefined ? hiddenBytes : 0;
     this.#leftMs = Math.min(
       this.#graceMs + savedBytes / this.#bytesPerMs,

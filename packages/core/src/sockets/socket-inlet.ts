@@ -48,9 +48,9 @@ const resets: ReadonlySet<unknown> = new Set(["ECONNRESET", "EPIPE"]);
 type Connect = (options: object, callback?: unknown) => Socket;
 
 function fit<A extends HttpAgent>(agent: A, readBytes: number): A {
-  const own = agent as unknown as { createConnection: Connect };
-  const connect = own.createConnection.bind(agent);
-  own.createConnection = (options, callback) => {
+  const opener = agent as unknown as { createConnection: Connect };
+  const connect = opener.createConnection.bind(agent);
+  opener.createConnection = (options, callback) => {
     const inlet = createInlet(readBytes);
     const socket = connect({ ...options, onread: inlet.onread }, callback);
     inlet.attach(socket);
@@ -98,7 +98,7 @@ function createInlet(readBytes: number): OpenInlet {
   let fail: (error: unknown) => void;
   let ring: Block[] = [];
   let at = 0;
-  let waiting = false;
+  let isWaiting = false;
   let starved = false;
 
   const current = (): Block => ring[at] as Block;
@@ -118,7 +118,7 @@ function createInlet(readBytes: number): OpenInlet {
   }
 
   function goOn(): void {
-    waiting = false;
+    isWaiting = false;
     if (!starved) socket.resume();
   }
 
@@ -139,9 +139,9 @@ function createInlet(readBytes: number): OpenInlet {
     const view = block.bytes.subarray(block.filled, block.filled + count);
     block.filled += count;
     block.lent++;
-    const wanted = pass(to, view, block.release);
+    const wantsMore = pass(to, view, block.release);
     rotate();
-    return wanted;
+    return wantsMore;
   }
 
   function createBlock(bytes: Uint8Array): Block {
@@ -153,7 +153,7 @@ function createInlet(readBytes: number): OpenInlet {
         block.lent--;
         if (!starved) return;
         rotate();
-        if (!starved && !waiting) socket.resume();
+        if (!starved && !isWaiting) socket.resume();
       },
     };
     return block;
@@ -166,12 +166,12 @@ function createInlet(readBytes: number): OpenInlet {
         write && roomOf(current()) > 0 ? current().bytes.subarray(current().filled) : scratch,
       callback(count, bytes) {
         if (!write) return socket.emit("data", bytes.subarray(0, count));
-        const wanted =
+        const wantsMore =
           bytes === scratch
             ? pass(write, new Uint8Array(bytes.subarray(0, count)))
             : lend(write, count);
-        waiting = !wanted;
-        return wanted && !starved;
+        isWaiting = !wantsMore;
+        return wantsMore && !starved;
       },
     },
     attach(to) {

@@ -168,13 +168,13 @@ function tag(
   if (!key || fields.length > longestKnown) return key && makeTag(key, fields);
   const tags = knownTags.get(key) ?? new Map<string, Uint8Array>();
   const name = String.fromCharCode(...fields);
-  let known = tags.get(name);
-  if (!known) {
-    if (tags.size >= mostKnown) tags.clear();
-    tags.set(name, (known = makeTag(key, fields)));
+  let tag = tags.get(name);
+  if (!tag) {
+    if (tags.size >= maxKnown) tags.clear();
+    tags.set(name, (tag = makeTag(key, fields)));
     knownTags.set(key, tags);
   }
-  return known;
+  return tag;
 }
 
 function makeTag(key: Uint8Array, fields: Uint8Array): Uint8Array {
@@ -184,7 +184,7 @@ function makeTag(key: Uint8Array, fields: Uint8Array): Uint8Array {
 /** Tags under each derived key that the rings still have: one user and one file are asked about again and again. */
 const knownTags = new WeakMap<Uint8Array, Map<string, Uint8Array>>();
 /** Tags of one key. */
-const mostKnown = 512;
+const maxKnown = 512;
 /** Bytes of the fields of such a tag. */
 const longestKnown = 256;
 

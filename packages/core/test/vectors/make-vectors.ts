@@ -1,6 +1,6 @@
 /**
- * Computes sealed tokens a second time, from the layout alone and with node:crypto: HKDF, HMAC
- * and ChaCha20-Poly1305 are OpenSSL's, HChaCha20 is written out below. Nothing of the package is
+ * Computes sealed tokens a second time, only from the layout and with node:crypto: HKDF, HMAC and
+ * ChaCha20-Poly1305 are OpenSSL's, HChaCha20 is written out below. Nothing of the package is
  * imported. Run it to write sealed-tokens.json anew: node --import tsx make-vectors.ts
  */
 import { createCipheriv, createHash, createHmac, hkdfSync } from "node:crypto";
@@ -55,7 +55,7 @@ const start = 1_800_000_000;
 const principal = { issuer: "https://id.example", subject: "user-1", clientId: "client-1" };
 const inSession = { ...principal, sessionId: "5e551011" };
 
-/** What one token is made of; every part can be overridden to make a wrong one. */
+/** The parts of one token; each can be overridden to make a wrong one. */
 interface Recipe {
   terms: Terms;
   kid: string;
@@ -128,7 +128,7 @@ function plainOf(terms: Terms, ikm: Buffer, id: Buffer): Buffer {
   return plain;
 }
 
-/** What the store is given for a stored token, in hex and base64url. */
+/** The record of the store for a stored token, in hex and base64url. */
 export interface StoredVector {
   readonly purpose: "download";
   readonly audience: string;

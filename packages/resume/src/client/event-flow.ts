@@ -40,8 +40,8 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   const { link, requestId, limits, signal } = options;
   const { maxEventLength } = limits;
   /** Requests of the server: those without an answer, and all so far. */
-  const waiting = new Set<string>();
-  const asked = new Set<string>();
+  const unansweredKeys = new Set<string>();
+  const askedKeys = new Set<string>();
   /** Of the wait until every request of the server has its answer. */
   let answered: Notifier | undefined;
   let answers: string[] = [];
@@ -67,17 +67,17 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
     if (isResponse(message))
       return requestId === undefined || keyOf(message.id) === keyOf(requestId) ? "result" : "event";
     const withdrawn = cancelledBy(message);
-    if (withdrawn !== undefined) waiting.delete(keyOf(withdrawn));
+    if (withdrawn !== undefined) unansweredKeys.delete(keyOf(withdrawn));
     if (!isRequest(message)) return "event";
     const key = keyOf(message.id);
-    if (asked.has(key)) return undefined;
-    if (asked.size >= maxAsked)
+    if (askedKeys.has(key)) return undefined;
+    if (askedKeys.size >= maxAsked)
       throw new SluiceError(
         "protocol",
         "client: the server sends too many requests within one call",
       );
-    asked.add(key);
-    waiting.add(key);
+    askedKeys.add(key);
+    unansweredKeys.add(key);
     return "event";
   }
 
@@ -113,11 +113,11 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
     const asking = await link.get(lastEventId);
     // answers stay until the server took them: further events do not say that they arrived
     if (asking !== "your turn") return asking;
-    if (waiting.size > 0) {
+    if (unansweredKeys.size > 0) {
       silences = 0;
       answered = new Notifier();
       await isInTime(answered.wait(), limits.renewMs, signal);
-      if (waiting.size > 0) return undefined;
+      if (unansweredKeys.size > 0) return undefined;
     }
     if (answers.length === 0)
       throw new SluiceError(
@@ -136,7 +136,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
       if (body && (yield* read(body))) return;
       signal.throwIfAborted();
       // a server that always says "again, at once" is asked less and less often
-      await sleep(Math.max(retryMs, Math.min(2 ** silences * leastMs, 1_000)), signal);
+      await sleep(Math.max(retryMs, Math.min(2 ** silences * minPauseMs, 1_000)), signal);
       try {
         silences += 1;
         body = await reconnect();
@@ -153,16 +153,16 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
   }
 
   return {
-    expects: (id) => waiting.has(keyOf(id)),
+    expects: (id) => unansweredKeys.has(keyOf(id)),
     answer(response, text) {
-      waiting.delete(keyOf(response.id));
+      unansweredKeys.delete(keyOf(response.id));
       answerBytes += text.length;
       if (answerBytes > limits.maxAnswerBytes) {
         link.fail(new SluiceError("too_large", "client: the responses to the server are too long"));
         return;
       }
       answers.push(text);
-      if (waiting.size > 0) return;
+      if (unansweredKeys.size > 0) return;
       // a server that waits must end the connection; one that does not is cut off
       if (cut) cancelOverdue = systemClock.schedule(cut, overdueMs);
       else answered?.notify();
@@ -172,7 +172,7 @@ export function createEventFlow(options: EventFlowOptions): EventFlow {
 }
 
 const maxAsked = 1_000;
-const leastMs = 5;
+const minPauseMs = 5;
 const overdueMs = 1_000;
 
 /** An event without its `retry`, which the SDK has no use for. */

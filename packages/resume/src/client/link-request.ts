@@ -45,9 +45,9 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
   let { link } = options;
 
   async function send(init: RequestInit, lastEventId: string | undefined): Promise<Response> {
-    const sent = new Headers(headers);
-    if (lastEventId !== undefined) sent.set("last-event-id", utf8FieldOf(lastEventId));
-    if (init.body !== undefined) sent.set("content-type", "application/json");
+    const requestHeaders = new Headers(headers);
+    if (lastEventId !== undefined) requestHeaders.set("last-event-id", utf8FieldOf(lastEventId));
+    if (init.body !== undefined) requestHeaders.set("content-type", "application/json");
     const late = new AbortController();
     const cancelTimer = systemClock.schedule(
       () => late.abort(new SluiceError("timeout", "client: the server did not answer in time")),
@@ -56,7 +56,7 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
     try {
       const response = await fetch(link, {
         ...init,
-        headers: sent,
+        headers: requestHeaders,
         redirect: "manual",
         signal: AbortSignal.any([signal, late.signal]),
       });

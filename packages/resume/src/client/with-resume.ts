@@ -44,27 +44,27 @@ export function withResume(
     const isStream = response.status === 200 && isEventStream(response.headers);
     const target = isStream ? streamLinkOf(response.headers, url) : undefined;
     if (!target || !response.body) return response;
-    const ending = new AbortController();
+    const controller = new AbortController();
     const requestId = isRequest(message) ? message.id : undefined;
-    const fail = (error: SluiceError): void => ending.abort(error);
+    const fail = (error: SluiceError): void => controller.abort(error);
     const link = createLinkRequest({
       fetch,
       url,
       headers,
       link: target,
       headersMs: limits.headersMs,
-      signal: ending.signal,
+      signal: controller.signal,
       fail,
     });
     const first = response.body;
-    const flow = createEventFlow({ first, link, requestId, limits, signal: ending.signal });
+    const flow = createEventFlow({ first, link, requestId, limits, signal: controller.signal });
     const followed = {
       flow,
       link,
       session: asked.session,
       request: requestId === undefined ? undefined : keyOf(requestId),
     };
-    const removeListener = onAbort(signal, (reason) => ending.abort(reason));
+    const removeListener = onAbort(signal, (reason) => controller.abort(reason));
     const cancelTimer = backgroundClock.schedule(
       () => fail(new SluiceError("timeout", "client: the request took longer than agreed")),
       limits.totalMs,
@@ -74,11 +74,11 @@ export function withResume(
       cancelTimer();
       removeListener();
       answers.delete(followed);
-      ending.abort();
+      controller.abort();
     };
-    const kept = new Headers(response.headers);
-    for (const name of ["link", "content-length", "content-encoding"]) kept.delete(name);
-    return new Response(bodyOf(flow, { requestId, end }), { status: 200, headers: kept });
+    const keptHeaders = new Headers(response.headers);
+    for (const name of ["link", "content-length", "content-encoding"]) keptHeaders.delete(name);
+    return new Response(bodyOf(flow, { requestId, end }), { status: 200, headers: keptHeaders });
   }
 
   function find(session: string, id: unknown): FollowedAnswer | undefined {
@@ -94,8 +94,8 @@ export function withResume(
   }
 
   return async (input, init) => {
-    const asked = readRequest(input, init);
-    const { headers, message, session } = asked;
+    const call = readRequest(input, init);
+    const { headers, message, session } = call;
     if (isStateless(headers.get("mcp-protocol-version"))) {
       if (headers.has("last-event-id"))
         throw new SluiceError(
@@ -115,7 +115,7 @@ export function withResume(
     }
     const cancelled = cancelledBy(message);
     if (cancelled !== undefined) cancel(session, keyOf(cancelled));
-    return follow(await fetch(input, init), asked);
+    return follow(await fetch(input, init), call);
   };
 }
 

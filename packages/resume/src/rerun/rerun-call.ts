@@ -29,7 +29,7 @@ export function rerunCall(
   onError: (error: unknown) => void,
 ): RunningCall {
   const { call, initialize, page, writer, epoch, sessionId, owner, authInfo } = interrupted;
-  const said = page.events.map(({ text }) => JSON.parse(text) as LooseMessage);
+  const firstRun = page.events.map(({ text }) => JSON.parse(text) as LooseMessage);
   const answers = new Map(page.asks.map(({ ask, answer }) => [ask, answer]));
   /** Ids of the new server's requests, by the names of the questions that the client knows. */
   const ownIds = new Map<string, RpcId>();
@@ -37,7 +37,7 @@ export function rerunCall(
   const clientIds = new Map<RpcId, RpcId>();
   let opened: () => void;
   const opening = new Promise<void>((resolve) => void (opened = resolve));
-  let asked = 0;
+  let askCount = 0;
 
   const transport: Transport = {
     sessionId,
@@ -65,7 +65,7 @@ export function rerunCall(
       : sending?.relatedRequestId === call.id;
     // a message of the whole session was received, or missed, in the first run
     if (!isOurs || writer.isOver) return;
-    const before = said.shift();
+    const before = firstRun.shift();
     if (before === undefined) return write(message);
     if (!isSame(before, message))
       return diverge(`it says ${nameOf(message)} where it said ${nameOf(before)}`);
@@ -91,8 +91,8 @@ export function rerunCall(
     }
     if (!isRequest(message)) return writer.write(message);
     // the new server counts anew: its ids must differ from those of the first run
-    asked += 1;
-    const id = formatQuestionId(writer.streamId, `rerun-${epoch}-${asked}`);
+    askCount += 1;
+    const id = formatQuestionId(writer.streamId, `rerun-${epoch}-${askCount}`);
     link(questionName(id), id, message.id);
     return writer.write({ ...message, id });
   }

@@ -38,8 +38,8 @@ export function createSessionOpenings(
       await state.put(nameOf(sessionId), record, terms).catch(onError);
     },
     async of(sessionId) {
-      const known = sessions.get(sessionId);
-      if (known || !state.shared) return known;
+      const local = sessions.get(sessionId);
+      if (local || !state.shared) return local;
       try {
         const record = await state.get(nameOf(sessionId), Date.now());
         if (!record) return undefined;

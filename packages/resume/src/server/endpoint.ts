@@ -22,16 +22,16 @@ export async function answerPost(parts: ResumeParts, asked: SessionRequest): Pro
   const body = mcpOptions?.parsedBody;
   if (body === undefined || !(await isLegacyRequest(request, body)))
     return handler.fetch(request, mcpOptions);
-  const told: McpHandlerRequestOptions = { ...mcpOptions, parsedBody: body };
+  const withBody: McpHandlerRequestOptions = { ...mcpOptions, parsedBody: body };
 
   const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
   const others = await takeAnswers(parts, asked, messages);
   if (others instanceof Response) return others;
   if (others.length === 0) return new Response(null, { status: 202 });
-  if (others.length < messages.length) told.parsedBody = others;
+  if (others.length < messages.length) withBody.parsedBody = others;
 
   if (!isRequest(body)) {
-    const response = await handler.fetch(request, told);
+    const response = await handler.fetch(request, withBody);
     for (const message of others) {
       const cancelled = cancelledBy(message);
       if (response.ok && cancelled !== undefined) await calls.end(sessionId, cancelled);
@@ -39,7 +39,7 @@ export async function answerPost(parts: ResumeParts, asked: SessionRequest): Pro
     return response;
   }
   if (body.method === "initialize") {
-    const response = await handler.fetch(request, told);
+    const response = await handler.fetch(request, withBody);
     const opened = response.headers.get("mcp-session-id");
     if (!reruns || opened === null || !body.params) return response;
     // an opening takes room, and the calls of a caller without a principal are not kept
@@ -48,7 +48,7 @@ export async function answerPost(parts: ResumeParts, asked: SessionRequest): Pro
     return response;
   }
   // its answer may be bytes: withSluice, on either side, must see the request itself
-  if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, told);
+  if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, withBody);
   return startStream(parts, asked, body);
 }
 

@@ -100,22 +100,22 @@ async function post(
   const page = await look(parts, position);
   const isWithdrawn = (ask: string): boolean =>
     page.asks.some((each) => each.ask === ask && each.answer === noAnswer);
-  const given = body.map((response) => ({
+  const sentAnswers = body.map((response) => ({
     ask: questionName(response.id),
     answer: answerText(response),
   }));
-  const answers = given.filter(({ ask }) => !isWithdrawn(ask));
-  const isVain = answers.length === 0 && given.length > 0;
-  const kept = isVain
+  const answers = sentAnswers.filter(({ ask }) => !isWithdrawn(ask));
+  const isVain = answers.length === 0 && sentAnswers.length > 0;
+  const outcome = isVain
     ? "repeated"
     : await store.answer(streamId, answers, Date.now()).catch(tooLarge);
-  if (kept === "too large") return toResponse(problem(413, { reason: "too_large" }));
+  if (outcome === "too large") return toResponse(problem(413, { reason: "too_large" }));
   // of a stream that has ended by now, only the rest is of use
-  if (kept === "refused" && !(await look(parts, position)).isOver) return refuse();
-  if (kept === undefined) throw new SluiceError("not_found", "resume: the stream is gone");
+  if (outcome === "refused" && !(await look(parts, position)).isOver) return refuse();
+  if (outcome === undefined) throw new SluiceError("not_found", "resume: the stream is gone");
   const call = calls.of(streamId);
   for (const { ask, answer: text } of answers)
-    if (kept !== "refused") await call?.deliver(ask, text);
+    if (outcome !== "refused") await call?.deliver(ask, text);
   // a client that names no event has read up to the question that it answers
   const answered = page.asks.filter(({ ask }) => answers.some((each) => each.ask === ask));
   const seq = request.headers.has("last-event-id")

@@ -61,17 +61,17 @@ export function readTimes(options: WithResumeOptions): ResumeTimes {
   const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
   const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
   const times = { holdMs, retryMs, leaseMs, maxAgeMs, keepMs };
-  for (const [name, least] of Object.entries(leastTimes)) {
+  for (const [name, min] of Object.entries(minTimes)) {
     const ms = times[name as keyof ResumeTimes];
-    if (!(Number.isSafeInteger(ms) && ms >= least && ms <= longestMs))
+    if (!(Number.isSafeInteger(ms) && ms >= min && ms <= longestMs))
       throw new RangeError(
-        `withResume: ${name} must be a whole number from ${least} to ${longestMs}`,
+        `withResume: ${name} must be a whole number from ${min} to ${longestMs}`,
       );
   }
   return times;
 }
 
-const leastTimes: Readonly<Record<keyof ResumeTimes, number>> = {
+const minTimes: Readonly<Record<keyof ResumeTimes, number>> = {
   holdMs: 0,
   retryMs: 0,
   leaseMs: 100,

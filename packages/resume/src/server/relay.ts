@@ -157,8 +157,8 @@ class Relay implements RunningCall {
         "content-type": "application/json",
       },
     });
-    const told = { ...this.#terms.mcpOptions, parsedBody: { jsonrpc: "2.0", ...message } };
-    const response = await this.#terms.handler.fetch(request, told);
+    const withBody = { ...this.#terms.mcpOptions, parsedBody: { jsonrpc: "2.0", ...message } };
+    const response = await this.#terms.handler.fetch(request, withBody);
     await response.body?.cancel();
     if (!response.ok && response.status !== 404)
       throw new Error(`resume: the handler refused a message of the client: ${response.status}`);
@@ -167,10 +167,10 @@ class Relay implements RunningCall {
 
 /** Headers that tie a message to its session and its sender; not those of another body. */
 function sessionHeaders(headers: Headers): Record<string, string> {
-  const kept = Object.fromEntries(headers);
+  const fields = Object.fromEntries(headers);
   for (const name of ["content-length", "content-encoding", "transfer-encoding", "last-event-id"])
-    delete kept[name];
-  return kept;
+    delete fields[name];
+  return fields;
 }
 
 /** True when no event has begun behind the last one of a chunk. */

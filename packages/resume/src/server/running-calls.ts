@@ -73,12 +73,12 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
   }
 
   async function end(sessionId: string, requestId?: RpcId): Promise<void> {
-    const ending = [...(sessions.get(sessionId) ?? [])].filter(
+    const endingCalls = [...(sessions.get(sessionId) ?? [])].filter(
       (call) => requestId === undefined || call.requestId === requestId,
     );
-    for (const { writer } of ending) writer.end();
+    for (const { writer } of endingCalls) writer.end();
     // one that cannot be dropped expires; it keeps neither the others nor the session
-    for (const { writer } of ending) await store.drop(writer.streamId).catch(onError);
+    for (const { writer } of endingCalls) await store.drop(writer.streamId).catch(onError);
   }
 
   async function deleteSession(

@@ -22,15 +22,15 @@ export async function startStream(
   const member = await findMember(sluice, asked);
   const position = { streamId: newStreamId(), seq: 0 };
   const link = member && links.linkTo(member, position);
-  const told = { ...mcpOptions, parsedBody: call };
+  const withBody = { ...mcpOptions, parsedBody: call };
   if (!member || link === undefined || !(await isBound(parts, member)))
-    return handler.fetch(request, told);
+    return handler.fetch(request, withBody);
 
   // a copy without the signal: a client that goes away has not cancelled the call
   const copy = new Request(request.url, { method: "POST", headers: request.headers });
   noteRequest(copy, notesOf(request));
   const { url, headers } = copy;
-  const answer = await handler.fetch(copy, told);
+  const answer = await handler.fetch(copy, withBody);
   const { body } = answer;
   if (!answer.ok || !body || !isEventStream(answer.headers)) return answer;
 

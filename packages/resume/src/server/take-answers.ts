@@ -56,8 +56,8 @@ async function take(
     throw new SluiceError("not_found", "resume: the session has ended");
   const ask = questionName(response.id);
   const answer = answerText(response);
-  const kept = await store.answer(streamId, [{ ask, answer }], Date.now());
+  const outcome = await store.answer(streamId, [{ ask, answer }], Date.now());
   // the process that asked finds it at its next look
-  if (kept === "accepted") await call?.deliver(ask, answer);
+  if (outcome === "accepted") await call?.deliver(ask, answer);
   return true;
 }

@@ -54,11 +54,11 @@ export function withResume(
     const sessionId = session ?? "";
     const { mcpOptions, refusal } = await readJsonBody(request, given, maxRequestBodySize);
     if (refusal) return refusal;
-    const asked = { request, mcpOptions, sessionId };
+    const exchange = { request, mcpOptions, sessionId };
     const { method } = request;
-    if (method === "GET") return answerGet(parts, asked);
+    if (method === "GET") return answerGet(parts, exchange);
     // without a session, only the opening of one is of interest
-    if (method === "POST" && (session !== null || reruns)) return answerPost(parts, asked);
+    if (method === "POST" && (session !== null || reruns)) return answerPost(parts, exchange);
     const answer = (): Promise<Response> => handler.fetch(request, mcpOptions);
     if (method !== "DELETE" || session === null) return answer();
     const response = await calls.deleteSession(sessionId, answer);

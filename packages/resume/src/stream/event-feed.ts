@@ -92,7 +92,7 @@ export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8
     if (sendAway !== "never" && isOut) return give(`retry: ${retryMs}\n\n`, true);
     if (!writer) await adopt?.(page);
     if (leftMs <= 0) return give(": still there\n\n", false);
-    const waitMs = writer ? leftMs : Math.min(leftMs, Math.max(retryMs, leastMs));
+    const waitMs = writer ? leftMs : Math.min(leftMs, Math.max(retryMs, minPauseMs));
     const cancelTimer = systemClock.schedule(notify, waitMs);
     await news.wait();
     cancelTimer();
@@ -138,6 +138,6 @@ const eventsAtOnce = 64;
 /** A client comes back only once to learn that the server waits for its responses. */
 const askingRetryMs = 10;
 /** Minimum pause between two looks at a stream that another process writes. */
-const leastMs = 100;
+const minPauseMs = 100;
 /** Longest silence towards a reader that cannot be sent away, as in the SDK. */
 const silenceMs = 15_000;

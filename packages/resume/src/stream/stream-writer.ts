@@ -138,8 +138,12 @@ export class StreamWriter {
    */
   async hold(heldUntil: number): Promise<void> {
     const { epoch } = this.#stream;
-    const held = await this.#terms.store.hold(this.streamId, { epoch, now: Date.now(), heldUntil });
-    if (!held) this.end();
+    const isHeld = await this.#terms.store.hold(this.streamId, {
+      epoch,
+      now: Date.now(),
+      heldUntil,
+    });
+    if (!isHeld) this.end();
   }
 
   /** Ends without an event. */

@@ -100,15 +100,19 @@ export function createRedisStateStore(options: RedisStateStoreOptions): StateSto
     },
     async put(id, record, { now, expiresAt, owner }) {
       const text = `${owner} ${Buffer.from(record).toString("base64")}`;
-      const kept = await redis.run(
+      const outcome = await redis.run(
         putScript,
         [keyOf.record(id), keyOf.records(owner)],
         [now, expiresAt, lifeOf(now, expiresAt), id, maxRecordsPerOwner, text],
       );
-      if (Array.isArray(kept))
-        throw storeError("redis state store: put", "share_full", Math.max(1_000, Number(kept[0])));
+      if (Array.isArray(outcome))
+        throw storeError(
+          "redis state store: put",
+          "share_full",
+          Math.max(1_000, Number(outcome[0])),
+        );
       // clients can be told to give numbers as text
-      if (String(kept) !== "1") throw storeError("redis state store: put", "record_exists");
+      if (String(outcome) !== "1") throw storeError("redis state store: put", "record_exists");
     },
     async get(id, now) {
       return recordIn(await redis.run(lookScript, [keyOf.record(id)], [now]));

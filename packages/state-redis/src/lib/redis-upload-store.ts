@@ -54,8 +54,8 @@ export function createRedisUploadStore(options: RedisOptions): UploadStore {
       await run(dropFileScript, accountKey(owner), nothing, fileId);
     },
     async seed(owner, files, { listedAt, ...lease }) {
-      const listed = files.map(({ fileId, bytes }) => `${fileId} ${bytes}`).join("\n");
-      await run(seedScript, accountKey(owner), lease, listedAt, listed);
+      const lines = files.map(({ fileId, bytes }) => `${fileId} ${bytes}`).join("\n");
+      await run(seedScript, accountKey(owner), lease, listedAt, lines);
     },
     async claim(fileId, lease) {
       const answer = await run(claimFileScript, writerKey(fileId), lease);

@@ -50,20 +50,22 @@ async function* watchShared(
   const over = new AbortController();
   const both = AbortSignal.any([signal, over.signal]);
   // other processes may watch other prefixes: this one tells every change
-  const own = inner({ signal: both, ...definedMembers({ cursor: from?.own || undefined }) })[
+  const ownBatches = inner({ signal: both, ...definedMembers({ cursor: from?.own || undefined }) })[
     Symbol.asyncIterator
   ]();
   const position: WatchPosition = { at: nothing };
   let failure: { readonly error: unknown } | undefined;
   try {
-    const first = await own.next();
+    const first = await ownBatches.next();
     if (first.done || signal.aborted) return;
     position.own = first.value.cursor;
-    const missed = from !== undefined && (await shared.after(from.at)) === undefined;
-    position.at = missed || !from ? await shared.newest() : from.at;
+    const hasGap = from !== undefined && (await shared.after(from.at)) === undefined;
+    position.at = hasGap || !from ? await shared.newest() : from.at;
     yield { cursor: cursorOf(position) };
-    if (missed) yield { reset: true, cursor: cursorOf(position) };
-    const telling = tellAll(own, shared, position).catch((error: unknown) => (failure = { error }));
+    if (hasGap) yield { reset: true, cursor: cursorOf(position) };
+    const telling = tellAll(ownBatches, shared, position).catch(
+      (error: unknown) => (failure = { error }),
+    );
     try {
       while (!signal.aborted) {
         if (failure) throw failure.error;
@@ -75,8 +77,8 @@ async function* watchShared(
         }
         for (const { id, batch } of news) {
           position.at = id;
-          const wanted = below(prefix, batch);
-          if (wanted) yield { ...wanted, cursor: cursorOf(position) };
+          const batchBelow = below(prefix, batch);
+          if (batchBelow) yield { ...batchBelow, cursor: cursorOf(position) };
         }
         if (news.length === 0) await sleep(pollMs, both).catch(() => {});
       }
@@ -86,7 +88,7 @@ async function* watchShared(
     }
   } finally {
     over.abort();
-    await own.return?.();
+    await ownBatches.return?.();
   }
 }
 
@@ -116,9 +118,9 @@ async function tellAll(
 /** The part of a batch for keys with this prefix. */
 function below(prefix: string, { changed = [], removed = [], reset }: ChangeBatch) {
   if (reset) return { reset } as const;
-  const mine = (key: string): boolean => key.startsWith(prefix);
-  const wanted = { changed: changed.filter(mine), removed: removed.filter(mine) };
-  return wanted.changed.length + wanted.removed.length > 0 ? wanted : undefined;
+  const isBelow = (key: string): boolean => key.startsWith(prefix);
+  const batchBelow = { changed: changed.filter(isBelow), removed: removed.filter(isBelow) };
+  return batchBelow.changed.length + batchBelow.removed.length > 0 ? batchBelow : undefined;
 }
 
 /** A Redis stream of batches. Ids are Redis' own: `milliseconds-number`, in order. */
@@ -126,7 +128,7 @@ interface SharedLog {
   tell(batch: ChangeBatch): Promise<void>;
   newest(): Promise<string>;
   /**
-   * Batches after `id`, at most {@link mostAtOnce}; `undefined` when some of it may be gone: for a
+   * Batches after `id`, at most {@link maxAtOnce}; `undefined` when some of it may be gone: for a
    * reader that was slow or away, and in a Redis that was restarted.
    */
   after(
@@ -134,7 +136,7 @@ interface SharedLog {
   ): Promise<readonly { readonly id: string; readonly batch: ChangeBatch }[] | undefined>;
 }
 
-const mostAtOnce = 100;
+const maxAtOnce = 100;
 /** A day, in milliseconds. */
 const keptMs = "86400000";
 /** Before the first id. */
@@ -153,10 +155,10 @@ function createSharedLog(redis: Commander, key: string): SharedLog {
       return entry?.[0] ?? nothing;
     },
     async after(id) {
-      const count = String(mostAtOnce + 1);
+      const count = String(maxAtOnce + 1);
       const entries = (await redis.send("XRANGE", key, id, "+", "COUNT", count)) as LogEntry[];
       // the last received batch is there, and so are all after it; before the first, nothing tells
-      const isWhole = id === nothing ? entries.length <= mostAtOnce : entries.shift()?.[0] === id;
+      const isWhole = id === nothing ? entries.length <= maxAtOnce : entries.shift()?.[0] === id;
       if (!isWhole) return undefined;
       return entries.map(([entryId, [, text = "{}"]]) => ({
         id: entryId,
@@ -171,8 +173,8 @@ function cursorOf({ at, own }: WatchPosition): string {
 }
 
 function positionIn(cursor: string): WatchPosition {
-  const [, at, own = ""] = /^redis\.(\d{1,15}-\d{1,15})\.([\w-]*)$/.exec(cursor) ?? [];
+  const [, at, ownCursor = ""] = /^redis\.(\d{1,15}-\d{1,15})\.([\w-]*)$/.exec(cursor) ?? [];
   if (at === undefined)
     throw new SluiceError("invalid_argument", "redis: watch: the cursor is not one of this store");
-  return { at, own: Buffer.from(own, "base64url").toString() };
+  return { at, own: Buffer.from(ownCursor, "base64url").toString() };
 }

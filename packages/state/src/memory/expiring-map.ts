@@ -67,10 +67,10 @@ export function createExpiringMap<Value>(
 
   /** The first end among the entries in the way of a new one. */
   function blocked(key: string, owner: string) {
-    const known = entries.get(key);
-    if (!known && entries.size >= maxEntries) return { reason: "full", until: earliest } as const;
+    const present = entries.get(key);
+    if (!present && entries.size >= maxEntries) return { reason: "full", until: earliest } as const;
     const share = shares.get(owner);
-    if (!share || share.entries < maxPerOwner || known?.owner === owner) return undefined;
+    if (!share || share.entries < maxPerOwner || present?.owner === owner) return undefined;
     return { reason: "share_full", until: share.earliest } as const;
   }
 

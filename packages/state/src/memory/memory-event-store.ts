@@ -43,8 +43,8 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
   }
 
   function live(id: string, now: number): KeptStream | undefined {
-    const kept = streams.get(id);
-    if (!kept || kept.expiresAt > now) return kept;
+    const stream = streams.get(id);
+    if (!stream || stream.expiresAt > now) return stream;
     forget(id);
     return undefined;
   }
@@ -78,70 +78,71 @@ export function createMemoryEventStore(options: EventStoreLimits = {}): EventSto
       if (bytes > limits.maxBytes) throw refused("open", "too_large");
       ensureRoom("open", bytes, { now, count: 1 });
       const asks = new Map<string, Ask>();
-      const kept = { record, events: [], asks, epoch: 1, heldUntil, expiresAt, isOver: false };
-      streams.set(id, { ...kept, bytes });
+      const stream = { record, events: [], asks, epoch: 1, heldUntil, expiresAt, isOver: false };
+      streams.set(id, { ...stream, bytes });
       totalBytes += bytes;
     },
     async claim(id, { now, heldUntil }) {
-      const kept = live(id, now);
-      if (!kept || kept.isOver || kept.heldUntil > now) return undefined;
-      kept.heldUntil = heldUntil;
-      return (kept.epoch += 1);
+      const stream = live(id, now);
+      if (!stream || stream.isOver || stream.heldUntil > now) return undefined;
+      stream.heldUntil = heldUntil;
+      return (stream.epoch += 1);
     },
     async hold(id, { epoch, now, heldUntil }) {
-      const kept = live(id, now);
-      if (!kept || kept.isOver || kept.epoch !== epoch) return false;
-      kept.heldUntil = heldUntil;
+      const stream = live(id, now);
+      if (!stream || stream.isOver || stream.epoch !== epoch) return false;
+      stream.heldUntil = heldUntil;
       return true;
     },
     async append(id, { epoch, text, seq: known, ask, last, now }) {
-      const kept = live(id, now);
-      if (!kept) throw refused("append", "no_stream");
-      if (known !== undefined && kept.epoch === epoch && kept.events[known - 1] === text)
+      const stream = live(id, now);
+      if (!stream) throw refused("append", "no_stream");
+      if (known !== undefined && stream.epoch === epoch && stream.events[known - 1] === text)
         return known;
-      if (kept.isOver) throw refused("append", "stream_over");
-      if (kept.epoch !== epoch) throw refused("append", "stream_taken");
-      if (ask !== undefined && kept.asks.has(ask)) throw refused("append", "asked");
+      if (stream.isOver) throw refused("append", "stream_over");
+      if (stream.epoch !== epoch) throw refused("append", "stream_taken");
+      if (ask !== undefined && stream.asks.has(ask)) throw refused("append", "asked");
       const bytes = byteLength(text);
       if (!last || bytes > lastEventBytes) {
-        if (kept.events.length >= limits.maxEvents || kept.bytes + bytes > limits.maxBytes)
+        if (stream.events.length >= limits.maxEvents || stream.bytes + bytes > limits.maxBytes)
           throw refused("append", "too_large");
         ensureRoom("append", bytes, { now });
       }
-      const seq = kept.events.push(text);
-      charge(kept, bytes);
-      if (ask !== undefined) kept.asks.set(ask, { ask, seq });
+      const seq = stream.events.push(text);
+      charge(stream, bytes);
+      if (ask !== undefined) stream.asks.set(ask, { ask, seq });
       if (last) {
-        kept.isOver = true;
-        kept.expiresAt = Math.min(kept.expiresAt, last.keepUntil);
+        stream.isOver = true;
+        stream.expiresAt = Math.min(stream.expiresAt, last.keepUntil);
         over.add(id);
       }
       return seq;
     },
     async answer(id, answers, now) {
-      const kept = live(id, now);
-      if (!kept) return undefined;
+      const stream = live(id, now);
+      if (!stream) return undefined;
       const names = new Set(answers.map(({ ask }) => ask));
       if (names.size === 0 || names.size < answers.length) return "refused";
       const fresh: Ask[] = [];
       for (const { ask, answer } of answers) {
-        const asked = kept.asks.get(ask);
-        if (!asked || (asked.answer !== undefined && asked.answer !== answer)) return "refused";
-        if (asked.answer === undefined) fresh.push({ ...asked, answer });
+        const question = stream.asks.get(ask);
+        if (!question || (question.answer !== undefined && question.answer !== answer))
+          return "refused";
+        if (question.answer === undefined) fresh.push({ ...question, answer });
       }
       if (fresh.length === 0) return "repeated";
-      if (kept.isOver) return "refused";
+      if (stream.isOver) return "refused";
       const bytes = fresh.reduce((sum, { answer }) => sum + byteLength(answer!), 0);
-      if (kept.bytes + bytes > limits.maxBytes) throw refused("answer", "too_large");
+      if (stream.bytes + bytes > limits.maxBytes) throw refused("answer", "too_large");
       ensureRoom("answer", bytes, { now });
-      charge(kept, bytes);
-      for (const answered of fresh) kept.asks.set(answered.ask, answered);
+      charge(stream, bytes);
+      for (const answered of fresh) stream.asks.set(answered.ask, answered);
       return "accepted";
     },
     async read(id, { after, now, maxEvents = limits.maxEvents + 1 }) {
-      const kept = live(id, now);
-      if (!kept) return undefined;
-      const { record, events, asks, isOver } = kept;
+      const stream = live(id, now);
+      if (!stream) return undefined;
+      const { record, events, asks, isOver } = stream;
       return {
         record,
         events: events

@@ -25,9 +25,9 @@ export function createBoundSessions(bounds: {
   function forget(session: string): void {
     const { owner } = sessions.get(session)!;
     sessions.delete(session);
-    const own = owners.get(owner)!;
-    own.delete(session);
-    if (own.size === 0) owners.delete(owner);
+    const ownSessions = owners.get(owner)!;
+    ownSessions.delete(session);
+    if (ownSessions.size === 0) owners.delete(owner);
   }
 
   function known(session: string, now: number): BoundSession | undefined {
@@ -50,8 +50,9 @@ export function createBoundSessions(bounds: {
         return true;
       }
       if (sessions.has(session)) forget(session);
-      const own = owners.get(owner);
-      if (own && own.size >= maxPerOwner) forget(own.values().next().value!);
+      const ownSessions = owners.get(owner);
+      if (ownSessions && ownSessions.size >= maxPerOwner)
+        forget(ownSessions.values().next().value!);
       if (sessions.size >= maxSessions) sweep(now);
       if (sessions.size >= maxSessions) return false;
       sessions.set(session, { owner, expiresAt, isOver: false });

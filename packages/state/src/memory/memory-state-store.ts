@@ -52,9 +52,9 @@ export function createMemoryStateStore(options: MemoryStateStoreOptions = {}): S
   return {
     shared: false,
     async claim(terms, now, body) {
-      const kept = isRevoked(terms, now) ? revokeGrant(terms) : grants.get(terms.id, now);
-      const { record, claim } = claimGrant(kept, terms, now, body);
-      if (record && record !== kept)
+      const grant = isRevoked(terms, now) ? revokeGrant(terms) : grants.get(terms.id, now);
+      const { record, claim } = claimGrant(grant, terms, now, body);
+      if (record && record !== grant)
         ensureKept(
           "claim",
           grants.set(terms.id, record, {

@@ -120,8 +120,8 @@ export function createMemoryUploadStore(): UploadStore {
       return { writer, outcome: outcome === "held" ? outcome : "waiting" };
     },
     async renew(fileId, writer, lease) {
-      const known = writersOf(fileId, lease.now);
-      const found = known ?? { newest: writer, isReleased: false, holder: undefined };
+      const stored = writersOf(fileId, lease.now);
+      const found = stored ?? { newest: writer, isReleased: false, holder: undefined };
       if (writer > found.newest) Object.assign(found, { newest: writer, isReleased: false });
       const outcome = outcomeFor(found, writer, lease);
       if (outcome === "held" || outcome === "waiting") keep(fileId, found, lease);

@@ -11,7 +11,7 @@ import { staleConnection } from "@sluice/core/node";
 type AzureMeaning = readonly [code: SluiceErrorCode, text: string];
 
 const missing: AzureMeaning = ["not_found", "there is no such blob"];
-const refused: AzureMeaning = ["unauthenticated", "the service refuses the credentials"];
+const refusal: AzureMeaning = ["unauthenticated", "the service refuses the credentials"];
 const denied: AzureMeaning = ["permission_denied", "the credentials do not allow that"];
 const badName: AzureMeaning = ["invalid_argument", "the service refuses the name or a parameter"];
 const changed: AzureMeaning = ["precondition_failed", "the blob has changed"];
@@ -24,9 +24,9 @@ const down: AzureMeaning = ["unavailable", "the service failed"];
 
 /** Codes that say more than their status, or something else. */
 const codes: Readonly<Record<string, AzureMeaning>> = {
-  AuthenticationFailed: refused,
-  InvalidAuthenticationInfo: refused,
-  NoAuthenticationInformation: refused,
+  AuthenticationFailed: refusal,
+  InvalidAuthenticationInfo: refusal,
+  NoAuthenticationInformation: refusal,
   BlobAlreadyExists: ["precondition_failed", "there is a blob already"],
   BlobArchived: archived,
   BlobBeingRehydrated: archived,
@@ -45,7 +45,7 @@ const codes: Readonly<Record<string, AzureMeaning>> = {
 
 const statuses: Readonly<Record<number, AzureMeaning>> = {
   400: badName,
-  401: refused,
+  401: refusal,
   403: denied,
   404: missing,
   408: down,
@@ -103,9 +103,9 @@ function faultOf(error: unknown): AzureFault {
   const { statusCode, code, name, response } = (error ?? {}) as Partial<RestError>;
   const header = (field: string): string | undefined => response?.headers.get(field);
   // an answer to HEAD has no body, so its code is in a header only
-  const known = header("x-ms-error-code") ?? code ?? (statusCode ? `HTTP ${statusCode}` : name);
-  const isCode = known !== undefined && /^[\w ]{1,60}$/.test(known);
-  return { status: statusCode, name: isCode ? known : "unknown error", header };
+  const knownName = header("x-ms-error-code") ?? code ?? (statusCode ? `HTTP ${statusCode}` : name);
+  const isCode = knownName !== undefined && /^[\w ]{1,60}$/.test(knownName);
+  return { status: statusCode, name: isCode ? knownName : "unknown error", header };
 }
 
 function meaningOf({ status, name, header }: AzureFault): AzureMeaning {
@@ -114,7 +114,7 @@ function meaningOf({ status, name, header }: AzureFault): AzureMeaning {
   if (status === 503 && header("retry-after") !== undefined) return busy;
   if (status !== undefined) return statuses[status] ?? down;
   // errors of the credentials of @azure/identity
-  if (/^(?:Credential|Authentication|AggregateAuthentication)/.test(name)) return refused;
+  if (/^(?:Credential|Authentication|AggregateAuthentication)/.test(name)) return refusal;
   return ["unavailable", "the service could not be reached"];
 }
 

@@ -52,10 +52,10 @@ export function createRoot(location: AzureContainer, prefix = ""): BlobRoot {
 /** The pipeline that clients of the same account share, with the transport that a given client has. */
 export function pipelineOf(client: ContainerClient): PipelineLike {
   // protected in the types, but declared: a client tells its transport in no other way
-  const given: unknown = Reflect.get(client, "pipeline");
-  if (!isPipelineLike(given)) return newPipeline(client.credential, withoutRetries);
-  const pipeline = newPipeline(client.credential, { ...given.options, ...withoutRetries });
-  pipeline.factories.push(...given.factories);
+  const clientPipeline: unknown = Reflect.get(client, "pipeline");
+  if (!isPipelineLike(clientPipeline)) return newPipeline(client.credential, withoutRetries);
+  const pipeline = newPipeline(client.credential, { ...clientPipeline.options, ...withoutRetries });
+  pipeline.factories.push(...clientPipeline.factories);
   return pipeline;
 }
 
@@ -135,9 +135,9 @@ const silentOptions: ReadonlySet<string> = new Set([
 
 /** True for a client whose maker chose how its requests travel. */
 function hasOwnTransport(client: ContainerClient): boolean {
-  const given: unknown = Reflect.get(client, "pipeline");
-  if (!isPipelineLike(given) || given.factories.length > 0) return true;
-  return Object.keys(given.options).some((name) => !silentOptions.has(name));
+  const clientPipeline: unknown = Reflect.get(client, "pipeline");
+  if (!isPipelineLike(clientPipeline) || clientPipeline.factories.length > 0) return true;
+  return Object.keys(clientPipeline.options).some((name) => !silentOptions.has(name));
 }
 
 /** Throws `invalid_argument` for a key of another class: the SDK would send requests without a signature. */

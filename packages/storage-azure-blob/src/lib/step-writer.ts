@@ -48,7 +48,7 @@ export async function createBlobStepWriter(
   const id = options.id ?? formatId(await repeaterOf(options, signal)(begin));
   const { uploadId, replaced, type } = parseId(id, operation);
   const ifMatch = formatIfMatch(replaced, operation);
-  const kept = options.id === undefined ? [] : await findBlocks(call, uploadId, signal);
+  const keptBlocks = options.id === undefined ? [] : await findBlocks(call, uploadId, signal);
   // a block of another writer at the same place has another id, so a list names those that this one knows
   const openedAt = Date.now().toString(36).padStart(8, "0").slice(-8);
   const stamp = openedAt + randomBytes(3).toString("base64url");
@@ -56,7 +56,7 @@ export async function createBlobStepWriter(
   const openDriver = (ended: AbortSignal): StepDriver => {
     const upload = { operation, signal: ended, timeoutMs: uploadMs };
     const repeat = repeaterOf(options, ended);
-    const blocks = [...kept];
+    const blocks = [...keptBlocks];
     const send = async (number: number, part: Uint8Array): Promise<void> => {
       const name = nameOf(uploadId, number, stamp);
       const block = toBuffer(part);
@@ -85,10 +85,10 @@ export async function createBlobStepWriter(
         },
         discard: () => dropBlocks(call),
       },
-      { operation, grid, count: kept.length },
+      { operation, grid, count: keptBlocks.length },
     );
   };
-  const offset = grid.startOf(kept.length);
+  const offset = grid.startOf(keptBlocks.length);
   return createStepWriter(openDriver, { operation, id, offset, signal });
 }
 

@@ -13,7 +13,7 @@ import { request } from "./request.ts";
 
 const operation = "azure-blob: watch";
 /** Largest batch of a storage queue. */
-const mostMessages = 32;
+const maxMessages = 32;
 
 /** A message as a storage queue gives it. */
 export interface QueuedMessage {
@@ -50,7 +50,7 @@ export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: numbe
   };
   const readOnce = async (feed: ChangeFeed, signal: AbortSignal): Promise<boolean> => {
     const { receivedMessageItems: messages } = await request({ operation, signal }, (abortSignal) =>
-      queue.receiveMessages({ numberOfMessages: mostMessages, abortSignal }),
+      queue.receiveMessages({ numberOfMessages: maxMessages, abortSignal }),
     );
     for (const { messageText } of messages)
       for (const change of parseMessage(messageText, root)) publish(feed, change);
@@ -67,7 +67,7 @@ export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: numbe
 
   return createEventWatch("azure-blob", async (feed, signal) => {
     // each message of a batch is deleted by its own request, and all of them listen
-    setMaxListeners(mostMessages, signal);
+    setMaxListeners(maxMessages, signal);
     while (!signal.aborted) {
       let pauseMs = pollMs;
       try {

@@ -16,7 +16,7 @@ import { publishBlob } from "./publish-blob.ts";
 import { request } from "./request.ts";
 
 const blockBytes = 8 * 1024 * 1024;
-const mostBlocks = 50_000;
+const maxBlocks = 50_000;
 /** Longest time for one block. */
 const uploadMs = 300_000;
 
@@ -101,7 +101,7 @@ function createBlobDriver(
       },
       release: async () => {},
     },
-    { operation, size, partBytes: blockBytes, maxParts: mostBlocks },
+    { operation, size, partBytes: blockBytes, maxParts: maxBlocks },
   );
   return {
     ...parts,

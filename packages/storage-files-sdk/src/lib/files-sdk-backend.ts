@@ -70,9 +70,9 @@ function list(adapter: Adapter, options: ListOptions): Promise<ListPage> {
   const { signal } = options;
   const store = adapter.name;
   return listPage(options, { operation, store }, async ({ prefix, limit, after }) => {
-    const asked = { prefix: prefix || undefined, cursor: after, signal };
+    const query = { prefix: prefix || undefined, cursor: after, signal };
     const page = await callAdapter({ operation, signal }, () =>
-      adapter.list({ limit, ...definedMembers(asked) }),
+      adapter.list({ limit, ...definedMembers(query) }),
     );
     // folder markers and other names that cannot be asked for
     const legal = page.items.filter(({ key }) => checkKey(key) === undefined);

@@ -12,7 +12,7 @@ import { createWalk, type FoundFile, type FileWalk, type WalkPosition } from "./
 const operation = "fs: list";
 /** How many files are looked at together; more would only wait in the thread pool. */
 const together = 32;
-const mostIdleWalks = 16;
+const maxIdleWalks = 16;
 const idleMs = 30_000;
 
 const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
@@ -49,7 +49,7 @@ export function createLister(root: FsRoot, racyOf: (key: string) => number): FsL
     const dropQuietly = (): void => void drop(name).catch(() => {});
     idle.set(name, { walk, cancelTimer: backgroundClock.schedule(dropQuietly, idleMs) });
     const [oldest] = idle.keys();
-    if (idle.size > mostIdleWalks && oldest !== undefined) await drop(oldest);
+    if (idle.size > maxIdleWalks && oldest !== undefined) await drop(oldest);
   };
 
   const findPage = async (
@@ -57,10 +57,10 @@ export function createLister(root: FsRoot, racyOf: (key: string) => number): FsL
     signal: AbortSignal | undefined,
   ): Promise<FoundPage> => {
     const from = after === undefined ? undefined : parsePosition(after);
-    const kept = after === undefined ? undefined : take(prefix + after);
-    const walk = kept ?? createWalk(root, prefix, from?.position);
+    const idleWalk = after === undefined ? undefined : take(prefix + after);
+    const walk = idleWalk ?? createWalk(root, prefix, from?.position);
     // two walks at the same place have different cursors
-    const id = (kept && from?.walk) ?? crypto.randomUUID();
+    const id = (idleWalk && from?.walk) ?? crypto.randomUUID();
     try {
       const found: Promise<ObjectInfo | undefined>[] = [];
       while (found.length < limit) {

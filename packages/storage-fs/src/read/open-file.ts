@@ -84,8 +84,8 @@ function keyByDescriptor(root: FsRoot, key: string, path: string, fd: number): s
   const name = nameOfDescriptor(fd);
   if (name === path) return key;
   // replaced or removed since it was opened: still the file that had this name
-  const gone = name.endsWith(" (deleted)") && !key.endsWith(" (deleted)");
-  return toKey(root, gone ? name.slice(0, -" (deleted)".length) : name);
+  const isDeleted = name.endsWith(" (deleted)") && !key.endsWith(" (deleted)");
+  return toKey(root, isDeleted ? name.slice(0, -" (deleted)".length) : name);
 }
 
 /**
@@ -98,8 +98,10 @@ async function keyByIdentity(
   stats: BigIntStats,
 ): Promise<string | undefined> {
   const real = await realpathAsync(path);
-  const named = await lstatAsync(real, { bigint: true });
-  return named.dev === stats.dev && named.ino === stats.ino ? toKey(root, real) : undefined;
+  const namedStats = await lstatAsync(real, { bigint: true });
+  return namedStats.dev === stats.dev && namedStats.ino === stats.ino
+    ? toKey(root, real)
+    : undefined;
 }
 
 /** Files of /proc say size 0 and have content: their size cannot be promised. */

@@ -36,7 +36,7 @@ export function createOpenedObject(
   const operation = `fs: read ${quoteKey(info.key)}`;
   let reading: Promise<unknown> | undefined;
   let closed: Promise<void> | undefined;
-  let taken = false;
+  let isTaken = false;
 
   const ensureOpen = (): void => {
     if (closed !== undefined) throw new TypeError(`${operation}: the file was closed`);
@@ -45,7 +45,7 @@ export function createOpenedObject(
   const file: FileRegion = {
     get fd() {
       ensureOpen();
-      taken = true;
+      isTaken = true;
       return fd;
     },
     start,
@@ -113,7 +113,7 @@ export function createOpenedObject(
         return position === start ? undefined : bytes;
       },
       async release() {
-        if (!taken) await file.close();
+        if (!isTaken) await file.close();
       },
       signal,
     });

@@ -41,21 +41,21 @@ interface SmallFiles {
 /** Makes the memory of one backend. */
 export function createSmallFiles(root: FsRoot): SmallFiles {
   // in the order of their last use
-  const kept = new Map<string, SmallFile>();
+  const files = new Map<string, SmallFile>();
   const seen = new Set<string>();
   let keptBytes = 0;
 
   function drop(key: string, { bytes }: SmallFile): void {
-    kept.delete(key);
+    files.delete(key);
     keptBytes -= bytes.byteLength + entryBytes;
   }
 
   function add(key: string, file: SmallFile): void {
-    const old = kept.get(key);
+    const old = files.get(key);
     if (old) drop(key, old);
-    kept.set(key, file);
+    files.set(key, file);
     keptBytes += file.bytes.byteLength + entryBytes;
-    for (const [oldest, its] of kept) {
+    for (const [oldest, its] of files) {
       if (keptBytes <= maxBytes) break;
       drop(oldest, its);
     }
@@ -71,24 +71,24 @@ export function createSmallFiles(root: FsRoot): SmallFiles {
 
   return {
     find(key) {
-      const file = kept.get(key);
+      const file = files.get(key);
       if (!file || performance.now() - file.provenAt >= provenMs) return undefined;
       if (!isSame(file.stats, look(pathOf(root, key)))) {
         drop(key, file);
         return undefined;
       }
-      kept.delete(key);
-      kept.set(key, file);
+      files.delete(key);
+      files.set(key, file);
       return file;
     },
 
     async keep({ fd, stats }, info) {
       const { key, size, etag } = info;
       const provenAt = performance.now();
-      const known = kept.get(key);
-      if (known && isSame(known.stats, stats)) {
-        known.provenAt = provenAt;
-        return known;
+      const found = files.get(key);
+      if (found && isSame(found.stats, stats)) {
+        found.provenAt = provenAt;
+        return found;
       }
       if (etag === undefined || size === 0 || size > maxFileBytes) return undefined;
       if (stats.dev !== root.localDevice || !wasSeen(`${etag} ${key}`)) return undefined;

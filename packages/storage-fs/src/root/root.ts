@@ -124,7 +124,7 @@ export function toDirectoryPath(root: FsRoot, key: string): string {
   return sep === "/" ? path : path.replaceAll("/", sep);
 }
 
-const mostPaths = 1000;
+const maxPaths = 1000;
 const lastMs = 10_000;
 
 /** Paths that were opened a moment ago, so that the system still has the way to them in memory. */
@@ -141,7 +141,7 @@ function createWarmPaths(): WarmPaths {
   return {
     has: (path) => paths.has(path) && !isOver(),
     add(path) {
-      if (paths.size >= mostPaths || isOver()) {
+      if (paths.size >= maxPaths || isOver()) {
         paths.clear();
         since = performance.now();
       }

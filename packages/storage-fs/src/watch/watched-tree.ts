@@ -7,7 +7,7 @@ import { createPause, createWatches, type Watches } from "@sluice/storage/plugin
 import { openDirectory } from "../read/open-directory.ts";
 import { isServable, type FsRoot, toDirectoryPath } from "../root/root.ts";
 
-const mostFiles = 100_000;
+const maxFiles = 100_000;
 /** How many files are looked at together. */
 const together = 32;
 const lstatAsync = promisify(lstat);
@@ -94,8 +94,8 @@ function createWatchedTree(root: FsRoot, prefix: string, wake: () => void): Watc
     const now = await readFolder(root, prefix, key);
     if (now === undefined) return forget(key, changes);
     fileCount += now.files.size - folder.files.size;
-    if (fileCount > mostFiles)
-      throw new SluiceError("too_large", `fs: watch: more than ${mostFiles} files; use a prefix`);
+    if (fileCount > maxFiles)
+      throw new SluiceError("too_large", `fs: watch: more than ${maxFiles} files; use a prefix`);
     for (const [name, print] of now.files)
       if (touched.has(name) || folder.files.get(name) !== print) changes.changed.add(key + name);
     for (const name of folder.files.keys())
@@ -192,7 +192,7 @@ async function toPrint(path: string): Promise<string | undefined> {
 /** Changes gather for at least so long before directories are read again. */
 const gatherMs = 50;
 /** A change waits no longer than this, however slow reading is. */
-const mostGatherMs = 1000;
+const maxGatherMs = 1000;
 /** Everything is read again this often: change events of systems have gaps. */
 const rereadMs = 30_000;
 
@@ -212,7 +212,7 @@ export function createFsWatch(root: FsRoot): Watches {
     for (;;) {
       await pause.wait(nextReread - performance.now());
       // a folder that is slow to read and changes all the time is read a fifth of the time
-      const gather = Math.min(Math.max(gatherMs, 4 * lastedMs), mostGatherMs);
+      const gather = Math.min(Math.max(gatherMs, 4 * lastedMs), maxGatherMs);
       await sleep(gather, signal, backgroundClock);
       const startedAt = performance.now();
       const isDue = startedAt >= nextReread;

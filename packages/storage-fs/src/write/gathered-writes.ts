@@ -5,7 +5,7 @@ const gatherBytes = 1024 * 1024;
 const gatherChunks = 512;
 /** Bytes that all files of this process gather together, but for 64 KiB of each. */
 const gatherBytesOfAll = 4 * 1024 * 1024;
-const leastGatherBytes = 64 * 1024;
+const minGatherBytes = 64 * 1024;
 /** Files that have bytes waiting. */
 let busyFiles = 0;
 
@@ -67,8 +67,8 @@ export function createGatheredWrites(
       setBusy(true);
       gathered.push(chunk);
       gatheredBytes += chunk.byteLength;
-      const most = Math.max(leastGatherBytes, Math.min(gatherBytes, gatherBytesOfAll / busyFiles));
-      if (gatheredBytes < most && gathered.length < gatherChunks) return;
+      const max = Math.max(minGatherBytes, Math.min(gatherBytes, gatherBytesOfAll / busyFiles));
+      if (gatheredBytes < max && gathered.length < gatherChunks) return;
       await writing;
       startWriting();
     },
@@ -100,9 +100,9 @@ async function writeAll(
     position += bytesWritten;
     const next: Uint8Array[] = [];
     for (const chunk of rest) {
-      const taken = Math.min(bytesWritten, chunk.byteLength);
-      bytesWritten -= taken;
-      if (taken < chunk.byteLength) next.push(chunk.subarray(taken));
+      const takenBytes = Math.min(bytesWritten, chunk.byteLength);
+      bytesWritten -= takenBytes;
+      if (takenBytes < chunk.byteLength) next.push(chunk.subarray(takenBytes));
     }
     rest = next;
   }

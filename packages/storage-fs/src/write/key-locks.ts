@@ -5,12 +5,12 @@ export type WithKeyLock = <T>(key: string, work: () => Promise<T>) => Promise<T>
 export function createKeyLocks(): WithKeyLock {
   const latest = new Map<string, Promise<unknown>>();
   return async (key, work) => {
-    const mine = (latest.get(key) ?? Promise.resolve()).then(work, work);
-    latest.set(key, mine);
+    const turn = (latest.get(key) ?? Promise.resolve()).then(work, work);
+    latest.set(key, turn);
     try {
-      return await mine;
+      return await turn;
     } finally {
-      if (latest.get(key) === mine) latest.delete(key);
+      if (latest.get(key) === turn) latest.delete(key);
     }
   };
 }

@@ -33,7 +33,7 @@ export async function createFsStepWriter(
   const overtaken = (): SluiceError =>
     new SluiceError("precondition_failed", `${operation}: another writer resumed it`);
 
-  let own: OwnSteps | undefined;
+  let ownSteps: OwnSteps | undefined;
   let writes: GatheredWrites | undefined;
   let isPublished = false;
 
@@ -45,11 +45,11 @@ export async function createFsStepWriter(
       return work();
     });
   const claim = async (ended: AbortSignal): Promise<GatheredWrites> => {
-    const mine = await withKeyLock(key, () => steps.claim(ended, overtaken));
-    own = mine;
-    writes = createGatheredWrites(mine.file, {
+    const claimed = await withKeyLock(key, () => steps.claim(ended, overtaken));
+    ownSteps = claimed;
+    writes = createGatheredWrites(claimed.file, {
       position: offset,
-      around: (position, write) => whileOurs(mine, position, write),
+      around: (position, write) => whileOurs(claimed, position, write),
     });
     return writes;
   };
@@ -58,16 +58,16 @@ export async function createFsStepWriter(
     append: async (chunk) => (writes ?? (await claim(ended))).append(chunk),
     async keep() {
       const end = (await writes?.settle()) ?? offset;
-      await own?.file.datasync();
+      await ownSteps?.file.datasync();
       return { offset: end, rest: new Uint8Array() };
     },
     async publish() {
       const end = await (writes ?? (await claim(ended))).settle();
-      const mine = own!;
-      await mine.file.sync();
-      await whileOurs(mine, end, async () => {
+      const claimed = ownSteps!;
+      await claimed.file.sync();
+      await whileOurs(claimed, end, async () => {
         ended.throwIfAborted();
-        await rename(mine.path, directory.inside + key.slice(key.lastIndexOf("/") + 1)).catch(
+        await rename(claimed.path, directory.inside + key.slice(key.lastIndexOf("/") + 1)).catch(
           (error: unknown) => {
             throw systemCode(error) === "ENOENT" ? overtaken() : error;
           },
@@ -75,14 +75,14 @@ export async function createFsStepWriter(
         isPublished = true;
       });
       await directory.sync();
-      return toObjectInfo(key, await mine.file.stat({ bigint: true }), racyMs);
+      return toObjectInfo(key, await claimed.file.stat({ bigint: true }), racyMs);
     },
     async discard() {
       await removeSteps(root, key, id);
     },
     async release() {
       await writes?.end();
-      await steps.close(isPublished ? undefined : own);
+      await steps.close(isPublished ? undefined : ownSteps);
     },
   });
   return createStepWriter(openDriver, { operation, id, offset, signal, toError: toSluiceError });

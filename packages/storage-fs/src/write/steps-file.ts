@@ -138,7 +138,7 @@ async function toStepsFile(
   const { ino: inode, dev, size, mode } = await file.stat({ bigint: true });
   const isLocal = dev === root.localDevice;
   const common = directory.inside + stepsName(digest);
-  const own = isOwn ? path : directory.inside + ownName(digest);
+  const ownPath = isOwn ? path : directory.inside + ownName(digest);
   let copied: FileHandle | undefined;
 
   return {
@@ -146,25 +146,25 @@ async function toStepsFile(
     size: Number(size),
     async claim(ended, overtaken) {
       if (isOwn) return { path, file, inode, isLocal };
-      if (!(await renamed(path, own))) throw overtaken();
-      const stats = await lstat(own, { bigint: true });
+      if (!(await renamed(path, ownPath))) throw overtaken();
+      const stats = await lstat(ownPath, { bigint: true });
       if (stats.ino !== inode || stats.size !== size) {
-        if (!isLeft) await renamed(own, common);
+        if (!isLeft) await renamed(ownPath, common);
         throw overtaken();
       }
-      if (!isLeft) return { path: own, file, inode, isLocal };
+      if (!isLeft) return { path: ownPath, file, inode, isLocal };
       for (const name of await namesOf(directory, digest))
-        if (directory.inside + name !== own) await rm(directory.inside + name, { force: true });
+        if (directory.inside + name !== ownPath) await rm(directory.inside + name, { force: true });
       const temporary = directory.inside + temporaryName();
       try {
         const flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW;
         copied = await open(temporary, flags, Number(mode) & 0o777);
         await copyBytes(file, copied, Number(size), ended);
         await copied.sync();
-        await rename(temporary, own);
+        await rename(temporary, ownPath);
         // another writer may have taken the file by now
         if ((await namesOf(directory, digest)).length > 1) {
-          await rm(own, { force: true });
+          await rm(ownPath, { force: true });
           throw overtaken();
         }
       } catch (error) {
@@ -172,11 +172,11 @@ async function toStepsFile(
         throw error;
       }
       const { ino } = await copied.stat({ bigint: true });
-      return { path: own, file: copied, inode: ino, isLocal };
+      return { path: ownPath, file: copied, inode: ino, isLocal };
     },
     async close(owned) {
       try {
-        if (owned ?? isOwn) await renamed(own, common);
+        if (owned ?? isOwn) await renamed(ownPath, common);
       } finally {
         await file.close();
         await copied?.close();

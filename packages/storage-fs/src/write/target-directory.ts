@@ -67,7 +67,7 @@ export async function openDirectoryBelow(
 }
 
 /** How often a folder may vanish before a file is in it. */
-const mostAttempts = 20;
+const maxAttempts = 20;
 
 /**
  * Makes a file in a folder that is made for it. Once the file is there its folder stays; before, a removal nearby may
@@ -75,7 +75,7 @@ const mostAttempts = 20;
  */
 export async function againWithFolder<T>(
   attempt: () => Promise<T>,
-  attempts: number = mostAttempts,
+  attempts: number = maxAttempts,
 ): Promise<T> {
   for (let tries = 1; ; tries++)
     try {

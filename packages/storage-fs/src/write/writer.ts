@@ -101,11 +101,11 @@ async function tryTemporary(
     const target = directory.inside + key.slice(key.lastIndexOf("/") + 1);
     const temporary = directory.inside + temporaryName();
     await ensureCurrent(target);
-    const kept = isPrivate || ifAbsent ? undefined : await permissionsOf(target);
-    const mode = isPrivate ? 0o600 : (kept ?? 0o666);
+    const permissions = isPrivate || ifAbsent ? undefined : await permissionsOf(target);
+    const mode = isPrivate ? 0o600 : (permissions ?? 0o666);
     const file = await open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     // the umask is for new files; a file system that refuses this has no permissions
-    if (kept !== undefined) await file.chmod(kept).catch(() => {});
+    if (permissions !== undefined) await file.chmod(permissions).catch(() => {});
     return { directory, target, temporary, file };
   } catch (error) {
     await directory.close();

@@ -3,7 +3,7 @@ import { checkGraphKey } from "./address.ts";
 import { type DriveItem, isFile } from "./drive-item.ts";
 
 /** More would be a good part of a process; a watch of less is one with its root further down. */
-const mostItems = 100_000;
+const maxItems = 100_000;
 
 interface Node {
   readonly name: string;
@@ -27,8 +27,8 @@ export interface DeltaTree {
 
 /** Throws `too_large` for more items than a watch keeps. */
 export function ensureFew(items: number): void {
-  if (items > mostItems)
-    throw new SluiceError("too_large", `graph: watch: the drive has more than ${mostItems} items`);
+  if (items > maxItems)
+    throw new SluiceError("too_large", `graph: watch: the drive has more than ${maxItems} items`);
 }
 
 /** Creates the tree of everything below the item `rootId` whose key begins with the prefix. */
@@ -62,14 +62,14 @@ export function createDeltaTree(rootId: string, prefix: string): DeltaTree {
       // an item may come several times: the last time counts
       for (const item of items) {
         if (item.id === undefined || item.id === rootId || item.root) continue;
-        const known = nodes.get(item.id);
+        const node = nodes.get(item.id);
         if (item.deleted) {
-          if (known === undefined) isLost = true;
+          if (node === undefined) isLost = true;
           nodes.delete(item.id);
           continue;
         }
-        const name = item.name ?? known?.name;
-        const parent = item.parentReference?.id ?? known?.parent;
+        const name = item.name ?? node?.name;
+        const parent = item.parentReference?.id ?? node?.parent;
         if (name === undefined || parent === undefined) {
           isLost = true;
           continue;
@@ -82,10 +82,12 @@ export function createDeltaTree(rootId: string, prefix: string): DeltaTree {
       keys = readKeys();
       const present = new Set(keys.values());
       const changed = [...keys].filter(([id, key]) => touched.has(id) || before.get(id) !== key);
-      const gone = [...before].filter(([id, key]) => keys.get(id) !== key && !present.has(key));
+      const goneItems = [...before].filter(
+        ([id, key]) => keys.get(id) !== key && !present.has(key),
+      );
       return {
         changed: changed.map(([, key]) => key),
-        removed: gone.map(([, key]) => key),
+        removed: goneItems.map(([, key]) => key),
         isLost,
       };
     },

@@ -98,9 +98,9 @@ export function canonicalKey(item: DriveItem, key: string, driveId: string): str
   const { name, parentReference: parent } = item;
   if (name === undefined || (parent?.driveId && !isSameDrive(parent.driveId, driveId)))
     return undefined;
-  const asked = key.split("/");
-  const folders = asked.slice(0, -1);
-  if (fold(name) !== fold(asked.at(-1) ?? "")) return undefined;
+  const requestedSegments = key.split("/");
+  const folders = requestedSegments.slice(0, -1);
+  if (fold(name) !== fold(requestedSegments.at(-1) ?? "")) return undefined;
   if (folders.length === 0) return name;
   const segments = parent?.path?.split("/").slice(-folders.length);
   if (segments === undefined) return undefined;

@@ -10,7 +10,7 @@ import { type GraphAnswer, createCause, textOf, toSluiceError } from "./graph-er
 import type { TokenSource } from "./tokens.ts";
 
 /** Longest answer of Graph that is read; a page of 200 items is far below. */
-const mostAnswerBytes = 16 * 1024 * 1024;
+const maxAnswerBytes = 16 * 1024 * 1024;
 
 /** A request to Graph itself. */
 interface GraphRequest {
@@ -191,12 +191,12 @@ export async function readAnswer(
     const reading = (async () => {
       for await (const part of body) {
         bytes += (part as Uint8Array).byteLength;
-        if (bytes > mostAnswerBytes || !isJson) break;
+        if (bytes > maxAnswerBytes || !isJson) break;
         parts.push(part as Uint8Array);
       }
     })();
     await abortable(reading, signal);
-    if (bytes > mostAnswerBytes) throw new Error("the answer is too long");
+    if (bytes > maxAnswerBytes) throw new Error("the answer is too long");
     const text = Buffer.concat(parts).toString();
     return { status, headers, body: text === "" ? undefined : (JSON.parse(text) as unknown) };
   } catch (error) {

@@ -66,18 +66,18 @@ const sentences: Partial<Record<SluiceErrorCode, string>> = {
  */
 export function toSluiceError(answer: GraphAnswer, operation: string): SluiceError {
   const { status, headers } = answer;
-  const given = codesOf(answer.body);
-  const known = given.toReversed().find((name) => Object.hasOwn(codes, name.toLowerCase()));
+  const sentCodes = codesOf(answer.body);
+  const knownCode = sentCodes.toReversed().find((name) => Object.hasOwn(codes, name.toLowerCase()));
   const code = throttling.has(status)
     ? "throttled"
     : status === 401
       ? "unauthenticated"
-      : ((known === undefined ? undefined : codes[known.toLowerCase()]) ??
+      : ((knownCode === undefined ? undefined : codes[knownCode.toLowerCase()]) ??
         statuses[status] ??
         (status >= 500 ? "unavailable" : "protocol"));
   const requestId = textOf(headers["request-id"]);
   const cause = new Error(
-    ["the service answered", status, ...given, requestId && `(request-id ${requestId})`]
+    ["the service answered", status, ...sentCodes, requestId && `(request-id ${requestId})`]
       .filter(Boolean)
       .join(" "),
   );

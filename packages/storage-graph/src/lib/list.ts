@@ -8,7 +8,7 @@ import { resumeWalk, startWalk, step, type DriveWalk } from "./walk.ts";
 
 /** One page asks so often at most and is short then, so that a page comes soon. */
 const requestsPerPage = 16;
-const mostKeptWalks = 16;
+const maxKeptWalks = 16;
 const keptMs = 30_000;
 
 const operation = "graph: list";
@@ -25,16 +25,16 @@ export interface GraphLister {
  */
 export function createLister(route: GraphRoute): GraphLister {
   /** By prefix and the entry visited last, oldest first. A walk never changes, so a cursor may be used twice. */
-  const kept = new Map<string, { readonly walk: DriveWalk; readonly until: number }>();
+  const walks = new Map<string, { readonly walk: DriveWalk; readonly until: number }>();
 
   const keep = (name: string, walk: DriveWalk): void => {
-    kept.delete(name);
-    kept.set(name, { walk, until: performance.now() + keptMs });
-    const [oldest = ""] = kept.keys();
-    if (kept.size > mostKeptWalks) kept.delete(oldest);
+    walks.delete(name);
+    walks.set(name, { walk, until: performance.now() + keptMs });
+    const [oldest = ""] = walks.keys();
+    if (walks.size > maxKeptWalks) walks.delete(oldest);
   };
   const recall = (name: string): DriveWalk | undefined => {
-    const entry = kept.get(name);
+    const entry = walks.get(name);
     return entry !== undefined && entry.until > performance.now() ? entry.walk : undefined;
   };
 
@@ -62,11 +62,11 @@ export function createLister(route: GraphRoute): GraphLister {
         keep(`${prefix}\n${visited}`, walk);
         return { objects, next: visited };
       }
-      const taken = await step(route, walk, { prefix, signal });
-      walk = taken.walk;
-      if (taken.asked) requests++;
-      if (taken.entry === undefined) continue;
-      const { key, item } = taken.entry;
+      const stepped = await step(route, walk, { prefix, signal });
+      walk = stepped.walk;
+      if (stepped.asked) requests++;
+      if (stepped.entry === undefined) continue;
+      const { key, item } = stepped.entry;
       visited = key;
       if (isFile(item) && key.startsWith(prefix)) objects.push(toObjectInfo(key, item));
     }

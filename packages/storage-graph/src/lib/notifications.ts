@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 
-const mostBytes = 1024 * 1024;
+const maxBytes = 1024 * 1024;
 
 /** Settings of {@link createNotifications}. */
 export interface NotificationsOptions {
@@ -59,7 +59,7 @@ async function readText(request: Request): Promise<string | undefined> {
   let bytes = 0;
   for await (const part of request.body ?? []) {
     bytes += part.byteLength;
-    if (bytes > mostBytes) return undefined;
+    if (bytes > maxBytes) return undefined;
     parts.push(part);
   }
   return Buffer.concat(parts).toString();

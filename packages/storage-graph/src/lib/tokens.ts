@@ -33,7 +33,7 @@ export interface TokenSource {
 
 const spareMs = 5 * 60_000;
 /** A token with less left is not used any more: clocks differ, and requests take their time. */
-const leastMs = 60_000;
+const minLifeMs = 60_000;
 const patienceMs = 30_000;
 
 /** Asks for a token when there is none that is good, once for all requests that wait. */
@@ -70,7 +70,7 @@ export function createTokenSource(credential: TokenCredential, scope: string): T
       if (current !== undefined && !isDue(current)) return current.token;
       const flight = asking ?? ask();
       // while the old token is good, no request waits for a slow credential
-      if (current !== undefined && Date.now() < current.expiresOnTimestamp - leastMs)
+      if (current !== undefined && Date.now() < current.expiresOnTimestamp - minLifeMs)
         return current.token;
       return (await abortable(flight, signal)).token;
     },

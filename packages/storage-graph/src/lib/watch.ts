@@ -45,16 +45,16 @@ export function createGraphWatch(options: GraphWatchOptions): Watches {
   };
 
   async function* run({ prefix = "", cursor, signal }: WatchOptions): AsyncGenerator<ChangeBatch> {
-    let missed = cursor === undefined ? undefined : parseCursor(cursor, "graph: watch", scope);
+    let resumePoint = cursor === undefined ? undefined : parseCursor(cursor, "graph: watch", scope);
     const pause = createPause(signal);
     if (notifications) onAbort(signal, notifications.onChange(pause.cutShort));
     let { tree, link } = await begin(prefix, signal);
     yield { cursor: formatCursor(link, scope) };
-    for (let pauseMs = missed === undefined ? intervalMs : 0; ; pauseMs = intervalMs) {
+    for (let pauseMs = resumePoint === undefined ? intervalMs : 0; ; pauseMs = intervalMs) {
       await pause.wait(pauseMs);
       try {
-        const delta = await readDelta(options, missed ?? link, signal);
-        missed = undefined;
+        const delta = await readDelta(options, resumePoint ?? link, signal);
+        resumePoint = undefined;
         if (delta === undefined) {
           ({ tree, link } = await begin(prefix, signal));
           yield { reset: true, cursor: formatCursor(link, scope) };

@@ -76,12 +76,12 @@ function isOther(one: S3Credentials, other: S3Credentials): boolean {
 }
 
 async function ensureSettings({ config }: S3Client): Promise<void> {
-  const wanted = {
+  const settings = {
     maxAttempts: [await config.maxAttempts(), 1],
     requestChecksumCalculation: [await config.requestChecksumCalculation(), "WHEN_REQUIRED"],
     responseChecksumValidation: [await config.responseChecksumValidation(), "WHEN_REQUIRED"],
   };
-  for (const [name, [is, ought]] of Object.entries(wanted))
+  for (const [name, [is, ought]] of Object.entries(settings))
     if (is !== ought)
       throw new SluiceError(
         "invalid_argument",

@@ -104,15 +104,17 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (refusal === undefined) return fromNetwork(error, operation);
   const { status, code, size, headers, requestId } = refusal;
   const [meaning, text] = meaningOf(refusal);
-  const known = /^\w{1,64}$/.test(code) ? ` ${code}` : "";
+  const codeSuffix = /^\w{1,64}$/.test(code) ? ` ${code}` : "";
   const waitMs =
     meaning === "throttled" || meaning === "unavailable"
       ? parseRetryAfter(headers["retry-after"], Date.now())
       : undefined;
   // 0 says of an outage that the request did not arrive
   const retryAfterMs = meaning === "unavailable" ? waitMs || undefined : waitMs;
-  return new SluiceError(meaning, `${operation}: ${text} (${status}${known})`, {
-    cause: new Error(`S3 answered ${status}${known}${requestId ? `, request ${requestId}` : ""}`),
+  return new SluiceError(meaning, `${operation}: ${text} (${status}${codeSuffix})`, {
+    cause: new Error(
+      `S3 answered ${status}${codeSuffix}${requestId ? `, request ${requestId}` : ""}`,
+    ),
     ...definedMembers({
       retryAfterMs,
       size: meaning === "range_not_satisfiable" ? size : undefined,
@@ -131,8 +133,8 @@ function meaningOf({ status, code, reason, headers }: S3Refusal): S3Meaning {
   // the answer to a HEAD where a GET says ExpiredToken or AuthorizationHeaderMalformed
   if (status === 400 && code === "")
     return ["unauthenticated", `${credentials}, or the region is another`];
-  const known = (Object.hasOwn(byCode, code) ? byCode[code] : undefined) ?? byStatus[status];
-  if (known !== undefined) return known;
+  const byTable = (Object.hasOwn(byCode, code) ? byCode[code] : undefined) ?? byStatus[status];
+  if (byTable !== undefined) return byTable;
   // S3 and its likes put it into the reason of a HEAD, which is all that tells throttling from an outage
   if (status === 503 && (headers["retry-after"] !== undefined || /slow ?down/i.test(reason)))
     return ["throttled", slower];
@@ -175,7 +177,7 @@ function readRefusal(error: unknown): S3Refusal | undefined {
   // an answer of 200 that could not be parsed is not a refusal
   if (status === undefined || status < 300) return undefined;
   const headers = $response?.headers ?? {};
-  const said = Number(ActualObjectSize ?? Number.NaN);
+  const actualSize = Number(ActualObjectSize ?? Number.NaN);
   return {
     status,
     code: name === undefined || isPlaceholder(name) ? "" : name,
@@ -184,7 +186,7 @@ function readRefusal(error: unknown): S3Refusal | undefined {
     requestId: $metadata?.requestId,
     size:
       parseContentRange(headers["content-range"])?.size ??
-      (Number.isSafeInteger(said) ? said : undefined),
+      (Number.isSafeInteger(actualSize) ? actualSize : undefined),
   };
 }
 

@@ -31,12 +31,12 @@ export async function createS3StepWriter(
     throw new SluiceError("invalid_argument", `${operation}: the id is not one of S3`);
   const target = { ...options, ...call };
   const id = given ?? (await startUpload(calls, target, signal, signal));
-  const kept = given === undefined ? [] : await findParts(calls, call, id, signal);
+  const keptParts = given === undefined ? [] : await findParts(calls, call, id, signal);
 
   const toInfo = (size: number, etag: string | undefined): ObjectInfo =>
     definedMembers({ key, size, etag: toStrongEtag(etag), contentType });
   const openDriver = (ended: AbortSignal): StepDriver => {
-    const upload = goOnWithUpload(calls, target, { id, kept, signal: ended });
+    const upload = goOnWithUpload(calls, target, { id, kept: keptParts, signal: ended });
     const repeat = repeaterOf(options, ended);
     return createStepPartDriver(
       {
@@ -58,10 +58,10 @@ export async function createS3StepWriter(
         },
         discard: () => upload.abort(),
       },
-      { operation, grid, count: kept.length },
+      { operation, grid, count: keptParts.length },
     );
   };
-  const offset = grid.startOf(kept.length);
+  const offset = grid.startOf(keptParts.length);
   return createStepWriter(openDriver, { operation, id, offset, signal, toError: toSluiceError });
 }
 

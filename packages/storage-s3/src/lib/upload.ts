@@ -25,7 +25,7 @@ import type { ObjectCall } from "./root.ts";
 
 /** Longest time to send one part, or to have all of them put together, which S3 may take minutes for. */
 const longMs = 600_000;
-const mostAborts = 3;
+const maxAborts = 3;
 
 /** Where an object goes, and under which conditions. */
 export type S3UploadTarget = ObjectCall &
@@ -209,10 +209,10 @@ function driveUpload(
       const UploadId = await starting.catch(() => undefined);
       if (UploadId === undefined) return;
       // a part that was cut off may still arrive after the abort, and would stay
-      for (let tries = 0; tries < mostAborts; tries++) {
+      for (let tries = 0; tries < maxAborts; tries++) {
         const command = new AbortMultipartUploadCommand({ ...address, UploadId });
-        const gone = await calls.send(command, { operation }).then(() => true, isGone);
-        if (gone && !cutOff) return;
+        const isRemoved = await calls.send(command, { operation }).then(() => true, isGone);
+        if (isRemoved && !cutOff) return;
         if (await hasEnded(UploadId).catch(() => false)) return;
       }
     },

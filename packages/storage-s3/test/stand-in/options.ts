@@ -28,11 +28,11 @@ export interface S3StandInOptions {
   /** Is told of each change, as the JSON text that S3 sends to a queue. */
   readonly onEvent?: (notification: string) => void;
   readonly deviations?: readonly Deviation[];
-  /** What goes wrong with this request ("PUT /bucket/key"), beside the faults that were pushed. */
+  /** Faults of this request ("PUT /bucket/key"), besides those that were pushed. */
   readonly onRequest?: (target: string) => Fault | undefined;
 }
 
-/** What is kept beside the content of an object. */
+/** Metadata kept beside the content of an object. */
 export interface ObjectMeta {
   readonly contentType?: string;
   readonly contentEncoding?: string;
@@ -45,8 +45,8 @@ export interface ObjectMeta {
 }
 
 /**
- * What goes wrong next. A fault with a `status` meets the next request, one about a body the next
- * answer with an object in it. The first that fits is used, and is gone after `times`.
+ * The next faults. A fault with a `status` meets the next request, one about a body the next answer
+ * with an object in it. The first that fits is used, and is gone after `times`.
  */
 export interface Fault {
   /** Only for requests whose method and target ("GET /bucket/key?x") match. */
@@ -65,11 +65,11 @@ export interface Fault {
   readonly lost?: true;
   /** Never answer. */
   readonly silent?: true;
-  /** Reset the connection after so many bytes of the object. */
+  /** Reset the connection after this many bytes of the object. */
   readonly resetAfter?: number;
-  /** End the connection in order after so many bytes. */
+  /** End the connection in order after this many bytes. */
   readonly endAfter?: number;
-  /** Send no more after so many bytes. */
+  /** Send no more after this many bytes. */
   readonly stallAfter?: number;
   /** Change the byte at this offset. */
   readonly corruptAt?: number;

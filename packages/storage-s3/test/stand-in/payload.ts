@@ -6,7 +6,7 @@ import { Refusal } from "./refusal.ts";
 
 const minChunkBytes = 8192;
 
-/** What a request brought, after its framing was taken off and its checksums were found right. */
+/** The body of a request, without its framing, after its checksums were found right. */
 export interface Payload {
   readonly bytes: Buffer;
   /** Checksums that came with it, by algorithm ("sha256"), in base64. */

@@ -9,7 +9,7 @@ const minPartBytes = 5 * 1024 * 1024;
 /** 1000 in S3: few, so that tests see several pages. */
 const partsOfPage = 2;
 
-/** What receiving goes by beside the request. */
+/** Terms of receiving besides the request. */
 export interface Receiving {
   readonly store: Store;
   readonly name: string;

@@ -1,4 +1,4 @@
-/** What the stand-in refuses, as S3 would say it. */
+/** A refusal of the stand-in, in the words of S3. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly status: number;

@@ -170,7 +170,7 @@ export async function startS3StandIn(options: S3StandInOptions = {}): Promise<S3
     faults,
     put(name, content: Uint8Array | GeneratedContent, meta: ObjectMeta = {}) {
       const isBytes = content instanceof Uint8Array;
-      // generated content is told apart by when it came
+      // generated content is distinguished by when it came
       const etag = etagOf(isBytes ? content : Buffer.from(`${name} ${++events}`));
       publish({ name, content: isBytes ? toContent(content) : content, etag, meta });
     },

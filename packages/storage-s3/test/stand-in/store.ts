@@ -11,7 +11,7 @@ export interface StoredObject {
   readonly meta: ObjectMeta;
 }
 
-/** An upload of several parts under way. */
+/** An upload of several parts in progress. */
 interface StoredUpload {
   readonly id: string;
   readonly name: string;
@@ -19,7 +19,7 @@ interface StoredUpload {
   readonly parts: Map<number, { readonly etag: string; readonly content: GeneratedContent }>;
 }
 
-/** What the stand-in holds. */
+/** Contents of the stand-in. */
 export interface Store {
   readonly objects: Map<string, StoredObject>;
   readonly uploads: Map<string, StoredUpload>;

@@ -68,19 +68,19 @@ export function createMemoryBackend(
 
   const put = (key: string, content: MemoryContent, meta: MemoryMeta = {}): ObjectInfo => {
     ensureKey(key, "memory: put");
-    const known = toKnown(content);
+    const metadata = toKnown(content);
     const info = {
       ...definedMembers({
-        digests: known.sha256 === undefined ? undefined : { sha256: known.sha256 },
+        digests: metadata.sha256 === undefined ? undefined : { sha256: metadata.sha256 },
       }),
       ...meta,
       key,
-      size: known.content.size,
+      size: metadata.content.size,
       etag: `${instance}-${++revisions}`,
       lastModified: new Date(),
     };
     if (!store.has(key)) sortedKeys = undefined;
-    store.set(key, { info, content: known.content });
+    store.set(key, { info, content: metadata.content });
     feed.publish(key, "changed");
     return info;
   };

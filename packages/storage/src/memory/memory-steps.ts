@@ -38,9 +38,9 @@ export function createMemorySteps(): (
 
     let { bytes } = object;
     const chunks = [...object.chunks];
-    const kept = bytes;
+    const ownBytes = bytes;
     const ensureUnchanged = (): void => {
-      if (unfinished.get(id) !== object || object.bytes !== kept)
+      if (unfinished.get(id) !== object || object.bytes !== ownBytes)
         throw new SluiceError("precondition_failed", `${operation}: another writer resumed it`);
     };
     const driver: StepDriver = {
@@ -49,7 +49,7 @@ export function createMemorySteps(): (
         bytes += chunk.byteLength;
       },
       async keep() {
-        if (bytes === kept) return { offset: kept, rest: new Uint8Array() };
+        if (bytes === ownBytes) return { offset: ownBytes, rest: new Uint8Array() };
         ensureUnchanged();
         Object.assign(object, { chunks, bytes });
         return { offset: bytes, rest: new Uint8Array() };
@@ -65,6 +65,6 @@ export function createMemorySteps(): (
       async release() {},
     };
     const { signal } = options;
-    return createStepWriter(() => driver, { operation, id, offset: kept, signal });
+    return createStepWriter(() => driver, { operation, id, offset: ownBytes, signal });
   };
 }

@@ -70,8 +70,8 @@ export function isOtherPage(
   described: Pick<ObjectInfo, "contentType"> | undefined,
 ): boolean {
   const essence = essenceOf(type);
-  const known = essenceOf(described?.contentType);
-  return known !== undefined && essence !== known && pageType.test(essence ?? "");
+  const storedType = essenceOf(described?.contentType);
+  return storedType !== undefined && essence !== storedType && pageType.test(essence ?? "");
 }
 
 function essenceOf(type: string | undefined): string | undefined {

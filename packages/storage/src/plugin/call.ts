@@ -30,13 +30,13 @@ export async function callService<T>(
   { toError = (error) => error, discard }: ServiceCallOptions<T> = {},
 ): Promise<T> {
   signal?.throwIfAborted();
-  const ending = new AbortController();
+  const controller = new AbortController();
   const expired = (): SluiceError =>
     new SluiceError("timeout", `${operation}: no answer came for ${timeoutMs} ms`);
   try {
-    return await within(send(ending.signal), { timeoutMs, expired, signal }, discard);
+    return await within(send(controller.signal), { timeoutMs, expired, signal }, discard);
   } catch (error) {
-    ending.abort();
+    controller.abort();
     signal?.throwIfAborted();
     throw toError(error, operation);
   }

@@ -3,7 +3,7 @@ import { Notifier, onAbort } from "@sluice/core/async";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 
 /** Maximum keys that wait for a slow reader; it then gets `reset`. */
-const mostPending = 10_000;
+const maxPending = 10_000;
 
 type Change = "changed" | "removed";
 
@@ -42,9 +42,9 @@ export function createChangeFeed(name: string): ChangeFeed {
         "invalid_argument",
         `${name}: watch: the cursor is not one of this store`,
       );
-    const missed = cursor !== undefined && cursor !== position();
+    const hasMissed = cursor !== undefined && cursor !== position();
     const news = new Notifier();
-    const reader: OpenWatch = { prefix, pending: new Map(), news, missed, ended: false };
+    const reader: OpenWatch = { prefix, pending: new Map(), news, missed: hasMissed, ended: false };
     watches.add(reader);
     const removeListener = onAbort(signal, () => {
       // after an abort the reader may never ask for another batch
@@ -72,7 +72,7 @@ export function createChangeFeed(name: string): ChangeFeed {
       for (const reader of watches) {
         if (!key.startsWith(reader.prefix)) continue;
         reader.pending.set(key, change);
-        if (reader.pending.size > mostPending) reader.missed = true;
+        if (reader.pending.size > maxPending) reader.missed = true;
         if (reader.missed) reader.pending.clear();
         reader.news.notify();
       }

@@ -4,7 +4,7 @@ import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
 import type { Watches } from "./watches.ts";
 
 /** Maximum keys whose newest event is remembered. */
-const mostRemembered = 10_000;
+const maxRemembered = 10_000;
 
 /**
  * Creates watches that share one reader of a queue of events. `read` takes events and publishes them to the feed until its
@@ -78,7 +78,7 @@ export function createEventOrder(
     newest.delete(key);
     newest.set(key, sequencer);
     const [oldest] = newest.keys();
-    if (newest.size > mostRemembered && oldest !== undefined) newest.delete(oldest);
+    if (newest.size > maxRemembered && oldest !== undefined) newest.delete(oldest);
     return true;
   };
 }

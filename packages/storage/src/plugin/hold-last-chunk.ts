@@ -20,19 +20,19 @@ export function holdLast(
 ): ByteFlow {
   return {
     async pump(write, lending) {
-      let held: Uint8Array | undefined;
+      let lastChunk: Uint8Array | undefined;
       let releaseHeld: (() => void) | undefined;
       await flow.pump((chunk, release) => {
         if (chunk.byteLength === 0) return release?.();
         seen?.(chunk);
-        const previous = held;
+        const previous = lastChunk;
         const releasePrevious = releaseHeld;
-        held = chunk;
+        lastChunk = chunk;
         releaseHeld = release;
         return previous && write(previous, releasePrevious);
       }, withRoomForOne(lending));
       await verify();
-      if (held) await write(held, releaseHeld);
+      if (lastChunk) await write(lastChunk, releaseHeld);
     },
     cancel: (reason) => flow.cancel(reason),
   };

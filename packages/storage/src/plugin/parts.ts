@@ -36,25 +36,25 @@ export function createPartDriver(
   const bufferBytes = Math.min(partBytes, size ?? partBytes);
   let filling: Uint8Array | undefined;
   let resting: Uint8Array | undefined;
-  let filled = 0;
-  let sent = 0;
+  let filledBytes = 0;
+  let sentBytes = 0;
   let sending: Promise<void> = Promise.resolve();
 
   const take = (): Uint8Array => {
-    const part = filling?.subarray(0, filled) ?? new Uint8Array();
+    const part = filling?.subarray(0, filledBytes) ?? new Uint8Array();
     [filling, resting] = [resting, filling];
-    filled = 0;
+    filledBytes = 0;
     return part;
   };
   const sendPart = async (): Promise<void> => {
     await sending;
     // the last part also takes a place
-    if (sent + 1 >= maxParts)
+    if (sentBytes + 1 >= maxParts)
       throw new SluiceError(
         "too_large",
         `${operation}: it has more than ${maxParts} parts of ${partBytes} bytes; declare the size`,
       );
-    sending = steps.send(take(), sent++);
+    sending = steps.send(take(), sentBytes++);
     // the next step that waits for it throws the error
     sending.catch(() => {});
   };
@@ -62,17 +62,17 @@ export function createPartDriver(
   return {
     async append(chunk) {
       for (let taken = 0; taken < chunk.byteLength;) {
-        if (filled === bufferBytes) await sendPart();
+        if (filledBytes === bufferBytes) await sendPart();
         filling ??= new Uint8Array(bufferBytes);
-        const piece = chunk.subarray(taken, taken + bufferBytes - filled);
-        filling.set(piece, filled);
-        filled += piece.byteLength;
+        const piece = chunk.subarray(taken, taken + bufferBytes - filledBytes);
+        filling.set(piece, filledBytes);
+        filledBytes += piece.byteLength;
         taken += piece.byteLength;
       }
     },
     async publish(written) {
       await sending;
-      return steps.publish(take(), sent, written);
+      return steps.publish(take(), sentBytes, written);
     },
     async release() {
       await sending.catch(() => {});

@@ -58,7 +58,7 @@ export function createStepPartDriver(
 ): StepDriver {
   let filling: Uint8Array | undefined;
   let resting: Uint8Array | undefined;
-  let filled = 0;
+  let filledBytes = 0;
   let count = kept;
   let sending: Promise<void> = Promise.resolve();
 
@@ -72,7 +72,7 @@ export function createStepPartDriver(
     sending.catch(() => {});
     count += 1;
     [filling, resting] = [resting, filling];
-    filled = 0;
+    filledBytes = 0;
     if (filling && filling.byteLength !== grid.sizeOf(count)) filling = undefined;
   };
 
@@ -80,21 +80,21 @@ export function createStepPartDriver(
     async append(chunk) {
       for (let taken = 0; taken < chunk.byteLength;) {
         filling ??= new Uint8Array(grid.sizeOf(count));
-        const piece = chunk.subarray(taken, taken + filling.byteLength - filled);
-        filling.set(piece, filled);
-        filled += piece.byteLength;
+        const piece = chunk.subarray(taken, taken + filling.byteLength - filledBytes);
+        filling.set(piece, filledBytes);
+        filledBytes += piece.byteLength;
         taken += piece.byteLength;
-        if (filled === filling.byteLength) await sendPart(filling);
+        if (filledBytes === filling.byteLength) await sendPart(filling);
       }
     },
     async keep() {
       await sending;
-      const rest = filling?.slice(0, filled) ?? new Uint8Array();
+      const rest = filling?.slice(0, filledBytes) ?? new Uint8Array();
       return { offset: grid.startOf(count), rest };
     },
     async publish() {
       await sending;
-      return parts.publish(filling?.subarray(0, filled) ?? new Uint8Array(), count);
+      return parts.publish(filling?.subarray(0, filledBytes) ?? new Uint8Array(), count);
     },
     discard: () => parts.discard(),
     async release() {

@@ -43,8 +43,8 @@ export function createStepWriter(
   open: (ended: AbortSignal) => StepDriver,
   { operation, id, offset, signal, toError = (error) => error }: StepWriterOptions,
 ): StepWriter {
-  const ending = new AbortController();
-  const driver = open(ending.signal);
+  const controller = new AbortController();
+  const driver = open(controller.signal);
   let underWay: Promise<unknown> = Promise.resolve();
   let ended: "suspended" | "committed" | "failed" | undefined;
   let released: Promise<void> | undefined;
@@ -60,20 +60,20 @@ export function createStepWriter(
       .then(() => driver.release())
       .finally(() => removeListener()));
   const fail = async (cause: unknown): Promise<never> => {
-    const wasEnded = ending.signal.aborted;
+    const wasEnded = controller.signal.aborted;
     ended = "failed";
-    ending.abort(cause);
+    controller.abort(cause);
     const releasing = release().catch(() => {});
     signal?.throwIfAborted();
     await releasing;
-    throw wasEnded ? ending.signal.reason : toError(cause, operation);
+    throw wasEnded ? controller.signal.reason : toError(cause, operation);
   };
   const run = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       const running = work();
       underWay = running;
       const result = await running;
-      ending.signal.throwIfAborted();
+      controller.signal.throwIfAborted();
       return result;
     } catch (error) {
       return fail(error);
@@ -86,7 +86,7 @@ export function createStepWriter(
     return result;
   };
   const removeListener = onAbort(signal, (reason) => {
-    ending.abort(reason);
+    controller.abort(reason);
     // a last call in progress releases by itself
     if (!ended) release().catch(() => {});
   });
@@ -109,7 +109,7 @@ export function createStepWriter(
     async abort() {
       if (ended === "suspended" || ended === "committed") return;
       ended = "failed";
-      ending.abort(new SluiceError("interrupted", `${operation}: the step was aborted`));
+      controller.abort(new SluiceError("interrupted", `${operation}: the step was aborted`));
       await release().catch(() => {});
       discarded ??= driver.discard();
       try {

@@ -17,18 +17,18 @@ export function createWatches(run: (options: WatchOptions) => AsyncIterable<Chan
   const open = new Set<() => void>();
 
   async function* watch(options: WatchOptions): AsyncGenerator<ChangeBatch> {
-    const ending = new AbortController();
+    const controller = new AbortController();
     const end = (): void => {
       open.delete(end);
-      ending.abort();
+      controller.abort();
     };
     open.add(end);
     // after an abort the reader may never ask for another batch
     const removeListener = onAbort(options.signal, end);
     try {
-      yield* run({ ...options, signal: ending.signal });
+      yield* run({ ...options, signal: controller.signal });
     } catch (error) {
-      if (!ending.signal.aborted) throw error;
+      if (!controller.signal.aborted) throw error;
     } finally {
       removeListener();
       end();

@@ -42,8 +42,8 @@ export function createWriter(
   open: (ended: AbortSignal) => WriteDriver,
   { operation, size, signal, toError = (error) => error }: WriterOptions,
 ): ObjectWriter {
-  const ending = new AbortController();
-  const driver = open(ending.signal);
+  const controller = new AbortController();
+  const driver = open(controller.signal);
   let written = 0;
   let underWay: Promise<unknown> = Promise.resolve();
   let committing: Promise<ObjectInfo> | undefined;
@@ -71,13 +71,13 @@ export function createWriter(
       .then(() => driver.release())
       .finally(() => removeListener()));
   const fail = async (cause: unknown): Promise<never> => {
-    const wasEnded = ending.signal.aborted;
-    ending.abort(cause);
+    const wasEnded = controller.signal.aborted;
+    controller.abort(cause);
     const releasing = release().catch(() => {});
     // an abort rejects at once, however long the release takes
     signal?.throwIfAborted();
     await releasing;
-    throw wasEnded ? ending.signal.reason : toError(cause, operation);
+    throw wasEnded ? controller.signal.reason : toError(cause, operation);
   };
   const publish = async (): Promise<ObjectInfo> => {
     try {
@@ -93,11 +93,11 @@ export function createWriter(
     reason: unknown = new SluiceError("interrupted", `${operation}: the writer was aborted`),
   ): Promise<void> => {
     if (committing) await committing.catch(() => {});
-    ending.abort(reason);
+    controller.abort(reason);
     await release().catch(() => {});
   };
   const removeListener = onAbort(signal, (reason) => {
-    ending.abort(reason);
+    controller.abort(reason);
     // a commit in progress releases by itself
     if (!committing) release().catch(() => {});
   });
@@ -109,7 +109,7 @@ export function createWriter(
       try {
         ensureSize(size !== undefined && written > size);
         await run(driver.append(chunk));
-        ending.signal.throwIfAborted();
+        controller.signal.throwIfAborted();
       } catch (error) {
         await fail(error);
       }

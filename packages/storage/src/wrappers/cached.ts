@@ -50,16 +50,16 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
   const { clock = systemClock } = options;
   ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
-  const kept = createRecentEntries<CachedObject>(Infinity, maxBytes);
+  const cache = createRecentEntries<CachedObject>(Infinity, maxBytes);
   const loads = createSharedLoads(verifyDigest(backend), clock);
 
   function keep(key: string, object: CachedObject): void {
-    kept.set(key, object, object.bytes.byteLength + entryBytes);
+    cache.set(key, object, object.bytes.byteLength + entryBytes);
   }
 
   /** Entries that need no request. */
   function fresh(key: string): CachedObject | undefined {
-    const found = kept.get(key);
+    const found = cache.get(key);
     return found && clock.now() - found.checkedAt < maxAgeMs ? found : undefined;
   }
 
@@ -70,10 +70,10 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   ): Promise<{ readonly info: ObjectInfo; readonly checkedAt: number }> {
     const checkedAt = clock.now();
     const info = await describe(key, call);
-    const found = kept.get(key);
+    const found = cache.get(key);
     if (found && found.info.etag === info.etag)
       keep(key, { ...found, info: structuredClone(info), checkedAt });
-    else kept.delete(key);
+    else cache.delete(key);
     return { info, checkedAt };
   }
 
@@ -99,7 +99,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
           const { etag, size } = info;
           if (etag === undefined || size === undefined || size > maxObjectBytes)
             return open(key, openOptions);
-          found = kept.get(key);
+          found = cache.get(key);
           if (!found) {
             const bytes = await loads.read(key, { etag, size }, signal);
             // it was replaced by now: a caller that asked for no version gets the new one
@@ -118,7 +118,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
           try {
             return await writer.commit();
           } finally {
-            kept.delete(key);
+            cache.delete(key);
           }
         },
       });
@@ -130,7 +130,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
           try {
             return await writer.commit();
           } finally {
-            kept.delete(key);
+            cache.delete(key);
           }
         },
       });
@@ -139,11 +139,11 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
       try {
         await remove(key, call);
       } finally {
-        kept.delete(key);
+        cache.delete(key);
       }
     },
     close: (close) => async () => {
-      kept.clear();
+      cache.clear();
       await close();
     },
   });

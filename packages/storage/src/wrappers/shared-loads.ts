@@ -31,9 +31,9 @@ export function createSharedLoads(backend: StorageBackend, clock: Clock): Shared
   const loads = new Map<string, Load>();
 
   function begin(name: string, key: string, etag: string, size: number): Load {
-    const gone = new AbortController();
-    const bytes = readWhole(backend, key, { etag, size, signal: gone.signal });
-    const load = { bytes, gone, waiting: 0 };
+    const controller = new AbortController();
+    const bytes = readWhole(backend, key, { etag, size, signal: controller.signal });
+    const load = { bytes, gone: controller, waiting: 0 };
     loads.set(name, load);
     const end = (): void => {
       if (loads.get(name) === load) loads.delete(name);

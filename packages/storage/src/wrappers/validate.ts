@@ -182,8 +182,8 @@ function ensureAnswer(
 function wholeOnes(find: FindKept | undefined): FindKept | undefined {
   if (!find) return undefined;
   return (key) => {
-    const kept = isLegal(key) ? find(key) : undefined;
-    return kept?.bytes.byteLength === kept?.info.size ? kept : undefined;
+    const object = isLegal(key) ? find(key) : undefined;
+    return object?.bytes.byteLength === object?.info.size ? object : undefined;
   };
 }
 

@@ -56,8 +56,8 @@ export function verifyDigest(
 function withoutDigest(find: FindKept | undefined): FindKept | undefined {
   if (!find) return undefined;
   return (key) => {
-    const kept = find(key);
-    return kept?.info.digests?.sha256 === undefined ? kept : undefined;
+    const object = find(key);
+    return object?.info.digests?.sha256 === undefined ? object : undefined;
   };
 }
 

@@ -31,7 +31,7 @@ function onCancel(
 
 export const abortMutants: Mutants = {
   "abort-before-open": {
-    flaw: "rejects with an error of its own when the signal was aborted before",
+    flaw: "rejects with its own error when the signal was aborted before",
     breaks: () => ({
       open: (open) => async (key, options) => {
         if (options?.signal?.aborted) throw new DOMException("aborted", "AbortError");
@@ -40,7 +40,7 @@ export const abortMutants: Mutants = {
     }),
   },
   "abort-during-open": {
-    flaw: "rejects with an error of its own when the signal was aborted meanwhile",
+    flaw: "rejects with its own error when the signal was aborted during it",
     breaks: () => ({
       open: (open) => async (key, options) => {
         const opened = await open(key, options);
@@ -135,7 +135,7 @@ export const abortMutants: Mutants = {
     breaks: () => ({ close: () => async () => {} }),
   },
   "abort-unhandled": {
-    flaw: "lets a promise fail alone when an unread body is aborted",
+    flaw: "leaves a rejection unhandled when an unread body is aborted",
     breaks: () => ({
       open: (open) => async (key, options) => {
         const opened = await open(key, options);

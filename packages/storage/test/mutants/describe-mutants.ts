@@ -63,7 +63,7 @@ export const describeMutants: Mutants = {
     breaks: () => describes((info) => ({ ...info, lastModified: new Date(0) })),
   },
   "describe-missing": {
-    flaw: "calls what lies below an object a failure of its own",
+    flaw: "gives keys below an object its own failure",
     breaks: () =>
       fails((error, key) =>
         key === "there.txt/below" ? new SluiceError("internal", "memory: not a folder") : error,

@@ -4,7 +4,7 @@ import type { Service } from "../reference-service.ts";
 import { describes, lists, mapBytes, opens } from "./mutant.ts";
 import type { PromiseMutants } from "./promise-mutants.ts";
 
-/** Understands `ifMatch` of open by what the object has as its etag. */
+/** Understands `ifMatch` of open by the etag of the object. */
 function matches(
   { store }: Service,
   isMet: (ifMatch: string, etag: string, size: number) => boolean,
@@ -289,7 +289,7 @@ export const factMutants: PromiseMutants = {
     },
     {
       rule: "write-overwrite-facts",
-      flaw: "compares ifMatch with the etags of earlier versions, too",
+      flaw: "compares ifMatch also with the etags of earlier versions",
       breaks: (service) => {
         const earlier = new Map<string, Set<string>>();
         const overrides = matches(service, (ifMatch) =>
@@ -321,7 +321,7 @@ export const factMutants: PromiseMutants = {
     },
     {
       rule: "write-process",
-      flaw: "shows what it has written to its own process alone",
+      flaw: "shows its writes only to its own process",
       breaks: ({ store }) => {
         const own = new Set<string>();
         const isHidden = (key: string): boolean => key.startsWith("shared/") && !own.has(key);

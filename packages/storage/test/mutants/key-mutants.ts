@@ -167,7 +167,7 @@ export const listMutants: Mutants = {
     }),
   },
   "list-beyond-bmp": {
-    flaw: "goes on behind the last key of a page by UTF-8, where the pages are in the order of UTF-16",
+    flaw: "resumes after the last key of a page by UTF-8, while the pages are in the order of UTF-16",
     breaks: () => {
       const lastKeys = new Map<string, string>();
       return {

@@ -12,11 +12,11 @@ import type { Service } from "../reference-service.ts";
 
 /** A backend that is broken on purpose, to prove that its rule can fail. */
 export interface Mutant {
-  /** What it gets wrong. */
+  /** Its fault. */
   readonly flaw: string;
   /** Rules that see the flaw as well, because they stand on the one that is broken. */
   readonly also?: readonly string[];
-  /** What it puts in place of the right operations; called once for every backend. */
+  /** Its operations in place of the right ones; called once for every backend. */
   breaks(service: Service): Overrides;
 }
 

@@ -66,7 +66,7 @@ export const openMutants: Mutants = {
     },
   },
   "open-chunks": {
-    flaw: "loses a byte that is alone in its chunk of 64 KiB",
+    flaw: "loses the only byte of a chunk of 64 KiB",
     breaks: () =>
       opens((opened) =>
         !opened.range && (opened.info.size ?? 0) > 1 && (opened.info.size ?? 0) % 65_536 === 1
@@ -162,7 +162,7 @@ export const openMutants: Mutants = {
     breaks: () => shortens((start, end) => start === 0 && end === 1),
   },
   "range-last": {
-    flaw: "loses the last byte when it is asked for alone",
+    flaw: "loses the last byte when only it is requested",
     breaks: () => shortens((start, end, size) => size > 1000 && end === size && start === size - 1),
   },
   "range-middle": {
@@ -250,7 +250,7 @@ export const openMutants: Mutants = {
     breaks: () => shortens((start, end) => start === 3 && (end - start) % 65_536 === 0),
   },
   "range-malformed": {
-    flaw: "takes a start that is no number for 0",
+    flaw: "takes a start that is not a number for 0",
     breaks: () => ({
       open: (open) => (key, options) =>
         Number.isNaN(options?.range?.start)

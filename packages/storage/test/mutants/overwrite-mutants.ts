@@ -6,7 +6,7 @@ import type { Service } from "../reference-service.ts";
 import { lists, writes } from "./mutant.ts";
 import { overwrites, overwritesInSteps, peek, type PromiseMutants } from "./promise-mutants.ts";
 
-/** Loses or adds conditions of a write, by what is stored. */
+/** Loses or adds conditions of a write, by the stored object. */
 function conditions(
   service: Service,
   change: (
@@ -430,7 +430,7 @@ export const overwriteMutants: PromiseMutants = {
     },
     {
       rule: "write-overwrite-facts",
-      flaw: "makes the etag of what it writes from name and length",
+      flaw: "makes the etag of a write from name and length",
       breaks: ({ store }) => {
         const made = new Map<string, string>();
         const shown = (info: ObjectInfo): ObjectInfo => {
@@ -465,7 +465,7 @@ export const overwriteMutants: PromiseMutants = {
   "`info` describes exactly the bytes that `body` yields": [
     {
       rule: "write-overwrite-read",
-      flaw: "goes on with the new bytes when the object is overwritten by a writer",
+      flaw: "continues with the new bytes when the object is overwritten by a writer",
       breaks: ({ store }) => {
         const versions = new Map<string, number>();
         return {
@@ -712,7 +712,7 @@ export const overwriteMutants: PromiseMutants = {
   "Removes one object, and nothing whose key only begins with this one": [
     {
       rule: "remove-near",
-      flaw: "removes what lies below an object with it",
+      flaw: "removes objects below an object with it",
       breaks: ({ store }) => ({
         remove: (remove) => async (key, options) => {
           const isThere = await store.describe(key).catch(() => undefined);
@@ -725,7 +725,7 @@ export const overwriteMutants: PromiseMutants = {
     },
     {
       rule: "remove-near",
-      flaw: "removes with an object those whose keys go on with a dot",
+      flaw: "removes with an object those whose keys continue with a dot",
       breaks: ({ store }) => ({
         remove: (remove) => async (key, options) => {
           await remove(key, options);

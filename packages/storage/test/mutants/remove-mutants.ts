@@ -33,7 +33,7 @@ export const removeMutants: Mutants = {
     }),
   },
   "remove-read": {
-    flaw: "ends bodies of what was removed early and cleanly",
+    flaw: "ends bodies of removed objects early and cleanly",
     breaks: () => {
       const removed = new Set<string>();
       return {

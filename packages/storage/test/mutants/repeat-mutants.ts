@@ -3,7 +3,7 @@ import type { Mutants } from "./mutant.ts";
 
 export const repeatMutants: Mutants = {
   "repeat-fault": {
-    flaw: "sends the requests of a writer once, whatever it is told",
+    flaw: "sends the requests of a writer once, whatever its options",
     also: ["repeat-lost"],
     breaks: () => ({
       write: (write) => (key, options) => write(key, { ...options, repeat: (send) => send() }),
@@ -29,7 +29,7 @@ export const repeatMutants: Mutants = {
     }),
   },
   "repeat-steps": {
-    flaw: "sends the requests of a step once, whatever it is told",
+    flaw: "sends the requests of a step once, whatever its options",
     breaks: () => ({
       writeInSteps: (writeInSteps) => (key, options) =>
         writeInSteps(key, { ...options, repeat: (send) => send() }),

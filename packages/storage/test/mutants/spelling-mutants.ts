@@ -12,7 +12,7 @@ function finds({ store }: Service, isFound: (key: string, prefix: string) => boo
       async (options = {}) => {
         const { prefix = "" } = options;
         const page = await list(options);
-        // what a prefix finds in addition comes with the last page
+        // additional finds of a prefix come with the last page
         if (prefix === "" || page.cursor !== undefined) return page;
         const { objects } = await store.list();
         const more = objects.filter(({ key }) => !key.startsWith(prefix) && isFound(key, prefix));
@@ -208,7 +208,7 @@ export const spellingMutants: PromiseMutants = {
   "From an earlier page, also one of another process": [
     {
       rule: "list-cursor-foreign",
-      flaw: "looks at the first letter of a cursor alone",
+      flaw: "looks only at the first letter of a cursor",
       breaks: () =>
         cursors(
           (last) => `v${toText(last)}`,
@@ -245,7 +245,7 @@ export const spellingMutants: PromiseMutants = {
     },
     {
       rule: "list-cursor-foreign",
-      flaw: "goes on with the cursor of another prefix",
+      flaw: "resumes with the cursor of another prefix",
       breaks: () =>
         cursors(
           (last) => `${checkOf(last)}${toText(last)}`,
@@ -423,7 +423,7 @@ export const spellingMutants: PromiseMutants = {
     },
     {
       rule: "steps-spelling",
-      flaw: "decodes the key of what it writes in steps",
+      flaw: "decodes the key of an object in steps",
       breaks: () => writesStepsTo((key) => key.replaceAll("%2F", "/")),
     },
     {

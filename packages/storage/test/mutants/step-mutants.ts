@@ -88,7 +88,7 @@ export const stepMutants: Mutants = {
       })),
   },
   "steps-abort": {
-    flaw: "keeps what earlier steps have kept",
+    flaw: "keeps the bytes of earlier steps",
     breaks: () =>
       writesInSteps("aborted.bin", (writer) => ({
         async abort() {
@@ -97,7 +97,7 @@ export const stepMutants: Mutants = {
       })),
   },
   "steps-finished": {
-    flaw: "goes on with what was made",
+    flaw: "resumes a finished object",
     breaks: () => ({
       writeInSteps: (writeInSteps) => async (key, options) => {
         try {
@@ -117,7 +117,7 @@ export const stepMutants: Mutants = {
       })),
   },
   "steps-id": {
-    flaw: "takes what is no id for nothing kept",
+    flaw: "takes an invalid id for nothing kept",
     breaks: () => ({
       writeInSteps: (writeInSteps) => (key, options) =>
         writeInSteps(key, options).catch((error: unknown) => {

@@ -57,7 +57,7 @@ export const writeMutants: Mutants = {
       }),
   },
   "write-abort": {
-    flaw: "keeps what there is when abort has a reason",
+    flaw: "keeps the object when abort has a reason",
     breaks: () =>
       writes((writer) => ({
         async abort(reason) {
@@ -107,7 +107,7 @@ export const writeMutants: Mutants = {
     }),
   },
   "write-if-absent": {
-    flaw: "has a code of its own for what exists",
+    flaw: "has its own code for an existing object",
     breaks: () => ({
       write: (write) => (key, options) =>
         write(key, options).catch((error: SluiceError) => {

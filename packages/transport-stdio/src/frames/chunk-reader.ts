@@ -20,12 +20,12 @@ export function createChunkReader(source: Source, size: number, chunkBytes: numb
   const { next, close } = source.file
     ? readFile(source.file, chunkBytes)
     : split(source.bytes ? once(source.bytes) : readBody(source.body), chunkBytes);
-  let given = 0;
+  let givenBytes = 0;
   return {
     async next() {
       const chunk = await next();
-      given += chunk?.length ?? 0;
-      if (chunk ? given > size : given < size)
+      givenBytes += chunk?.length ?? 0;
+      if (chunk ? givenBytes > size : givenBytes < size)
         throw new SluiceError(
           "interrupted",
           `stdio: the source has not the ${size} bytes that it promised`,
@@ -89,17 +89,23 @@ function readFile(file: FileRegion, chunkBytes: number): ChunkReader {
     async next() {
       if (at === file.end) return undefined;
       const buffer = buffers[(turn += 1) % buffers.length]!;
-      const wanted = Math.min(chunkBytes, file.end - at);
-      for (let filled = 0; filled < wanted;) {
-        const { bytesRead } = await readAt(file.fd, buffer, filled, wanted - filled, at + filled);
+      const wantedBytes = Math.min(chunkBytes, file.end - at);
+      for (let filled = 0; filled < wantedBytes;) {
+        const { bytesRead } = await readAt(
+          file.fd,
+          buffer,
+          filled,
+          wantedBytes - filled,
+          at + filled,
+        );
         if (bytesRead === 0)
           throw new SluiceError("interrupted", "stdio: the file ended before its promised size");
         filled += bytesRead;
       }
-      at += wanted;
+      at += wantedBytes;
       // before the last chunk, so that a file that changed during the read is never complete
       if (at === file.end) await file.verify();
-      return buffer.subarray(0, wanted);
+      return buffer.subarray(0, wantedBytes);
     },
     close: (error) => void discardSource({ file, body: new ReadableStream() }, error),
   };

@@ -71,10 +71,10 @@ export class FrameParser {
     let at = 0;
     while (at < bytes.length) {
       if (this.#state === "payload") {
-        const taken = Math.min(this.#left, bytes.length - at);
-        this.#left -= taken;
-        const wait = this.#payload?.write(bytes.subarray(at, at + taken));
-        at += taken;
+        const takenBytes = Math.min(this.#left, bytes.length - at);
+        this.#left -= takenBytes;
+        const wait = this.#payload?.write(bytes.subarray(at, at + takenBytes));
+        at += takenBytes;
         if (this.#left === 0) this.#endFrame();
         if (!wait) continue;
         const rest = bytes.subarray(at);
@@ -118,10 +118,10 @@ export class FrameParser {
   }
 
   #takeHeader(bytes: Buffer, at: number): number {
-    const taken = bytes.copy(this.#header, this.#filled, at);
-    this.#filled += taken;
+    const takenBytes = bytes.copy(this.#header, this.#filled, at);
+    this.#filled += takenBytes;
     if (this.#filled === headerBytes) this.#beginFrame();
-    return at + taken;
+    return at + takenBytes;
   }
 
   #beginFrame(): void {

@@ -22,7 +22,7 @@ export interface FrameWriterOptions {
 const largestChunkBytes = 2 ** 19;
 
 /** Words about streams that wait for the pipe: far more than the maximum number of streams needs. */
-const mostControls = 4_096;
+const maxControls = 4_096;
 
 /** Cost of a waiting message besides its text. */
 const messageBytes = 512;
@@ -115,7 +115,7 @@ export class FrameWriter {
   /** Tells the sender of a stream something. */
   control(kind: "credit" | "stop", streamId: string, count = 0): void {
     if (this.#closed.signal.aborted) return;
-    if (this.#controls.length >= mostControls)
+    if (this.#controls.length >= maxControls)
       return this.#options.onFatal(
         new SluiceError("protocol", "stdio: the peer reads no response to its requests"),
       );
@@ -186,7 +186,7 @@ export class FrameWriter {
     const { source } = stream;
     const { streamId, size } = stream.ref;
     const reader = createChunkReader(source, size, largestChunkBytes);
-    let sent = 0;
+    let sentBytes = 0;
     try {
       await this.#write(formatFrame({ streamId, count: size }));
       for (;;) {
@@ -195,13 +195,13 @@ export class FrameWriter {
         if (!chunk) break;
         await this.#write(chunk);
         signal.throwIfAborted();
-        sent += chunk.length;
+        sentBytes += chunk.length;
       }
       reader.close();
-      stream.end({ outcome: "complete", bytes: sent });
+      stream.end({ outcome: "complete", bytes: sentBytes });
     } catch (error) {
       reader.close(error);
-      stream.end({ outcome: signal.aborted ? "aborted" : "failed", bytes: sent, error });
+      stream.end({ outcome: signal.aborted ? "aborted" : "failed", bytes: sentBytes, error });
       throw error;
     }
   }

@@ -65,7 +65,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
   /** Sends one frame behind those that were asked for before. */
   function sendInTurn(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {
     const { stream, stopped } = sending;
-    const mine = turn.then(async () => {
+    const ownTurn = turn.then(async () => {
       stopped.signal.throwIfAborted();
       frame.set(encodeStreamId(stream.ref.streamId));
       frame.set(chunk, streamIdBytes);
@@ -76,8 +76,8 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
       });
       return undefined;
     });
-    turn = mine.catch(() => {});
-    return mine;
+    turn = ownTurn.catch(() => {});
+    return ownTurn;
   }
 
   async function sendChunk(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {

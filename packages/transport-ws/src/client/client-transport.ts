@@ -187,9 +187,14 @@ export class WebSocketClientTransport implements Transport {
   #openBinary(socket: () => SocketPort | undefined): BinaryChannel | undefined {
     const { binary, maxBufferedBytes = 2 ** 24 } = this.#options;
     if (!binary) return undefined;
-    const declared = this.#serverCapabilities;
+    const capabilities = this.#serverCapabilities;
     const onError = (error: unknown): void => this.onerror?.(error as Error);
-    return createClientChannel(socket, { ...binary, declared, maxBufferedBytes, onError });
+    return createClientChannel(socket, {
+      ...binary,
+      declared: capabilities,
+      maxBufferedBytes,
+      onError,
+    });
   }
 
   #receive(message: JSONRPCMessage): void {
@@ -289,11 +294,11 @@ const finalCodes: ReadonlySet<number> = new Set([1000, 1002, 1003, 1007, 1010]);
 
 /** A fault that may pass, of a server that does not ask for more patience than messages have that wait. */
 function isTemporary(error: unknown): boolean {
-  return SluiceError.is(error) && error.retryable && (error.retryAfterMs ?? 0) <= mostRetryAfterMs;
+  return SluiceError.is(error) && error.retryable && (error.retryAfterMs ?? 0) <= maxRetryAfterMs;
 }
 
 // as for downloads; and a timer goes off at once beyond 2^31 ms
-const mostRetryAfterMs = 60_000;
+const maxRetryAfterMs = 60_000;
 
 /** The legacy handshake of a client, to be repeated on a new connection. */
 interface HandshakeMemory {

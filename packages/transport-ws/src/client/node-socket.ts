@@ -146,9 +146,9 @@ function unreachable(url: URL, cause: Error): SluiceError {
   // ws has no codes for responses that are not from a WebSocket server
   const isAnswered = !("code" in cause);
   const isCut = "code" in cause && /^(?:HPE_|ECONNRESET$|EPIPE$)/.test(String(cause.code));
-  const asked = isCut && url.protocol === "ws:" ? ": is it a wss: address?" : "";
+  const hint = isCut && url.protocol === "ws:" ? ": is it a wss: address?" : "";
   return isAnswered
     ? new SluiceError("protocol", `ws: ${url.host} does not speak MCP over WebSocket`, { cause })
     : (tlsFault("ws", url, cause) ??
-        new SluiceError("unavailable", `ws: ${url.host} could not be reached${asked}`, { cause }));
+        new SluiceError("unavailable", `ws: ${url.host} could not be reached${hint}`, { cause }));
 }

@@ -35,8 +35,8 @@ export async function listenWebSocket(
 ): Promise<ListeningWebSocket> {
   const { port: wanted = 0, host = "127.0.0.1", requests = answerNotFound } = options;
   const server = createServer({ connectionsCheckingInterval: 5_000 }, (request, response) => {
-    const refused = refuseFields(request.rawHeaders, maxFields);
-    if (refused) answer(response, refused);
+    const refusal = refuseFields(request.rawHeaders, maxFields);
+    if (refusal) answer(response, refusal);
     else requests(request, response);
   });
   server.headersTimeout = 15_000;
@@ -52,8 +52,8 @@ export async function listenWebSocket(
   try {
     const handler = createWebSocketHandler(factory, { ...options, url });
     server.on("upgrade", (request, socket, head) => {
-      const refused = refuseFields(request.rawHeaders, maxFields);
-      if (refused) refuseUpgrade(socket, refused);
+      const refusal = refuseFields(request.rawHeaders, maxFields);
+      if (refusal) refuseUpgrade(socket, refusal);
       else if (!handler.upgrade(request, socket, head)) refuseUpgrade(socket, problem(404));
     });
     return {

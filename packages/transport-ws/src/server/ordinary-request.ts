@@ -22,11 +22,11 @@ export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer)
   handedBack.add(request);
   const { server } = request.socket as Socket & { readonly server?: Server };
   // at its bound Node drops fields, and a body without its length would be read as the next request
-  const mostFields = (server?.maxHeadersCount || nodeMaxFields) - 1;
-  const refused = refuseFields(request.rawHeaders, mostFields);
+  const maxFields = (server?.maxHeadersCount || nodeMaxFields) - 1;
+  const refusal = refuseFields(request.rawHeaders, maxFields);
   // a Node that has read the body already leaves nothing to parse again
-  if (refused || !server || !request.complete)
-    return refuseUpgrade(socket, refused ?? problem(400));
+  if (refusal || !server || !request.complete)
+    return refuseUpgrade(socket, refusal ?? problem(400));
   whenFree(request.socket, () => {
     // the answer before may have begun to count the idle time
     request.socket.setTimeout(server.timeout);
@@ -64,9 +64,9 @@ function headOf({ method, url, httpVersion, rawHeaders }: IncomingMessage): stri
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const [name, value] = [rawHeaders[at]!, rawHeaders[at + 1]!];
     const isConnection = name.toLowerCase() === "connection";
-    const kept = isConnection ? withoutOffer(value) : value;
-    if (offers.has(name.toLowerCase()) || (isConnection && kept === "")) continue;
-    lines.push(`${name}: ${kept}`);
+    const field = isConnection ? withoutOffer(value) : value;
+    if (offers.has(name.toLowerCase()) || (isConnection && field === "")) continue;
+    lines.push(`${name}: ${field}`);
   }
   return `${lines.join("\r\n")}\r\n\r\n`;
 }

@@ -101,7 +101,7 @@ export class ServerChannel implements Transport {
   }
 
   async send(message: JSONRPCMessage): Promise<void> {
-    const sent = "method" in message ? undefined : this.answers.sending(message.id!);
+    const markSent = "method" in message ? undefined : this.answers.sending(message.id!);
     try {
       if (this.#socket.bufferedAmount > this.#maxBufferedBytes) throw this.#giveUp();
       const { text, follow } = this.#binary?.write(message) ?? { text: JSON.stringify(message) };
@@ -109,7 +109,7 @@ export class ServerChannel implements Transport {
       if (follow) void this.#goOn(follow());
       await written;
     } finally {
-      sent?.();
+      markSent?.();
     }
     if (!("method" in message)) this.#settle(message.id!);
   }
@@ -178,9 +178,9 @@ export class ServerChannel implements Transport {
   }
 
   #receiveFrame(frame: Uint8Array): void {
-    const taken = this.#binary?.readFrame(frame) ?? "refused";
-    if (taken === "refused") this.end(closings.binary);
-    else if (taken !== "taken") this.#spend();
+    const outcome = this.#binary?.readFrame(frame) ?? "refused";
+    if (outcome === "refused") this.end(closings.binary);
+    else if (outcome !== "taken") this.#spend();
   }
 
   #note(message: JSONRPCMessage): void {
@@ -235,17 +235,17 @@ export class SentAnswers implements AnswerKeeper {
 
   /** An answer is about to be sent: gives the function to call when it is. */
   sending(id: RequestId): () => void {
-    const kept = this.#kept.get(id) ?? [];
+    const releases = this.#kept.get(id) ?? [];
     this.#kept.delete(id);
     return () => {
-      for (const release of kept) release();
+      for (const release of releases) release();
     };
   }
 
   /** The connection is gone. */
   close(): void {
     this.#isClosed = true;
-    for (const kept of this.#kept.values()) for (const release of kept) release();
+    for (const releases of this.#kept.values()) for (const release of releases) release();
     this.#kept.clear();
   }
 }

@@ -95,10 +95,10 @@ export function createWebSocketHandler(
 
   /** What is wrong before the client is authenticated. */
   function refuse(request: IncomingMessage): Reply | undefined {
-    const refused =
+    const refusal =
       refuseFields(request.rawHeaders) ??
       gate.refuse({ header: (name) => headerOf(request, name) });
-    if (refused) return refused;
+    if (refusal) return refusal;
     if (draining) return busy(503);
     const { isMcp } = readProtocols(request.headers["sec-websocket-protocol"]);
     // RFC 9110 §7.8: nothing is upgraded from HTTP/1.0
@@ -164,19 +164,19 @@ export function createWebSocketHandler(
     const { headers } = request;
     const address = addressOf(request);
     const channel = new ServerChannel(socket, request, limits);
-    const gone = new AbortController();
+    const controller = new AbortController();
     const stopWatching = watchExpiry(authInfo?.expiresAt, () => channel.end(closings.expired));
     // frames against the protocol; ws has closed with the right code by now
     socket.on("error", () => {});
     socket.on("close", () => {
       stopWatching();
-      gone.abort();
+      controller.abort();
     });
     connections.add({ socket, channel });
     serveChannel(channel, factory, {
       authInfo,
       request() {
-        const upgraded = upgradeRequest(headers, endpoint.httpUrl, gone.signal);
+        const upgraded = upgradeRequest(headers, endpoint.httpUrl, controller.signal);
         noteRequest(upgraded, { address, answers: channel.answers, isLasting: true });
         return upgraded;
       },
@@ -187,9 +187,9 @@ export function createWebSocketHandler(
   function open(request: IncomingMessage, socket: Duplex, head: Buffer): void {
     // without a listener an error before ws takes the socket over would end the process
     socket.on("error", () => {});
-    const refused = refuse(request);
-    const lease = refused ? undefined : takeLease();
-    if (!lease) return refuseUpgrade(socket, refused ?? busy(503));
+    const refusal = refuse(request);
+    const lease = refusal ? undefined : takeLease();
+    if (!lease) return refuseUpgrade(socket, refusal ?? busy(503));
     socket.once("close", () => lease.release());
     arriving.add(socket);
     take(request, socket, head, lease)

@@ -32,15 +32,15 @@ export const answerCases: readonly EventStoreCase[] = [
     "The first answer counts; the same again is not an error, another one is.",
     async (store) => {
       await asking(store, "q1", "q2");
-      const given = await Promise.all(
+      const outcomes = await Promise.all(
         Array.from({ length: 20 }, (_, n) =>
           store.answer("a", [{ ask: "q1", answer: String(n) }], start),
         ),
       );
-      equal(given.filter((outcome) => outcome === "accepted").length, 1, "answers accepted");
-      equal(given.filter((outcome) => outcome === "refused").length, 19, "answers refused");
+      equal(outcomes.filter((outcome) => outcome === "accepted").length, 1, "answers accepted");
+      equal(outcomes.filter((outcome) => outcome === "refused").length, 19, "answers refused");
       const answer = (await page(store, "a", 0)).asks[0]!.answer!;
-      equal(answer, String(given.indexOf("accepted")), "the answer");
+      equal(answer, String(outcomes.indexOf("accepted")), "the answer");
       const same = { ask: "q1", answer };
       equal(await store.answer("a", [same], start), "repeated", "the same answer again");
       const more = [same, { ask: "q2", answer: "2" }];

@@ -64,10 +64,14 @@ export const boundCases: readonly EventStoreCase[] = [
       for (const id of ["b", "a"])
         await store.append(id, event("end", { last: { keepUntil: start + 9_000 } }));
       await store.open("d", stream({ record: "d" }));
-      const kept = await Promise.all(
+      const streams = await Promise.all(
         ["a", "b", "c", "d"].map((id) => store.read(id, { after: 0, now: start })),
       );
-      equal(show(kept.map((read) => read?.record ?? "")), show(["a", "", "c", "d"]), "the streams");
+      equal(
+        show(streams.map((read) => read?.record ?? "")),
+        show(["a", "", "c", "d"]),
+        "the streams",
+      );
     },
     { maxStreams: 3 },
   ),

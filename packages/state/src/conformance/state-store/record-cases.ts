@@ -48,8 +48,10 @@ export const recordCases: readonly StateStoreCase[] = [
     "Of any number of simultaneous takers exactly one gets the record.",
     async (store) => {
       await store.put("a", bytes(7), until(1_000));
-      const taken = await Promise.all(Array.from({ length: 50 }, () => store.take("a", start + 1)));
-      const got = taken.filter((record) => record !== undefined);
+      const records = await Promise.all(
+        Array.from({ length: 50 }, () => store.take("a", start + 1)),
+      );
+      const got = records.filter((record) => record !== undefined);
       equal(got.length, 1, "takers that got it");
       equal(got[0]?.[0], 7, "the record");
       equal(await store.get("a", start + 2), undefined, "the record after it was taken");
@@ -76,10 +78,10 @@ export const recordCases: readonly StateStoreCase[] = [
     "share-together",
     "Simultaneous records of one owner keep to its share.",
     async (store) => {
-      const kept = await Promise.allSettled(
+      const puts = await Promise.allSettled(
         Array.from({ length: 20 }, (_, n) => store.put(`r${n}`, bytes(1), until(1_000))),
       );
-      equal(kept.filter(({ status }) => status === "fulfilled").length, 3, "records kept");
+      equal(puts.filter(({ status }) => status === "fulfilled").length, 3, "records kept");
     },
     { maxRecordsPerOwner: 3 },
   ),

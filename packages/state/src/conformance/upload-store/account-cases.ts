@@ -63,13 +63,13 @@ export const accountCases: readonly UploadStoreCase[] = [
     "files-bound",
     "Of any number of files at once as many are held as there may be, and of the others nothing.",
     async (store) => {
-      const held = await Promise.all(
+      const holds = await Promise.all(
         Array.from({ length: 20 }, (_, n) => store.hold("alice", `f${n}`, file(1))),
       );
-      equal(held.filter(Boolean).length, 5, "files held");
+      equal(holds.filter(Boolean).length, 5, "files held");
       equal(await store.hold("alice", "late", file(0)), false, "a sixth file");
-      await store.drop("alice", `f${held.indexOf(true)}`);
-      await store.drop("alice", `f${held.indexOf(false)}`);
+      await store.drop("alice", `f${holds.indexOf(true)}`);
+      await store.drop("alice", `f${holds.indexOf(false)}`);
       equal(await store.hold("alice", "a", file(96)), true, "all the bytes that are left");
     },
   ),
@@ -77,10 +77,10 @@ export const accountCases: readonly UploadStoreCase[] = [
     "bytes-bound",
     "Of any number of files at once no more is held than there is room for.",
     async (store) => {
-      const held = await Promise.all(
+      const holds = await Promise.all(
         Array.from({ length: 10 }, (_, n) => store.hold("alice", `f${n}`, file(30))),
       );
-      equal(held.filter(Boolean).length, 3, "files held");
+      equal(holds.filter(Boolean).length, 3, "files held");
       equal(await store.hold("alice", "late", file(11)), false, "a byte too many");
       equal(await store.hold("alice", "late", file(10)), true, "the last bytes");
     },
@@ -147,11 +147,11 @@ export const accountCases: readonly UploadStoreCase[] = [
     async (store) => {
       await store.settle("alice", "gone", { ...later(0), bytes: 70 });
       await store.settle("alice", "kept", { ...later(0), bytes: 10 });
-      const listed = [
+      const files = [
         { fileId: "kept", bytes: 20 },
         { fileId: "found", bytes: 30 },
       ];
-      await store.seed("alice", listed, { ...later(2), listedAt: start + 1 });
+      await store.seed("alice", files, { ...later(2), listedAt: start + 1 });
       equal(await store.hold("alice", "1", file(51)), false, "more than is left");
       equal(await store.hold("alice", "1", file(50)), true, "the bytes that are left");
       await store.drop("alice", "1");
@@ -166,8 +166,8 @@ export const accountCases: readonly UploadStoreCase[] = [
       await store.hold("alice", "held", file(10));
       await store.settle("alice", "same", { ...later(5), bytes: 10 });
       await store.settle("alice", "since", { ...later(6), bytes: 10 });
-      const listed = ["held", "same", "since"].map((fileId) => ({ fileId, bytes: 1 }));
-      for (const seen of [[], listed])
+      const files = ["held", "same", "since"].map((fileId) => ({ fileId, bytes: 1 }));
+      for (const seen of [[], files])
         await store.seed("alice", seen, { ...later(7), listedAt: start + 5 });
       equal(await store.hold("alice", "1", file(71)), false, "more than is left");
       equal(await store.hold("alice", "1", file(70)), true, "the bytes that are left");

@@ -244,11 +244,11 @@ export const failureRules: readonly Rule[] = [
     async check({ backend, put, faults }) {
       await put("digest.bin", content);
       const { digests = {} } = await backend.describe("digest.bin");
-      const known = (["sha256", "sha1", "md5"] as const).filter(
+      const names = (["sha256", "sha1", "md5"] as const).filter(
         (name) => digests[name] !== undefined,
       );
-      if (known.length === 0) throw new Absent("the backend has no SHA or MD5 digest");
-      for (const name of known)
+      if (names.length === 0) throw new Absent("the backend has no SHA or MD5 digest");
+      for (const name of names)
         assert.equal(digests[name], createHash(name).update(content).digest("hex"), name);
       if (faults?.corrupt === undefined || digests.sha256 === undefined) return;
       faults.corrupt(size - 1);

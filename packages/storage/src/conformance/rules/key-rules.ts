@@ -22,11 +22,11 @@ async function expectRoundTrip(
   { backend, put, traits }: { backend: StorageBackend; put: Put; traits?: Traits },
   keys: readonly string[],
 ): Promise<void> {
-  const refused = keys.filter((key) => traits?.refuses?.(key));
-  for (const key of refused) await expectCode(() => backend.describe(key), "invalid_argument");
-  const kept = keys.filter((key) => !refused.includes(key));
-  for (const key of kept) await put(key, text(`content of ${key}`));
-  for (const key of kept) {
+  const refusedKeys = keys.filter((key) => traits?.refuses?.(key));
+  for (const key of refusedKeys) await expectCode(() => backend.describe(key), "invalid_argument");
+  const keptKeys = keys.filter((key) => !refusedKeys.includes(key));
+  for (const key of keptKeys) await put(key, text(`content of ${key}`));
+  for (const key of keptKeys) {
     assert.equal((await backend.describe(key)).key, key);
     assertBytes(await readKey(backend, key), text(`content of ${key}`), JSON.stringify(key));
   }
@@ -37,8 +37,8 @@ async function expectUnreachable(backend: StorageBackend, keys: readonly string[
   for (const key of keys)
     for (const call of [() => backend.describe(key), () => backend.open(key)])
       await expectCode(call, "not_found", "permission_denied", "invalid_argument", "unsupported");
-  const listed = await listKeys(backend);
-  for (const key of keys) assert.ok(!listed.includes(key), `${JSON.stringify(key)} is listed`);
+  const listedKeys = await listKeys(backend);
+  for (const key of keys) assert.ok(!listedKeys.includes(key), `${JSON.stringify(key)} is listed`);
 }
 
 const windowsNames = ["CON", "NUL", "aux.txt", "COM1", "dot.", "space ", "file.txt::$DATA", "C:x"];

@@ -85,10 +85,10 @@ export const listRules: readonly Rule[] = [
       await putTyped("typed.csv", text("a,b"), { contentType });
       await putTyped("packed.csv", text("a,b"), { contentType, contentEncoding: "gzip" });
       const { objects, untyped } = await backend.list();
-      for (const listed of objects) {
-        if (listed.contentType === undefined && untyped) continue;
-        const described = await backend.describe(listed.key);
-        assert.equal(listed.contentType, described.contentType);
+      for (const listedKeys of objects) {
+        if (listedKeys.contentType === undefined && untyped) continue;
+        const described = await backend.describe(listedKeys.key);
+        assert.equal(listedKeys.contentType, described.contentType);
       }
       assert.equal(objects.length, 2);
     },
@@ -247,9 +247,9 @@ export const listRules: readonly Rule[] = [
       const usable = names.filter((key) => !traits?.refuses?.(key));
       if (usable.length === 0) throw new Absent("the store refuses all such names");
       await putAll(fixture, usable);
-      const listed = await listKeys(backend);
-      assert.equal(listed.length, usable.length);
-      for (const key of listed) await readKey(backend, key);
+      const listedKeys = await listKeys(backend);
+      assert.equal(listedKeys.length, usable.length);
+      for (const key of listedKeys) await readKey(backend, key);
     },
   }),
 ];

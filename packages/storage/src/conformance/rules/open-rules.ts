@@ -204,13 +204,13 @@ export const openRules: readonly Rule[] = [
     needs: ["fixture.putLarge"],
     async check({ backend, putLarge, countBytes }) {
       await putLarge("pressure.bin", 1024 * oneMiB, text("tail"));
-      const held = (): number => countBytes?.() ?? process.memoryUsage().arrayBuffers;
-      const before = held();
+      const heldBytes = (): number => countBytes?.() ?? process.memoryUsage().arrayBuffers;
+      const before = heldBytes();
       const { body } = await backend.open("pressure.bin");
       const reader = body.getReader();
       await reader.read();
       await wait(100);
-      const grown = held() - before;
+      const grown = heldBytes() - before;
       await reader.cancel();
       // buffers of the systems on the way count as well
       assert.ok(grown <= 16 * oneMiB, `${grown} bytes were taken for one chunk`);

@@ -66,10 +66,10 @@ export const presignRules: readonly Rule[] = [
       await fixture.put("expiry.bin", content);
       const last = fixture.traits?.credentialsExpireAt?.getTime() ?? Infinity;
       for (const expiresInMs of [minute, 60 * minute, 24 * 60 * minute]) {
-        const asked = Date.now() + expiresInMs;
+        const requestedEnd = Date.now() + expiresInMs;
         const { expiresAt } = await urlFor(fixture, "expiry.bin", { expiresInMs });
         assert.ok(expiresAt.getTime() > Date.now(), "it has expired already");
-        assert.ok(expiresAt.getTime() <= asked + 2000, "it expires later than was asked");
+        assert.ok(expiresAt.getTime() <= requestedEnd + 2000, "it expires later than was asked");
         assert.ok(expiresAt.getTime() <= last, "it expires after the credentials");
       }
     },

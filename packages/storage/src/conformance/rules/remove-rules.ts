@@ -54,12 +54,12 @@ export const removeRules: readonly Rule[] = [
     sentence: "objects whose keys begin with the key stay, even when the key is a folder's",
     needs: ["backend.remove"],
     async check({ backend, put }) {
-      const kept = ["tree/inside.txt", "tree/sub/inside.txt", "treetop.txt"];
-      for (const key of kept) await put(key, text(key));
+      const otherKeys = ["tree/inside.txt", "tree/sub/inside.txt", "treetop.txt"];
+      for (const key of otherKeys) await put(key, text(key));
       // whether a folder is something that is not there or something that cannot be removed is the store's choice
       await backend.remove("tree").catch(() => {});
       await backend.remove("tree/sub").catch(() => {});
-      for (const key of kept) assertBytes(await readKey(backend, key), text(key), key);
+      for (const key of otherKeys) assertBytes(await readKey(backend, key), text(key), key);
     },
   }),
   rule({

@@ -205,7 +205,7 @@ export const spellingRules: readonly Rule[] = [
     needs: ["backend.remove"],
     async check(fixture) {
       const { backend, put, traits } = fixture;
-      const wanted = [
+      const expected = [
         "r/a",
         "r/a/b.txt",
         "r/a.txt",
@@ -216,7 +216,7 @@ export const spellingRules: readonly Rule[] = [
         ...namesFor(fixture),
       ].filter((key) => !traits?.refuses?.(key));
       // where folders are, an object has nothing below it
-      for (const key of wanted) await put(key, text(key)).catch(() => {});
+      for (const key of expected) await put(key, text(key)).catch(() => {});
       let left = await listKeys(backend);
       for (const key of left) {
         await backend.remove(key);

@@ -43,9 +43,9 @@ export const stepEndRules: readonly Rule[] = [
     async check(fixture) {
       const { backend } = fixture;
       const content = pattern(partOf(fixture) + 1000);
-      const gone = await step(backend, "gone.bin", content);
-      await (await openStep(backend, "gone.bin", gone)).abort();
-      await expectFinished(backend, "gone.bin", gone.id);
+      const abortedStep = await step(backend, "gone.bin", content);
+      await (await openStep(backend, "gone.bin", abortedStep)).abort();
+      await expectFinished(backend, "gone.bin", abortedStep.id);
       const made = await step(backend, "made.bin", content);
       await commit(backend, "made.bin", made);
       await expectFinished(backend, "made.bin", made.id);

@@ -112,9 +112,9 @@ export const stepRules: readonly Rule[] = [
       const content = pattern(part + 2000);
       const writer = await backend.writeInSteps("look.bin");
       await writer.write(content.slice(0, part + 10));
-      const looking = await backend.writeInSteps("look.bin", { id: writer.id });
-      assert.ok(looking.offset <= part + 10, "more is kept than was written");
-      await looking.suspend();
+      const onlooker = await backend.writeInSteps("look.bin", { id: writer.id });
+      assert.ok(onlooker.offset <= part + 10, "more is kept than was written");
+      await onlooker.suspend();
       await writer.write(content.slice(part + 10));
       await writer.commit();
       assertBytes(await readKey(backend, "look.bin"), content);

@@ -49,11 +49,11 @@ async function raceTwoWriters(
   await Promise.all(writers.map((writer, n) => writer.write(contents[n]?.slice() ?? text(""))));
   const ends = await Promise.allSettled(writers.map((writer) => writer.commit()));
   const reasons = ends.flatMap((end) => (end.status === "rejected" ? [end.reason as unknown] : []));
-  const told = reasons.map((reason) => showFailure(reason)).join(", ");
-  const losses = told && `; rejected: ${told}`;
+  const failures = reasons.map((reason) => showFailure(reason)).join(", ");
+  const losses = failures && `; rejected: ${failures}`;
   assert.ok(reasons.length === 1, `${2 - reasons.length} of 2 writers won where 1 has to${losses}`);
-  if (told !== "precondition_failed")
-    assert.fail(`the writer that lost got ${told} where precondition_failed is due`);
+  if (failures !== "precondition_failed")
+    assert.fail(`the writer that lost got ${failures} where precondition_failed is due`);
   const winner = ends.findIndex(({ status }) => status === "fulfilled");
   assertBytes(await readKey(backend, key), contents[winner] ?? text(""));
   await expectNothingLeft(fixture);
