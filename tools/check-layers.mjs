@@ -225,9 +225,13 @@ export function checkFile(pkg, file, source, manifest) {
   return findings;
 }
 
+/** The first folder of a path. */
+function chapterOf(path) {
+  return path.includes("/") ? path.split("/")[0] : undefined;
+}
+
 /** Imports of one source file from a chapter that does not stand below its own. */
 export function checkChapters(order, file, source) {
-  const chapterOf = (path) => (path.includes("/") ? path.split("/")[0] : undefined);
   const own = chapterOf(file);
   if (own === undefined) return [];
   const place = order.indexOf(own);

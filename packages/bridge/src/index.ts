@@ -14,12 +14,6 @@ export { createHttpUpstream, type HttpUpstreamOptions } from "./upstream/http-up
 export { serverFetch } from "./upstream/connections.ts";
 export type { SignInOptions } from "./upstream/oauth/sign-in.ts";
 export { bridgeStateFolder } from "./upstream/oauth/token-file.ts";
-export {
-  createJsonSpooler,
-  type JsonSpooler,
-  type JsonSpoolerOptions,
-  type MessageFraming,
-} from "./spool/json-spooler.ts";
 export type { SpoolLimits } from "./spool/message-spooler.ts";
 export { rewriteSpooled } from "./spool/rewrite-spooled.ts";
 export {
@@ -29,7 +23,6 @@ export {
   type SpooledFile,
 } from "./spool/files/spool-folder.ts";
 export { spooledFetch } from "./spool/json-spooler.ts";
-export { spooledLines } from "./spool/json-spooler.ts";
 export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";
 export type { SpoolPart, SpoolTarget } from "./spool/spooled-string.ts";
 export {

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
-import { createJsonSpooler } from "@sluice/bridge";
 import { createEventReader } from "@sluice/core";
 import { expect, test } from "vitest";
 import { answer, bytesOf, cutAt, openBench, spool } from "./spooling.ts";
+import { createJsonSpooler } from "../src/spool/json-spooler.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const long = "x".repeat(200);

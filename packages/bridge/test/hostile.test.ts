@@ -1,7 +1,7 @@
 // @module-tag slow
 import { readFileSync, unlinkSync } from "node:fs";
 import { isResponse, SluiceError } from "@sluice/core";
-import { createJsonSpooler, rewriteSpooled } from "@sluice/bridge";
+import { rewriteSpooled } from "@sluice/bridge";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
@@ -15,6 +15,7 @@ import {
   type Bench,
   type Limits,
 } from "./spooling.ts";
+import { createJsonSpooler } from "../src/spool/json-spooler.ts";
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const smallAnswers = isDeep ? 100_000 : 1_000;

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
-import { rewriteSpooled, spooledFetch, spooledLines, type SpoolLimits } from "@sluice/bridge";
+import { rewriteSpooled, spooledFetch, type SpoolLimits } from "@sluice/bridge";
 import {
   Client,
   StreamableHTTPClientTransport,
@@ -15,6 +15,7 @@ import { createMcpHandler } from "@modelcontextprotocol/server";
 import { expect, inject, test } from "vitest";
 import { blob, createLargeServer, text } from "./large-server.ts";
 import { answer, openBench, type Bench } from "./spooling.ts";
+import { spooledLines } from "../src/spool/json-spooler.ts";
 
 const long = "x".repeat(200_000);
 

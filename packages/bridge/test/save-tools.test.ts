@@ -394,7 +394,7 @@ for (const revision of ["legacy", "modern"] as const)
 
 test("a host that wants to hear of progress hears of it while its user is asked", async () => {
   const { save } = makeFolders();
-  const { schedule } = backgroundClock;
+  const schedule = backgroundClock.schedule.bind(backgroundClock);
   // a hundred times as fast
   vi.spyOn(backgroundClock, "schedule").mockImplementation((work, ms) =>
     schedule(work, ms === 15_000 ? 150 : ms),

@@ -1,13 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  createJsonSpooler,
-  openSpoolFolder,
-  type JsonSpoolerOptions,
-  type SpoolFolder,
-  type SpooledStrings,
-} from "@sluice/bridge";
+import { openSpoolFolder, type SpoolFolder, type SpooledStrings } from "@sluice/bridge";
+import { createJsonSpooler, type JsonSpoolerOptions } from "../src/spool/json-spooler.ts";
 
 /** A spool folder for one test, and what it has. */
 export interface Bench extends AsyncDisposable {

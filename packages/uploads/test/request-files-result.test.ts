@@ -243,7 +243,7 @@ test("a repeated call waits for as long as the one before may confirm", async ()
   await vi.waitFor(() => expect(confirm).toBeDefined());
   const repeated = call(client, data["upload_id"]);
   await new Promise((resolve) => setTimeout(resolve, 500));
-  const { now } = systemClock;
+  const now = systemClock.now.bind(systemClock);
   vi.spyOn(systemClock, "now").mockImplementation(() => now() + 40_000);
   await new Promise((resolve) => setTimeout(resolve, 500));
   confirm!();

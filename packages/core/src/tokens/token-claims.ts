@@ -168,13 +168,13 @@ function tag(
   if (!key || fields.length > longestKnown) return key && makeTag(key, fields);
   const tags = knownTags.get(key) ?? new Map<string, Uint8Array>();
   const name = String.fromCharCode(...fields);
-  let tag = tags.get(name);
-  if (!tag) {
-    if (tags.size >= maxKnown) tags.clear();
-    tags.set(name, (tag = makeTag(key, fields)));
-    knownTags.set(key, tags);
-  }
-  return tag;
+  const knownTag = tags.get(name);
+  if (knownTag) return knownTag;
+  const newTag = makeTag(key, fields);
+  if (tags.size >= maxKnown) tags.clear();
+  tags.set(name, newTag);
+  knownTags.set(key, tags);
+  return newTag;
 }
 
 function makeTag(key: Uint8Array, fields: Uint8Array): Uint8Array {

@@ -71,7 +71,7 @@ export function hardenServer<Http extends Server>(
     server.emit("request", req, res);
   });
   server.keepAliveTimeout = keepAliveTimeoutMs;
-  refuseOddFields(server, maxFields, silence.end);
+  refuseOddFields(server, maxFields, (socket) => silence.end(socket));
   server.maxRequestsPerSocket = maxRequests;
   server.maxConnections = maxConnections;
   noteConnections(server, maxRequests);
