@@ -33,7 +33,7 @@ import { parseAskedRange } from "../../packages/server/src/resources/read-range.
 import { isTextual } from "../../packages/server/src/content/resource-type.ts";
 import { parseMessage } from "../../packages/storage-azure-blob/src/lib/blob-events.ts";
 import type { BlobRoot } from "../../packages/storage-azure-blob/src/lib/container.ts";
-import { parsePosition } from "../../packages/storage-fs/src/read/position.ts";
+import { parsePosition } from "../../packages/storage-fs/src/read/list.ts";
 import { parseAddress } from "../graph-emulator/src/api/item-address.ts";
 import { parseEventId } from "../../packages/resume/src/stream/event-id.ts";
 import { isAccepted } from "../../packages/core/src/headers/accept-list.ts";
@@ -190,7 +190,7 @@ export const parsers: Readonly<Record<string, Parser>> = {
     symbols: ["[", "]", "{", "}", '"', ",", ":", " ", "a", "/", "%", "\\", "1", "="],
   },
   "storage-fs parsePosition": {
-    read: (text) => parsePosition(text, "test"),
+    read: parsePosition,
     starts: ["", "W10", "WyIi"],
     symbols: ["a", "I", "X", "_", "-", "=", "\n"],
   },

@@ -109,7 +109,6 @@ const covered: Readonly<Record<string, keyof typeof starts | { readonly because:
   "packages/cli/src/commands/serve-command.ts": "sluice serve",
   "packages/transport-http/src/node/harden-server.ts": "sluice serve",
   "packages/transport-http/src/node/drain-server.ts": "sluice serve",
-  "packages/transport-http/src/node/bound-connections.ts": "sluice serve",
   "packages/transport-http/src/node/open-answers.ts": "sluice serve",
   "packages/cli/src/bridge/bridge-http.ts": "sluice bridge --http",
   "packages/bridge/src/upstream/oauth/callback-server.ts": "the sign-in of a bridge",

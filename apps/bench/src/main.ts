@@ -5,14 +5,14 @@ import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { createBench } from "./lib/bench.ts";
 import { withCapacity } from "./lib/capacity.ts";
-import { runToEnd } from "./lib/child.ts";
-import { introduction } from "./lib/introduction.ts";
-import { formatTable, writeFigures, writePage, type Finding } from "./lib/report.ts";
-import { experiments } from "./lib/experiments.ts";
+import { runToEnd } from "./lib/processes.ts";
+import { formatTable, introduce, writeFigures, writePage } from "./lib/report.ts";
+import { runTable, type Table } from "./lib/table.ts";
+import { specs } from "./tables/specs.ts";
 
 const help = `usage: npm run bench -- [options]
 
-  --only ID[,ID]   only these tables: ${experiments.map(({ id }) => id).join(", ")}
+  --only ID[,ID]   only these tables: ${specs.map(({ id }) => id).join(", ")}
   --runs N         runs of each subject, interleaved (default 5)
   --quick          small files and short runs: a look, not figures to quote
   --peers          leave Sluice out of the tables of servers
@@ -41,7 +41,7 @@ if (values.help) {
 }
 
 const wanted = values.only?.split(",");
-const unknown = wanted?.filter((id) => !experiments.some((experiment) => experiment.id === id));
+const unknown = wanted?.filter((id) => !specs.some((spec) => spec.id === id));
 const runs = Number(values.runs);
 const minutes = Number(values.minutes);
 if (unknown?.length || !(runs >= 1) || !(minutes > 0)) {
@@ -64,16 +64,16 @@ if (!values.built) {
   await runToEnd(process.execPath, [bundler], { signal });
 }
 
-const findings: Finding[] = [];
+const tables: Table[] = [];
 const bench = await createBench({ runs, quick: values.quick, peersOnly: values.peers, signal });
 try {
-  for (const experiment of experiments) {
-    if (wanted && !wanted.includes(experiment.id)) continue;
-    bench.say(`${experiment.id}: ${experiment.title}`);
+  for (const spec of specs) {
+    if (wanted && !wanted.includes(spec.id)) continue;
+    bench.say(`${spec.id}: ${spec.title}`);
     try {
-      const finding = { experiment, table: await experiment.run(bench) };
-      findings.push(finding);
-      console.log(`${formatTable(finding)}\n`);
+      const table = await runTable(spec, bench);
+      tables.push(table);
+      console.log(`${formatTable(table)}\n`);
     } catch (error) {
       signal.throwIfAborted();
       // one table less is no reason to lose the others
@@ -86,11 +86,11 @@ try {
 }
 
 const out = resolve(values.out);
-const text = introduction(findings, runs);
+const text = introduce(tables, runs);
 await mkdir(out, { recursive: true });
-await writeFigures(findings, join(out, "results.json"));
+await writeFigures(tables, join(out, "results.json"));
 const drawings = join(out, "drawings");
-await writePage(findings, join(out, "results.md"), {
+await writePage(tables, join(out, "results.md"), {
   drawings,
   link: "drawings",
   introduction: text,
@@ -98,15 +98,15 @@ await writePage(findings, join(out, "results.md"), {
 if (values.publish) {
   const docs = new URL("../../../docs/reference/", import.meta.url).pathname;
   const page = join(docs, "performance.md");
-  await writePage(findings, page, {
+  await writePage(tables, page, {
     drawings: join(docs, "performance"),
     link: "performance",
     introduction: text,
   });
   const written = [page];
-  if (findings.some(({ experiment }) => experiment.id === "scale")) {
+  if (tables.some(({ id }) => id === "scale")) {
     const capacity = join(docs, "../guides/deploy/capacity.md");
-    await writeFile(capacity, withCapacity(await readFile(capacity, "utf8"), findings));
+    await writeFile(capacity, withCapacity(await readFile(capacity, "utf8"), tables));
     written.push(capacity);
   }
   await runToEnd("oxfmt", written, { signal });

@@ -4,7 +4,7 @@ export {
   type BinaryContentOptions,
 } from "./content/binary-content.ts";
 export { openBinary, type OpenedBinary } from "./content/open-binary.ts";
-export { readBinary, type BinaryResource, type ReadingClient } from "./content/read-binary.ts";
+export { readBinary, type BinaryResource, type ReadingClient } from "./content/open-binary.ts";
 export {
   createBinaryFetch,
   type BinaryFetch,

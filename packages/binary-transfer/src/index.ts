@@ -3,7 +3,7 @@ export {
   type BinaryContent,
   type BinaryContentOptions,
 } from "./content/binary-content.ts";
-export { binaryReads } from "./content/binary-reads.ts";
+export { binaryReads } from "./content/binary-content.ts";
 export { openBinary, type OpenedBinary } from "./content/open-binary.ts";
 export type { OutgoingBytes, SizedSource } from "./peer/outbox.ts";
 export type { Outlet } from "./peer/outlet.ts";

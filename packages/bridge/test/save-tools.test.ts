@@ -13,8 +13,9 @@ import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { createMcpHandler } from "@modelcontextprotocol/server";
-import { Client } from "@modelcontextprotocol/client";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { Client, type Progress } from "@modelcontextprotocol/client";
+import { backgroundClock } from "@sluice/core/async";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { createHost } from "./bridged.ts";
 import {
   callTool,
@@ -390,6 +391,35 @@ for (const revision of ["legacy", "modern"] as const)
       expect(existsSync(join(save, "blob.bin"))).toBe(isSaved);
     },
   );
+
+test("a host that wants to hear of progress hears of it while its user is asked", async () => {
+  const { save } = makeFolders();
+  const { schedule } = backgroundClock;
+  // a hundred times as fast
+  vi.spyOn(backgroundClock, "schedule").mockImplementation((work, ms) =>
+    schedule(work, ms === 15_000 ? 150 : ms),
+  );
+  onTestFinished(() => void vi.restoreAllMocks());
+  const host = createHost("legacy");
+  let agree = (): void => {};
+  host.setRequestHandler("elicitation/create", async () => {
+    await new Promise<void>((resolve) => (agree = resolve));
+    return { action: "accept", content: { agree: true } };
+  });
+  const client = await hostOf(servingHere, { saveTo: save, agreedBytes: 1_000 }, host);
+  const told: Progress[] = [];
+  const name = "save_resource";
+  const saved = client.callTool(
+    { name, arguments: { uri } },
+    { onprogress: (progress) => void told.push(progress) },
+  );
+  await vi.waitFor(() => expect(told.length).toBeGreaterThan(2), 10_000);
+  agree();
+  expect(await saved).not.toMatchObject({ isError: true });
+  expect(told[0]).toMatchObject({ message: "The call goes on" });
+  const values = told.map(({ progress }) => progress);
+  expect(values).toEqual([...new Set(values)].toSorted((a, b) => a - b));
+});
 
 test("a host that cannot ask is told of the flag", async () => {
   const { save } = makeFolders();

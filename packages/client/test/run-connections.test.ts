@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { runConnections, type Connections } from "../src/save/fetch-into.ts";
+import { runConnections, type RunningConnections } from "../src/save/fetch-into.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -17,7 +17,7 @@ function runOver(
   options: {
     readonly most: number;
     readonly isBusy: () => boolean;
-    readonly work: (connections: Connections, piece: number) => Promise<"done" | "refused">;
+    readonly work: (connections: RunningConnections, piece: number) => Promise<"done" | "refused">;
   },
 ): { readonly ended: Promise<void>; readonly counts: number[]; readonly done: number[] } {
   const waiting = Array.from({ length: pieces }, (_, piece) => piece);

@@ -21,7 +21,7 @@ export {
   type WriteChunk,
 } from "./bytes/byte-flow.ts";
 export { ByteQueue } from "./bytes/byte-queue.ts";
-export { pullStream } from "./bytes/pull-stream.ts";
+export { pullStream } from "./bytes/source.ts";
 export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
 
 export {
@@ -58,8 +58,8 @@ export {
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { canonicalType } from "./headers/type-names.ts";
 export { contentCodings } from "./headers/content-codings.ts";
-export { withoutCredentials } from "./headers/credentials.ts";
-export { curlLine } from "./headers/curl-line.ts";
+export { withoutCredentials } from "./headers/excerpt.ts";
+export { curlLine } from "./headers/file-name.ts";
 export { excerpt } from "./headers/excerpt.ts";
 export {
   fileNameFromUri,
@@ -79,8 +79,8 @@ export {
   isLoopbackHost,
 } from "./headers/loopback-host.ts";
 export { readTarget } from "./headers/request-target.ts";
-export { definedMembers, type DefinedMembers } from "./json-rpc/defined-members.ts";
-export { isTooComplex, parseJson } from "./json-rpc/parse-json.ts";
+export { definedMembers, type DefinedMembers } from "./json-rpc/message.ts";
+export { parseJson } from "./json-rpc/message.ts";
 export {
   createEventReader,
   eventsIn,

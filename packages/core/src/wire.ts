@@ -40,7 +40,7 @@ export {
   UPLOAD_LENGTH_HEADER,
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
-} from "./wire/resumable-upload.ts";
+} from "./wire/uploads.ts";
 export {
   AUTHORIZE_DOWNLOAD_METHOD,
   AUTHORIZE_UPLOAD_METHOD,

@@ -35,11 +35,7 @@ describe("a file name out of one that others chose", () => {
       "a\u3164b\u00adc\u180e\u206a\u034f.txt",
       "abc.txt",
     ],
-    [
-      "selectors and tags of emoji stay",
-      "❤\ufe0f\u{1f3f4}\u{e0067}\u{e007f}.txt",
-      "❤\ufe0f\u{1f3f4}\u{e0067}\u{e007f}.txt",
-    ],
+    ["selectors of emoji and ideographs stay", "❤\ufe0f葛\u{e0100}.txt", "❤\ufe0f葛\u{e0100}.txt"],
     ["lone surrogates go", "a\ud800b\udc00.txt", "ab.txt"],
     ["pairs of surrogates stay", "😀.txt", "😀.txt"],
     ["characters that Windows forbids are replaced", 'a<b>c:d"e|f?g*.txt', "a_b_c_d_e_f_g_.txt"],
@@ -65,6 +61,40 @@ describe("a file name out of one that others chose", () => {
     ["fillers and tags do not make a name", "\u3164\u00ad\u{e0041}", "download"],
     ["joiners do not make a name", "\u200d.\u200c", "download"],
   ])("%s: %j", (_, name, safe) => expect(sanitizeFileName(name)).toBe(safe));
+
+  const names = { trueFileName, localFileName, sanitizeFileName };
+  describe.each(Object.entries(names))("%s, on this system", (_name, nameOf) => {
+    test.each([
+      ["a space of no width", "a\u200bb.txt", "ab.txt"],
+      ["a joiner between letters that never join", "Ma\u200dke\u200cfile", "Makefile"],
+      ["a joiner at the end", "می\u200c.txt", "می.txt"],
+      ["joiners behind each other", "می\u200c\u200cخ", "میخ"],
+      ["a word joiner and a byte order mark", "\ufeffa\u2060b.txt", "ab.txt"],
+      ["a soft hyphen", "a\u00adb.txt", "ab.txt"],
+      ["a text in tags", "a.txt\u{e0001}\u{e0069}\u{e0067}\u{e007f}", "a.txt"],
+      ["the tags of a flag", "\u{1f3f4}\u{e0067}\u{e007f}.txt", "\u{1f3f4}.txt"],
+      ["bytes in selectors", "a\ufe00\u{e0101}\u{e01ef}.txt", "a\ufe00.txt"],
+      ["a selector of nothing", "\ufe0f.a .\ufe0fb", nameOf === trueFileName ? ".a .b" : "a .b"],
+      ["direction marks", "a\u202eb\u061c.txt", "ab.txt"],
+    ])("%s is left out", (_what, name, kept) => {
+      expect(nameOf(name)).toBe(kept);
+      expect(nameOf(kept)).toBe(kept);
+    });
+
+    test.each([
+      "می\u200cخواهم.txt",
+      "क्\u200dष and क्\u200cष",
+      "👩\u200d🚀 👩🏽\u200d🚀 ❤\ufe0f\u200d🔥",
+      "👨\u200d👩\u200d👧\u200d👦.txt",
+      "1\ufe0f\u20e3 葛\u{e0100}.txt",
+    ])("%j stays", (name) => expect(nameOf(name)).toBe(name));
+
+    test("a cut leaves no joiner at the end", () => {
+      const cut = nameOf(`${"ک\u200c".repeat(100)}.txt`);
+      expect(cut).toMatch(/[^\u200c]\.txt$/);
+      expect(nameOf(cut)).toBe(cut);
+    });
+  });
 
   test("the first name that leaves anything is taken", () => {
     expect(sanitizeFileName(undefined, "..", "b.txt", "c.txt")).toBe("b.txt");

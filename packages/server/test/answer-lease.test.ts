@@ -2,7 +2,7 @@ import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotoco
 import { noteRequest } from "@sluice/server/transport";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAnswerAccount, createAnswerLeases } from "../src/calls/answer-lease.ts";
+import { AnswerLeases } from "../src/calls/answer-lease.ts";
 import { createByteAccount } from "../src/limits/byte-account.ts";
 import { createStreamLimiter } from "../src/limits/stream-limiter.ts";
 
@@ -12,7 +12,7 @@ const principal = (subject: string) => ({ issuer: "", subject, clientId: "" });
 function meet(limits = {}) {
   let places = 0;
   const limiter = createStreamLimiter({ perPrincipal: 100 }, (change) => void (places += change));
-  const withAnswerLease = createAnswerLeases(limiter, createAnswerAccount(limits));
+  const leases = new AnswerLeases(limiter, limits);
   const kept: (() => void)[] = [];
   let isClosed = false;
   const call = (keeps: boolean) => {
@@ -29,41 +29,41 @@ function meet(limits = {}) {
     isClosed = true;
     for (const release of kept.splice(0)) release();
   };
-  return { withAnswerLease, call, kept, close, places: () => places };
+  return { leases, call, kept, close, places: () => places };
 }
 
 const who = { principal: principal("one"), address: undefined, ofMount: undefined };
 
 test("a place and its bytes are held until the answer is sent", async () => {
-  const { withAnswerLease, call, close, places } = meet({ perPrincipal: 10 });
+  const { leases, call, close, places } = meet({ perPrincipal: 10 });
   const { ctx } = call(true);
-  await withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
+  await leases.hold({ ctx, ...who }, async (lease) => lease.add(8));
   expect(places()).toBe(1);
-  const second = withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
+  const second = leases.hold({ ctx, ...who }, async (lease) => lease.add(8));
   await expect(second).rejects.toMatchObject({ code: "throttled", retryAfterMs: 1_000 });
   expect(places()).toBe(1);
   close();
   expect(places()).toBe(0);
-  await withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
+  await leases.hold({ ctx, ...who }, async (lease) => lease.add(8));
 });
 
 test("with a transport that does not say when, they are held until the handler is done", async () => {
-  const { withAnswerLease, call, places } = meet({ perPrincipal: 10 });
+  const { leases, call, places } = meet({ perPrincipal: 10 });
   const { ctx } = call(false);
   for (let n = 0; n < 3; n++) {
-    await withAnswerLease({ ctx, ...who }, async (lease) => lease.add(8));
+    await leases.hold({ ctx, ...who }, async (lease) => lease.add(8));
     expect(places()).toBe(0);
   }
 });
 
 test("a request that is cancelled before its answer is sent gives them back, a transport that is done does not", async () => {
-  const { withAnswerLease, call, kept, places } = meet();
+  const { leases, call, kept, places } = meet();
   const first = call(true);
-  await withAnswerLease({ ctx: first.ctx, ...who }, async () => {});
+  await leases.hold({ ctx: first.ctx, ...who }, async () => {});
   first.cancelled.abort("no longer needed");
   expect(places()).toBe(0);
   const second = call(true);
-  await withAnswerLease({ ctx: second.ctx, ...who }, async () => {});
+  await leases.hold({ ctx: second.ctx, ...who }, async () => {});
   second.cancelled.abort(new SdkError(SdkErrorCode.ConnectionClosed, "Connection closed"));
   expect(places()).toBe(1);
   for (const release of kept) release();
@@ -71,10 +71,10 @@ test("a request that is cancelled before its answer is sent gives them back, a t
 });
 
 test("a caller without a principal takes from the share of its address where addresses have one", async () => {
-  const { withAnswerLease, call } = meet({ perAddress: 10, perProcess: 1_000 });
+  const { leases, call } = meet({ perAddress: 10, perProcess: 1_000 });
   const { ctx } = call(true);
   const from = (address: string | undefined) =>
-    withAnswerLease({ ctx, principal: undefined, address, ofMount: undefined }, async (lease) =>
+    leases.hold({ ctx, principal: undefined, address, ofMount: undefined }, async (lease) =>
       lease.add(8),
     );
   await from("192.0.2.1");
@@ -118,7 +118,7 @@ test(
     });
     await fc.assert(
       fc.asyncProperty(order, fc.boolean(), async (steps, keeps) => {
-        const { withAnswerLease, call, kept, close, places } = meet({
+        const { leases, call, kept, close, places } = meet({
           perPrincipal: 4_000,
           perProcess: 4_000,
         });
@@ -126,11 +126,13 @@ test(
           const { ctx, cancelled } = call(keeps);
           let settle: { resolve: () => void; reject: (error: Error) => void } | undefined;
           const made = new Promise<void>((resolve, reject) => void (settle = { resolve, reject }));
-          const ended = withAnswerLease({ ctx, ...who }, async (lease) => {
-            lease.add(1_000);
-            await made;
-            lease.sub(500);
-          }).catch(() => {});
+          const ended = leases
+            .hold({ ctx, ...who }, async (lease) => {
+              lease.add(1_000);
+              await made;
+              lease.sub(500);
+            })
+            .catch(() => {});
           return { cancelled, ended, ...settle! };
         });
         expect(places()).toBe(4);
@@ -156,8 +158,8 @@ test(
         expect(places()).toBe(0);
         // nothing is left in the account: all of it can be had in two parts
         const second = (): Promise<void> =>
-          withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => lease.add(2_000));
-        await withAnswerLease({ ctx: call(false).ctx, ...who }, async (lease) => {
+          leases.hold({ ctx: call(false).ctx, ...who }, async (lease) => lease.add(2_000));
+        await leases.hold({ ctx: call(false).ctx, ...who }, async (lease) => {
           lease.add(2_000);
           await second();
         });

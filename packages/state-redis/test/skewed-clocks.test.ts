@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { clockSkewMs } from "@sluice/core";
 import type { EventStore, GrantTerms, StateStore, UploadStore } from "@sluice/state";
 import {
+  checkRedis,
   createRedisEventStore,
   createRedisStateStore,
   createRedisUploadStore,
@@ -146,6 +147,10 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
       expect(await behind.uploads.hold("ann", "f", { ...lease(behind), ...file })).toBe(true);
       expect(await ahead.uploads.hold("ann", "g", { ...lease(ahead), ...file })).toBe(false);
     },
+    async "the time of uploads is that of Redis"({ ahead, behind, exact }) {
+      for (const { uploads } of [ahead, behind, exact])
+        expect(Math.abs((await uploads.now!()) - Date.now())).toBeLessThan(2 * clockSkewMs);
+    },
     async "a stream of events has one writer, and lasts for its time"({ ahead, behind }) {
       const now = behind.now();
       const times = { now, heldUntil: now + 30_000, expiresAt: now + 60_000 };
@@ -183,6 +188,51 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
       expect.stringContaining("600 s ahead of that of Redis, and 5 s are allowed"),
       expect.stringContaining("600 s behind that of Redis, and 5 s are allowed"),
     ]);
+  });
+
+  const yearMs = 365 * 86_400_000;
+  test.each([
+    ["a year ahead", yearMs],
+    ["a year behind", -yearMs],
+    ["16 minutes ahead", 960_000],
+  ])("a process that is %s is refused, and revocations reach no further", async (_, aheadMs) => {
+    const prefix = `{skewed ${(spaces += 1)}}:`;
+    const options = { redis: bed.redis, prefix, durable: true };
+    const off = inProcess(createRedisStateStore(options), aheadMs);
+    const now = Date.now() + aheadMs;
+    const refusal = {
+      code: "internal",
+      message: expect.stringMatching(/clock of this process is \d+ s (ahead of|behind) .* 900 s/),
+    };
+    const lease = { now, until: now + 30_000 };
+    const uploads = inProcess(createRedisUploadStore(options), aheadMs);
+    const times = { now, heldUntil: now + 30_000, expiresAt: now + 60_000 };
+    const events = inProcess(createRedisEventStore(options), aheadMs);
+    await expect(offset.run(aheadMs, () => checkRedis(options))).rejects.toMatchObject(refusal);
+    for (const call of [
+      () => off.claim(grant(), now),
+      () => off.revoke({ principal: "alice" }, { now, ttlMs }),
+      () => uploads.claim("f", lease),
+      () => events.open("s", { record: "r", ...times }),
+    ])
+      await expect(call()).rejects.toMatchObject(refusal);
+    const exact = createRedisStateStore(options);
+    await exact.revoke({ principal: "alice" }, { now: Date.now(), ttlMs });
+    const later = grant({ issuedAt: Date.now() + 1_000, expiresAt: Date.now() + ttlMs });
+    expect(await exact.claim(later, later.issuedAt)).toMatchObject({ outcome: "granted" });
+  });
+
+  test("a lead that is kept beyond the bound counts up to the bound", async () => {
+    const prefix = `{skewed ${(spaces += 1)}}:`;
+    const store = createRedisStateStore({ redis: bed.redis, prefix, durable: true });
+    await bed.redis.set(`${prefix}lead`, yearMs);
+    await store.revoke({ principal: "alice" }, { now: Date.now(), ttlMs });
+    const [within, beyond] = [800_000, 1_000_000].map((laterMs) => {
+      const issuedAt = Date.now() + laterMs;
+      return grant({ id: `${laterMs}`, issuedAt, expiresAt: issuedAt + 60_000 });
+    });
+    expect(await store.claim(within!, Date.now())).toEqual({ outcome: "revoked" });
+    expect(await store.claim(beyond!, Date.now())).toMatchObject({ outcome: "granted" });
   });
 
   test("clocks within five seconds count as they are, and nothing is said", async () => {

@@ -15,7 +15,7 @@ import { createOpenedObject } from "./read/opened-object.ts";
 import { removeFile } from "./write/remove-file.ts";
 import { beginCall, createRoot, type FsRoot } from "./root/root.ts";
 import { createSmallFiles, type SmallFile } from "./read/small-files.ts";
-import { createFsWatch } from "./watch/watch.ts";
+import { createFsWatch } from "./watch/watched-tree.ts";
 import { createKeyLocks } from "./write/key-locks.ts";
 import { createFsStepWriter } from "./write/step-writer.ts";
 import { createFsWriter } from "./write/writer.ts";

@@ -1,4 +1,4 @@
-export { createSidecar } from "./download/sidecar.ts";
+export { createSidecar } from "./compose/compose-handler.ts";
 export { withBinary, type WithBinaryOptions } from "./binary/with-binary.ts";
 export { createSessions, type SessionsHandler, type SessionsOptions } from "./sessions/sessions.ts";
 export { composeHandler, type HandlerParts } from "./compose/compose-handler.ts";

@@ -2,8 +2,8 @@ import { once } from "node:events";
 import { Agent, createServer, get, type IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
-import { expect, onTestFinished, test } from "vitest";
-import { boundHandshakes } from "../src/node/bound-connections.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { boundHandshakes } from "../src/node/harden-server.ts";
 import { listen } from "./serve.ts";
 
 const asking = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -167,7 +167,9 @@ test("connections beyond the limit are closed unanswered", async () => {
   for (const socket of held) socket.destroy();
 });
 
-test.each(["", "GET / HTTP/1.1\r\nHost: x\r\n"])(
+const bodiless = "POST /held HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n";
+
+test.each(["", "GET / HTTP/1.1\r\nHost: x\r\n", bodiless, `${bodiless}12`])(
   "connections that send %j and no request keep no other client out",
   async (beginning) => {
     const { server, port } = await startHardened(20);
@@ -186,6 +188,27 @@ test.each(["", "GET / HTTP/1.1\r\nHost: x\r\n"])(
     for (const socket of [...silent, working.socket]) socket.destroy();
   },
 );
+
+test("a body that comes keeps its place, and one that does not is answered with 408", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { server, port } = await startHardened();
+  const begun = once(server, "request");
+  const { said } = talk(port, bodiless);
+  const [request] = (await begun) as [IncomingMessage];
+  vi.advanceTimersByTime(29_000);
+  expect(request.socket.destroyed).toBe(false);
+  vi.advanceTimersByTime(1_001);
+  expect(await said).toMatch(/^HTTP\/1.1 408 Request Timeout\r\nConnection: close\r\n/);
+  const next = once(server, "request");
+  const whole = talk(port, `${bodiless}123456789`);
+  const [{ socket }] = (await next) as [IncomingMessage];
+  vi.advanceTimersByTime(10);
+  await vi.waitFor(() => expect(socket.bytesRead).toBeGreaterThan(bodiless.length));
+  vi.advanceTimersByTime(60_000);
+  expect(socket.destroyed).toBe(false);
+  whole.socket.destroy();
+});
 
 test("a connection that says nothing, or half of something, is closed, and so is one that is half closed", async () => {
   const server = hardenServer(createServer((_req, res) => void res.end()));

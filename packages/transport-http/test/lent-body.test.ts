@@ -5,9 +5,8 @@ import { createFlowBody, SluiceError, type ByteFlow } from "@sluice/core";
 import type { Reply, TransferResult } from "@sluice/server/transport";
 import { expect, test } from "vitest";
 import { createBufferPool } from "../src/download/buffer-pool.ts";
-import { createLentMemory } from "../src/download/lent-memory.ts";
+import { createLentMemory, pumpBody } from "../src/download/pump-body.ts";
 import type { Outflow } from "../src/download/outflow.ts";
-import { pumpBody } from "../src/download/pump-body.ts";
 import { sendReply } from "../src/download/send-reply.ts";
 import { listen } from "./serve.ts";
 

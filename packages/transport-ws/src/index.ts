@@ -8,5 +8,5 @@ export {
 export { createTickets, type Tickets, type TicketsOptions } from "./server/tickets.ts";
 export type { AuthenticationOptions } from "./server/authenticate.ts";
 export type { CloseOptions } from "./server/connections.ts";
-export type { ConnectionLimits } from "./server/connection-limiter.ts";
-export type { MessageRate } from "./server/message-rate.ts";
+export type { ConnectionLimits } from "./server/connection-limits.ts";
+export type { MessageRate } from "./server/connection-limits.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createByteAccount } from "@sluice/server/transport";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
-import { SentAnswers } from "../src/server/sent-answers.ts";
+import { SentAnswers } from "../src/server/server-channel.ts";
 import { initialize, ping, rawSocket, type RawSocket } from "./raw-socket.ts";
 import { bearer, principal, serve } from "./serve.ts";
 

@@ -222,6 +222,36 @@ test("calls that a host repeats get the same file, and an id ends with its time"
   expect(await call(client, late.data["upload_id"])).toMatchObject({ isError: true });
 });
 
+test("a repeated call waits for as long as the one before may confirm", async () => {
+  let confirm: (() => void) | undefined;
+  let isHeld = false;
+  const server = await startUploadServer({
+    wrap: (backend) => ({
+      ...backend,
+      async write(key, options) {
+        if (isHeld && !confirm) await new Promise<void>((resolve) => void (confirm = resolve));
+        return backend.write!(key, options);
+      },
+    }),
+  });
+  const { fetch } = await start(one, server);
+  const client = await connectAnswerer({ era: "legacy", fetch, capabilities: {}, token: "alice" });
+  const { data } = await call(client);
+  await put(data["upload_url"]);
+  isHeld = true;
+  const first = call(client, data["upload_id"]);
+  await vi.waitFor(() => expect(confirm).toBeDefined());
+  const repeated = call(client, data["upload_id"]);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  const { now } = systemClock;
+  vi.spyOn(systemClock, "now").mockImplementation(() => now() + 40_000);
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  confirm!();
+  const { text } = await first;
+  expect(JSON.parse(text)).toMatchObject({ action: "accept" });
+  expect((await repeated).text).toBe(text);
+});
+
 test("any process with the same keys and stores takes an upload up", async () => {
   const state = createMemoryStateStore();
   const server = await startUploadServer({ sluice: { state } });

@@ -1,10 +1,18 @@
 import { utimes } from "node:fs/promises";
 import { basename } from "node:path";
+import { createMemoryUploadStore } from "@sluice/state";
 import { wrap, type ObjectInfo } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import { folderOf, partKey, planKey, readObject, recordKey, stepKey } from "../src/store/layout.ts";
 import { stateOf } from "../src/store/upload-state.ts";
-import { alice, bearer, noise, storageKinds, type UploadServer } from "./upload-server.ts";
+import {
+  alice,
+  bearer,
+  noise,
+  startUploadServer,
+  storageKinds,
+  type UploadServer,
+} from "./upload-server.ts";
 
 const claim = { name: "n", size: 100, mimeType: "application/octet-stream" };
 const minute = 60_000;
@@ -202,6 +210,60 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     const init = { method: "PUT", headers: bearer("alice"), body: noise(60) };
     expect((await fetch(url, init)).status).toBe(507);
   });
+});
+
+test("uploads end by the clock of the store, not by that of the process that sweeps or confirms", async () => {
+  const realNow = Date.now;
+  for (const [named, isKept] of [
+    [{ now: async () => realNow() }, true],
+    [{}, false], // the twin: a store without a clock
+  ] as const) {
+    const store = { ...createMemoryUploadStore(), ...named };
+    const server = await startUploadServer({ uploads: { store } });
+    const uploadId = await sent(server, 2 * minute);
+    const before = await server.files();
+    await sweepAt(server, 8 * minute);
+    expect(await server.files()).toEqual(isKept ? before : []);
+    if (!isKept) continue;
+    vi.spyOn(Date, "now").mockReturnValue(realNow() + 8 * minute);
+    const confirming = server.uploads.confirm(alice, uploadId, [claim]);
+    expect(await confirming.finally(() => vi.restoreAllMocks())).toMatchObject([{ size: 100 }]);
+  }
+});
+
+test("a process behind confirms nothing that the others sweep already", async () => {
+  const realNow = Date.now;
+  const store = { ...createMemoryUploadStore(), now: async () => realNow() + 8 * minute };
+  const server = await startUploadServer({ uploads: { store } });
+  const uploadId = await sent(server, 2 * minute);
+  const confirming = server.uploads.confirm(alice, uploadId, [claim]);
+  await expect(confirming).rejects.toMatchObject({ code: "expired" });
+});
+
+test("a sweep whose request ended, as in Workers, keeps no later one waiting", async () => {
+  let isGone = false;
+  const server = await startUploadServer({
+    wrap: (backend) =>
+      wrap(backend, {
+        list: (list) => (options) => {
+          if (!isGone || options?.prefix !== "uploads/") return list(options);
+          isGone = false;
+          return new Promise((_resolve, reject) => {
+            options.signal?.addEventListener("abort", () => reject(new Error("the end")));
+          });
+        },
+      }),
+  });
+  await server.uploads.sweep();
+  isGone = true;
+  const lost = server.uploads.sweep();
+  lost.catch(() => {});
+  await vi.waitFor(() => expect(isGone).toBe(false));
+  await sent(server, 2 * minute);
+  await sweepAt(server, 8 * minute);
+  expect(await server.files()).toEqual([]);
+  await server.uploads.close();
+  await expect(lost).rejects.toThrow("the end");
 });
 
 test("states follow from what lies in storage alone", () => {

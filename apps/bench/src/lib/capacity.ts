@@ -1,14 +1,15 @@
 import { KiB, MiB } from "./bench.ts";
-import { describeMachine, type Finding } from "./report.ts";
+import { describeMachine } from "./report.ts";
+import type { Table } from "./table.ts";
 
 const begin = "<!-- written by `npm run bench -- --publish`: begin -->";
 const end = "<!-- written by `npm run bench -- --publish`: end -->";
 
 /** Puts what a run says about capacity between the marks of a page. Throws where the page has no marks. */
-export function withCapacity(page: string, findings: readonly Finding[]): string {
+export function withCapacity(page: string, tables: readonly Table[]): string {
   const [from, to] = [page.indexOf(begin), page.indexOf(end)];
   if (from < 0 || to < from) throw new Error("bench: the page of capacity has lost its marks");
-  const part = capacityOf(findings);
+  const part = capacityOf(tables);
   return `${page.slice(0, from + begin.length)}\n\n${part}\n\n${page.slice(to)}`;
 }
 
@@ -16,8 +17,8 @@ export function withCapacity(page: string, findings: readonly Finding[]): string
 const planned = 0.7;
 
 /** What one server process carries, by kind, from the table of scale of one run. */
-function capacityOf(findings: readonly Finding[]): string {
-  const kinds = kindsOf(findings);
+function capacityOf(tables: readonly Table[]): string {
+  const kinds = kindsOf(tables);
   const head = ["", "KiB each", "in 1 GiB", "CPU µs to make one", "made a second"];
   const rows = kinds.map(({ name, kib, microseconds }) => [
     name,
@@ -31,7 +32,7 @@ function capacityOf(findings: readonly Finding[]): string {
   return [
     `Measured on ${date}: ${describeMachine()}. Each where it costs most beside 100 and more; the counts leave ${Math.round((1 - planned) * 100)} % of memory and of one core free.`,
     lines.join("\n"),
-    throughputOf(findings),
+    throughputOf(tables),
   ]
     .filter((text) => text !== "")
     .join("\n\n");
@@ -39,12 +40,12 @@ function capacityOf(findings: readonly Finding[]): string {
 
 /** What one more of each kind costs where it costs most, beside 100 and more. */
 function kindsOf(
-  findings: readonly Finding[],
+  tables: readonly Table[],
 ): readonly { name: string; kib: number; microseconds: number }[] {
-  const scale = findings.find(({ experiment }) => experiment.id === "scale");
+  const scale = tables.find(({ id }) => id === "scale");
   if (scale === undefined) throw new Error("bench: the run has no table of scale");
   const dearest = new Map<string, { name: string; kib: number; microseconds: number }>();
-  for (const { name: row, cells } of scale.table.rows) {
+  for (const { name: row, cells } of scale.rows) {
     const [name = row, count = ""] = row.split(", beside ");
     if (Number(count.replaceAll(",", "")) < 100) continue;
     const before = dearest.get(name);
@@ -56,11 +57,9 @@ function kindsOf(
 }
 
 /** Bytes and calls a second of one core, where the run has those tables. */
-function throughputOf(findings: readonly Finding[]): string {
-  const cell = (id: string, row: string, key: string): number | undefined =>
-    findings
-      .find(({ experiment }) => experiment.id === id)
-      ?.table.rows.find(({ name }) => name === row)?.cells[key]?.median;
+function throughputOf(tables: readonly Table[]): string {
+  const cell = (of: string, row: string, key: string): number | undefined =>
+    tables.find(({ id }) => id === of)?.rows.find(({ name }) => name === row)?.cells[key]?.median;
   const perGiB = cell("serve-large", "Sluice, download URL", "cpuPerGiB");
   const perCall = cell("small-calls", "Sluice, resources/stream", "cpu");
   const lines = [

@@ -30,30 +30,12 @@ export function drawTraces(title: string, traces: readonly Trace[]): string {
   const points = traces.flatMap((trace) => trace.points);
   const lastSecond = Math.max(...points.map(([seconds]) => seconds), 1);
   const most = Math.max(...points.map(([, mib]) => mib), 1) * 1.05;
-  const plot = { x: 60, y: 44, width: width - 60 - 20, height: 260 };
-  const x = (seconds: number): number => plot.x + (seconds / lastSecond) * plot.width;
-  const y = (mib: number): number => plot.y + plot.height - (mib / most) * plot.height;
-  const grid = [0, 0.25, 0.5, 0.75, 1].map((part) => {
-    const value = most * part;
-    return (
-      line(plot.x, y(value), plot.x + plot.width, y(value), "#dde1e6") +
-      `<text x="${plot.x - 8}" y="${round(y(value) + 4)}" text-anchor="end">${value.toFixed(0)}</text>`
-    );
+  return drawLines(`${title}, MiB resident`, traces, {
+    x: (seconds) => seconds / lastSecond,
+    y: (mib) => mib / most,
+    levels: [0, 0.25, 0.5, 0.75, 1].map((part) => [part, (most * part).toFixed(0)]),
+    ticks: [[1, `${lastSecond.toFixed(1)} s`]],
   });
-  const lines = traces.map((trace, index) => {
-    const colour = colours[index % colours.length];
-    const path = trace.points.map(([seconds, mib]) => `${round(x(seconds))},${round(y(mib))}`);
-    const legendY = plot.y + plot.height + 46 + index * 20;
-    return (
-      `<polyline points="${path.join(" ")}" fill="none" stroke="${colour}" stroke-width="1.5"/>` +
-      `<rect x="${plot.x}" y="${legendY - 10}" width="12" height="12" fill="${colour}"/>` +
-      `<text x="${plot.x + 20}" y="${legendY}">${escape(trace.name)}</text>`
-    );
-  });
-  const foot = plot.y + plot.height + 20;
-  const axis = `<text x="${plot.x + plot.width}" y="${foot}" text-anchor="end">${lastSecond.toFixed(1)} s</text>`;
-  const height = plot.y + plot.height + 46 + traces.length * 20;
-  return svg(`${title}, MiB resident`, height, [...grid, axis, ...lines].join("\n"));
 }
 
 /** Lines over counts, both axes by factors of ten. */
@@ -62,33 +44,54 @@ export function drawCurve(title: string, curve: Curve): string {
   const lastCount = Math.max(...points.map(([count]) => decade(count)), 1);
   const values = points.map(([, value]) => decade(value));
   const [low, high] = [Math.floor(Math.min(...values, 0)), Math.ceil(Math.max(...values, 1))];
-  const plot = { x: 70, y: 44, width: width - 70 - 20, height: 260 };
-  const x = (count: number): number => plot.x + (decade(count) / lastCount) * plot.width;
-  const y = (value: number): number =>
-    plot.y + plot.height - ((decade(value) - low) / (high - low)) * plot.height;
-  const grid = Array.from({ length: high - low + 1 }, (_, n) => {
-    const value = 10 ** (low + n);
-    return (
-      line(plot.x, y(value), plot.x + plot.width, y(value), "#dde1e6") +
-      `<text x="${plot.x - 8}" y="${round(y(value) + 4)}" text-anchor="end">${value}</text>`
-    );
+  const x = (count: number): number => decade(count) / lastCount;
+  const levels = Array.from({ length: high - low + 1 }, (_, n): Mark => {
+    return [n / (high - low), String(10 ** (low + n))];
   });
+  return drawLines(`${title}: ${curve.title}`, curve.lines, {
+    x,
+    y: (value) => (decade(value) - low) / (high - low),
+    levels,
+    ticks: [...new Set(points.map(([count]) => count))].map((count) => [x(count), `${count}`]),
+  });
+}
+
+/** A place on an axis, from 0 to 1, and what is written there. */
+type Mark = readonly [place: number, text: string];
+
+/** Both axes of a plot: where a value stands on them, from 0 to 1, and their marks. */
+interface Axes {
+  readonly x: (value: number) => number;
+  readonly y: (value: number) => number;
+  readonly levels: readonly Mark[];
+  readonly ticks: readonly Mark[];
+}
+
+function drawLines(title: string, lines: readonly Trace[], axes: Axes): string {
+  const plot = { x: 70, y: 44, width: width - 70 - 20, height: 260 };
+  const x = (place: number): number => plot.x + place * plot.width;
+  const y = (place: number): number => plot.y + plot.height - place * plot.height;
   const foot = plot.y + plot.height + 20;
-  const ticks = [...new Set(points.map(([count]) => count))].map(
-    (count) => `<text x="${round(x(count))}" y="${foot}" text-anchor="middle">${count}</text>`,
+  const grid = axes.levels.map(
+    ([place, text]) =>
+      line(plot.x, y(place), plot.x + plot.width, y(place), "#dde1e6") +
+      `<text x="${plot.x - 8}" y="${round(y(place) + 4)}" text-anchor="end">${text}</text>`,
   );
-  const lines = curve.lines.map((one, index) => {
+  const ticks = axes.ticks.map(
+    ([place, text]) =>
+      `<text x="${round(x(place))}" y="${foot}" text-anchor="middle">${text}</text>`,
+  );
+  const drawn = lines.map(({ name, points }, index) => {
     const colour = colours[index % colours.length];
-    const path = one.points.map(([count, value]) => `${round(x(count))},${round(y(value))}`);
+    const path = points.map(([at, value]) => `${round(x(axes.x(at)))},${round(y(axes.y(value)))}`);
     const legendY = foot + 26 + index * 20;
     return (
       `<polyline points="${path.join(" ")}" fill="none" stroke="${colour}" stroke-width="1.5"/>` +
       `<rect x="${plot.x}" y="${legendY - 10}" width="12" height="12" fill="${colour}"/>` +
-      `<text x="${plot.x + 20}" y="${legendY}">${escape(one.name)}</text>`
+      `<text x="${plot.x + 20}" y="${legendY}">${escape(name)}</text>`
     );
   });
-  const height = foot + 26 + curve.lines.length * 20;
-  return svg(`${title}: ${curve.title}`, height, [...grid, ...ticks, ...lines].join("\n"));
+  return svg(title, foot + 26 + lines.length * 20, [...grid, ...ticks, ...drawn].join("\n"));
 }
 
 function svg(title: string, height: number, body: string): string {

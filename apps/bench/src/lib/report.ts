@@ -4,13 +4,7 @@ import { join } from "node:path";
 import { GiB } from "./bench.ts";
 import { drawBars, drawCurve, drawTraces } from "./drawing.ts";
 import type { Summary } from "./statistics.ts";
-import { isKept, type Experiment, type Reach, type Table } from "./table.ts";
-
-/** An experiment and what it found. */
-export interface Finding {
-  readonly experiment: Experiment;
-  readonly table: Table;
-}
+import { isKept, type Reach, type Table } from "./table.ts";
 
 /** The circumstances of a run, as every report states them. */
 export function describeMachine(): string {
@@ -21,7 +15,7 @@ export function describeMachine(): string {
 }
 
 /** A table as Markdown: medians, with the range and the number of runs where there is more than one. */
-export function formatTable({ experiment, table }: Finding): string {
+export function formatTable(table: Table): string {
   const header = ["", ...table.columns.map((column) => column.title)];
   const rows = table.rows.map((row) => [
     row.absent ? `${row.name} (${row.absent})` : row.name,
@@ -29,7 +23,7 @@ export function formatTable({ experiment, table }: Finding): string {
   ]);
   const lines = [header, header.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`);
   const reach = table.reach.map((promise) => `- ${formatReach(promise)}`);
-  return [`## ${experiment.title}`, table.how, lines.join("\n"), reach.join("\n")]
+  return [`## ${table.title}`, table.how, lines.join("\n"), reach.join("\n")]
     .filter((part) => part !== "")
     .join("\n\n");
 }
@@ -59,7 +53,7 @@ function formatSummary(summary: Summary | undefined, digits: number): string {
  * emptied first and that the page calls `link`. `introduction` comes before the first table.
  */
 export async function writePage(
-  findings: readonly Finding[],
+  tables: readonly Table[],
   page: string,
   {
     drawings,
@@ -70,27 +64,25 @@ export async function writePage(
   await rm(drawings, { recursive: true, force: true });
   await mkdir(drawings, { recursive: true });
   const parts = [introduction];
-  for (const finding of findings) {
-    const { title } = finding.experiment;
+  for (const table of tables) {
     const images: string[] = [];
-    for (const [name, text] of draw(finding)) {
+    for (const [name, text] of draw(table)) {
       await writeFile(join(drawings, name), text);
-      images.push(`![${title}](${link}/${name})`);
+      images.push(`![${table.title}](${link}/${name})`);
     }
-    parts.push(formatTable(finding), ...images);
+    parts.push(formatTable(table), ...images);
   }
   await writeFile(page, `${parts.join("\n\n")}\n`);
 }
 
-function draw({ experiment, table }: Finding): [name: string, svg: string][] {
-  const { id, title } = experiment;
-  const bars = table.columns
+function draw(table: Table): [name: string, svg: string][] {
+  const { id, title, columns, traces = [], curves = [] } = table;
+  const bars = columns
     .filter((column) => column.bars)
     .map((column): [string, string] => [
       `${id}-${column.key}.svg`,
       drawBars(title, column, table.rows),
     ]);
-  const { traces = [], curves = [] } = table;
   const lines = curves.map((curve, n): [string, string] => [
     `${id}-by-count-${n + 1}.svg`,
     drawCurve(title, curve),
@@ -101,8 +93,31 @@ function draw({ experiment, table }: Finding): [name: string, svg: string][] {
 }
 
 /** Writes every figure of every table as JSON. */
-export async function writeFigures(findings: readonly Finding[], path: string): Promise<void> {
-  const tables = findings.map(({ experiment: { id, title }, table }) => ({ id, title, ...table }));
+export async function writeFigures(tables: readonly Table[], path: string): Promise<void> {
   const figures = { machine: describeMachine(), date: new Date().toISOString(), tables };
   await writeFile(path, `${JSON.stringify(figures, null, 1)}\n`);
+}
+
+/** The beginning of a page of figures. */
+export function introduce(tables: readonly Table[], runs: number): string {
+  const promises = tables.flatMap(({ reach }) => reach);
+  const kept = promises.filter((promise) => isKept(promise)).length;
+  const missed = promises.filter((promise) => isKept(promise) === false).length;
+  return `# Performance
+
+<!-- written by \`npm run bench -- --publish\`; change apps/bench instead -->
+
+What Sluice costs beside what people use today, measured in one run of \`npm run bench\` on ${new Date().toISOString().slice(0, 10)}: ${describeMachine()}. Of ${promises.length} promises ${kept} were reached and ${missed} missed; each stands below its table.
+
+## How to read it
+
+- Every server and every client is a process of its own, run as built JavaScript. The clients of servers are outside programs: curl, wrk, aria2.
+- Subjects take turns, A B C A B C, ${runs} runs each after one to warm up. A figure is the median, with the range and the number of runs behind it.
+- Ratios are taken within a round and then the median of them: absolute figures drift with the machine, ratios hold. "of nginx" means nginx is 1.00 in the same round.
+- CPU is the processor time of the server process as the operating system counts it, workers included. Peaks are of resident memory.
+- nginx has one worker, as Node has one loop. "Two buffers, no checks" is a bare Node server without tokens, access rules, limits or deadlines: the ceiling that Sluice is held against.
+- Times of Sluice's client begin at the call, in a client that is connected; curl and aria2 are started anew.
+- A program that is not installed leaves its row empty.
+
+Run it yourself: \`npm run bench\`, with \`-- --quick\` for a first look, \`-- --only serve-large,download\` for some tables and \`-- --help\` for the rest.`;
 }

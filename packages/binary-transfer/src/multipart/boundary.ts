@@ -8,7 +8,7 @@ export function boundaryOf(contentType: string | null): string | undefined {
 }
 
 /** The delimiter of a multipart message (RFC 2046 §5.1.1) and how to find it. */
-export interface Delimiter {
+interface Delimiter {
   /** CRLF, two hyphens and the boundary. */
   readonly bytes: Uint8Array;
   /** Where it begins first in `bytes`; -1 when it is not there as a whole. */

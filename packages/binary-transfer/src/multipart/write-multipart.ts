@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { createDelimiter, joinBytes, randomBoundary } from "./boundary.ts";
 
 /** Bytes that go behind the JSON of a multipart message. */
-export interface OutgoingPart {
+interface OutgoingPart {
   readonly streamId: string;
   /** Visible ASCII, as `formatContentType` gives it. */
   readonly mimeType: string;

@@ -4,7 +4,7 @@ import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
 
 /** Limits of an incoming stream. */
-export interface IncomingStreamOptions {
+interface IncomingStreamOptions {
   /** Bytes that wait for the reader before a writer has to. */
   readonly windowBytes: number;
   /**

@@ -11,7 +11,7 @@ export interface Interleave {
 }
 
 /** The declaration of an end about binary transfer. */
-export interface BinaryDeclaration {
+interface BinaryDeclaration {
   /** Modes that it can do; absent when it named none. */
   readonly modes?: readonly BinaryMode[];
   /** Bytes; absent when it names no limit. */

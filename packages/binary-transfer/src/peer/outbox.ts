@@ -52,14 +52,14 @@ export interface Outbox {
   close(reason: unknown): void;
 }
 
-interface Waiting {
+interface WaitingBytes {
   readonly stream: OutgoingStream;
   readonly stopTimer: () => void;
 }
 
 /** Makes the outbox of one connection. */
 export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptions = {}): Outbox {
-  const offers = new Map<string, Waiting>();
+  const offers = new Map<string, WaitingBytes>();
   let places = 0;
   let closedBy: { readonly reason: unknown } | undefined;
 

@@ -4,14 +4,14 @@ import type { BinaryRef } from "@sluice/core/wire";
 import { createBody } from "@sluice/storage/plugin";
 
 /** A transfer as the application takes it. */
-export interface TakenTransfer {
+interface TakenTransfer {
   readonly ref: BinaryRef;
   /** The bytes, once; errors as the transfer ended. */
   read(signal?: AbortSignal): ReadableStream<Uint8Array>;
 }
 
 /** How a transfer ended that the application has not opened: with all of its bytes, or with an error. */
-type Ending = { readonly ref: BinaryRef } & ({ readonly bytes: Uint8Array } | Fault);
+type EndedTransfer = { readonly ref: BinaryRef } & ({ readonly bytes: Uint8Array } | Fault);
 
 interface Fault {
   readonly code: SluiceErrorCode;
@@ -19,7 +19,7 @@ interface Fault {
 }
 
 interface Remembered {
-  readonly ending: Ending;
+  readonly ending: EndedTransfer;
   readonly stopTimer: () => void;
 }
 
@@ -81,7 +81,7 @@ export function forgetEnded(handle: string): void {
   endedBytes -= bytesOf(found.ending);
 }
 
-function bytesOf(ending: Ending): number {
+function bytesOf(ending: EndedTransfer): number {
   return "bytes" in ending ? ending.bytes.length : 0;
 }
 
@@ -91,7 +91,10 @@ function faultOf({ streamId }: BinaryRef, error: unknown): Fault {
   return { code: "interrupted", message: `binary: stream ${streamId}: the connection is gone` };
 }
 
-function bodyOf(ending: Ending, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+function bodyOf(
+  ending: EndedTransfer,
+  signal: AbortSignal | undefined,
+): ReadableStream<Uint8Array> {
   let left = "bytes" in ending ? [ending.bytes] : [];
   return createBody(
     definedMembers({

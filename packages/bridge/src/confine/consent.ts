@@ -43,12 +43,12 @@ interface AgreeOptions {
 /** Makes the questions of one bridge. */
 export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
   /** Open questions, by what a repeated call must say. */
-  const open = new Map<string, OpenQuestion>();
+  const open = new Map<string, PendingQuestion>();
 
   const isPossible = (): boolean => showsForms(calls().hostCapabilities);
 
   /** The question that a repeated call answers. An answer counts for one call. */
-  function questionOf(request: JSONRPCRequest): OpenQuestion | undefined {
+  function questionOf(request: JSONRPCRequest): PendingQuestion | undefined {
     const { requestState } = membersOf(request.params);
     const question = typeof requestState === "string" ? open.get(requestState) : undefined;
     return question?.answeredBy === undefined || question.answeredBy === request
@@ -101,7 +101,7 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
 const mostOpen = 64;
 
 /** A question that a host of 2026-07-28 was given. */
-interface OpenQuestion {
+interface PendingQuestion {
   readonly message: string;
   /** What the user agreed to before, for the same call. */
   readonly agreed: readonly string[];

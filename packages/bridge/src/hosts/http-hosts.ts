@@ -9,7 +9,7 @@ import {
   createMcpHandler,
   isInitializeRequest,
 } from "@modelcontextprotocol/server";
-import { isRequest, isTooComplex, readJson } from "@sluice/core";
+import { isRequest, readJson } from "@sluice/core";
 import { createSessionTable, type SessionTable } from "@sluice/core/async";
 import type { BridgeLimits } from "../messages/limits.ts";
 import { type HostFacts, type HostParts, type OpenServer, RunningBridge } from "./host-session.ts";
@@ -119,8 +119,7 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
           -32_000,
           `A request has at most ${maxRequestBodySize} bytes here`,
         );
-      if (isTooComplex(read.text, maxContainers)) return refuseRequest(400, -32_700, tooComplex);
-      const { value, fault } = readJson(read.text);
+      const { value, fault } = readJson(read.text, maxContainers);
       if (fault) return refuseRequest(400, fault.code, fault.message);
       return serve(request, value, authInfo);
     },
@@ -134,7 +133,6 @@ export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
 
 /** Of one request: all hosts wait while it is parsed. */
 const maxContainers = 100_000;
-const tooComplex = `Parse error: more than ${maxContainers} arrays and objects, or nested too deep`;
 const methods: ReadonlySet<string> = new Set(["GET", "POST", "DELETE"]);
 
 /** A token that nothing verified keeps callers apart, too: it opens no session that it did not open before. */

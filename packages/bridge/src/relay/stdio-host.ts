@@ -2,7 +2,7 @@ import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { ResultGap, sleep } from "@sluice/core/async";
-import { readLine, writeLine, linesOf } from "../upstream/line-transport.ts";
+import { linesOf, LineWriter, readLine } from "../upstream/line-transport.ts";
 
 /** Options of {@link createStdioHost}. */
 export interface StdioHostOptions {
@@ -22,14 +22,15 @@ export function createStdioHost({
 }: StdioHostOptions = {}): Transport {
   let isClosed = false;
   const gap = new ResultGap();
+  const lines = new LineWriter(output);
   /** The result that waits for its turn, and what is sent after it. */
   let waiting: Promise<void> | undefined;
 
   function send(message: JSONRPCMessage): Promise<void> {
     const waitMs = gap.waitMs(message);
-    if (!waiting && waitMs === 0) return writeLine(output, message);
+    if (!waiting && waitMs === 0) return lines.write(message);
     const turn = Promise.all([waiting, sleep(waitMs)]);
-    const sent = turn.then(() => writeLine(output, message));
+    const sent = turn.then(() => lines.write(message));
     const next = sent
       .catch(() => {})
       .finally(() => {

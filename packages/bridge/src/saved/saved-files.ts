@@ -4,7 +4,7 @@ import { lstat, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { holdFolder } from "@sluice/storage-fs";
-import { createRoom, type Room } from "../spool/files/room.ts";
+import { createRoom, type SharedRoom } from "../spool/files/room.ts";
 import {
   type NamedRecord,
   type SaveRecord,
@@ -40,7 +40,7 @@ export interface SavedFiles {
   /** Files that are there, the newest first. */
   list(): Promise<KeptSave[]>;
   /** Room for a file that is written there. Rejects with `no_space`, and says what may be deleted. */
-  readonly room: Room;
+  readonly room: SharedRoom;
   /** Remembers a file that was saved. */
   note(record: SaveRecord): Promise<void>;
   /** Removes unchanged files that are too old, where there is an age. */

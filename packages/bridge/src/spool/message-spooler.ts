@@ -192,8 +192,10 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
       pass(bytes);
     },
     async finish(isWhole) {
+      const { isTooWide } = scanner;
       await take(scanner.finish());
-      const bytes = await finishedBytes(isWhole);
+      // as it came: the reader behind refuses it by the same bound
+      const bytes = await finishedBytes(isWhole && !isTooWide);
       reset();
       return bytes;
     },

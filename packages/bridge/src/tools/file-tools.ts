@@ -165,11 +165,13 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     const tool = await own.find(membersOf(message.params)["name"], signal);
     if (tool === undefined) return undefined;
     const call = toolCallOf(message, calls(), signal);
-    const result = await run(tool, call).catch(async (error: unknown) => {
-      signal.throwIfAborted();
-      if (error instanceof QuestionInResult) return error.result;
-      return toolFault(error, await doctor?.causeOf(error, transferIn(tool, call.args), signal));
-    });
+    const result = await call
+      .keepAlive(() => run(tool, call))
+      .catch(async (error: unknown) => {
+        signal.throwIfAborted();
+        if (error instanceof QuestionInResult) return error.result;
+        return toolFault(error, await doctor?.causeOf(error, transferIn(tool, call.args), signal));
+      });
     const isLegacy = calls().hostRevision === "legacy";
     return { answer: { result: isLegacy ? result : { resultType: "complete", ...result } } };
   }

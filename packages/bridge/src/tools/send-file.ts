@@ -47,13 +47,13 @@ export async function sendForHost(
   const tools = await listTools(context.calls(), signal);
   const taker = chooseTool(tools, optionalText(args, "tool"), optionalText(args, "argument"));
   const others = membersOf(args["arguments"]);
-  const send: Send = { call, context, settings, file, taker, others };
+  const send: FileSend = { call, context, settings, file, taker, others };
   if (taker.kind === "base64") return sendInArgument(send);
   await ensureAgreed(send, askAboveBytes);
   return taker.kind === "uri" ? sendByUri(send) : sendWhenAsked(send);
 }
 
-interface Send {
+interface FileSend {
   readonly call: OwnToolCall;
   readonly context: ToolContext;
   readonly settings: ToolSendSettings;
@@ -128,7 +128,7 @@ function isCalledBase64(property: string, { title, description }: Members): bool
 }
 
 /** SEP-2631: the server keeps the file under a URI, which the argument takes. */
-async function sendByUri(send: Send): Promise<SentToTool> {
+async function sendByUri(send: FileSend): Promise<SentToTool> {
   const { call, context, settings, file, taker, others } = send;
   const { signal } = call;
   const authorized = askedOnce(createServerClient(context.calls(), "http"));
@@ -164,7 +164,7 @@ function isUntrusted(error: unknown): boolean {
 }
 
 /** The tool asks the client for the file, or answers with an address for it. */
-async function sendWhenAsked(send: Send): Promise<SentToTool> {
+async function sendWhenAsked(send: FileSend): Promise<SentToTool> {
   const { settings, file, others, taker } = send;
   const { value, given } = await settings.whileGiving(file, send.call.signal, () =>
     callAsking(send, others),
@@ -185,7 +185,7 @@ async function sendWhenAsked(send: Send): Promise<SentToTool> {
 
 /** Calls the tool and answers what it asks for in its results (2026-07-28). */
 async function callAsking(
-  send: Send,
+  send: FileSend,
   args: Members,
 ): Promise<{ readonly result: Members; readonly given: number }> {
   const { call, settings, file } = send;
@@ -213,7 +213,7 @@ async function callAsking(
 const mostRounds = 5;
 
 /** Sends the file to an address, as to one that `files/authorizeUpload` names. */
-async function sendTo(address: UploadAddress, send: Send): Promise<void> {
+async function sendTo(address: UploadAddress, send: FileSend): Promise<void> {
   const { call, context, settings, file } = send;
   const { url, method, headers, fields } = address;
   if (context.server.kind === "process") await context.loopback.endpointFor(url, call);
@@ -232,7 +232,7 @@ async function sendTo(address: UploadAddress, send: Send): Promise<void> {
 }
 
 /** The file in the message itself: small ones, and never without the user's yes. */
-async function sendInArgument(send: Send): Promise<SentToTool> {
+async function sendInArgument(send: FileSend): Promise<SentToTool> {
   const { file, others, taker } = send;
   if (file.size > mostInlineBytes)
     throw new SluiceError(
@@ -257,7 +257,10 @@ async function sendInArgument(send: Send): Promise<SentToTool> {
 const mostInlineBytes = 4 * 2 ** 20;
 
 /** Asks the user about a file of more than `unasked` bytes, or more than the user said beforehand. */
-async function ensureAgreed({ call, context, file, taker }: Send, unasked: number): Promise<void> {
+async function ensureAgreed(
+  { call, context, file, taker }: FileSend,
+  unasked: number,
+): Promise<void> {
   if (file.size <= (context.agreedBytes ?? unasked)) return;
   const to = `${context.server.name} (tool ${quoted(taker.tool)})`;
   const coding = taker.kind === "base64" ? ", as base64 in a message" : "";
@@ -268,7 +271,7 @@ async function ensureAgreed({ call, context, file, taker }: Send, unasked: numbe
 }
 
 async function callTool(
-  { call, context, taker }: Send,
+  { call, context, taker }: FileSend,
   args: Members,
   more: Members,
 ): Promise<Members> {
@@ -278,11 +281,13 @@ async function callTool(
   return result;
 }
 
-function progressOf({ call }: Send): (count: { sentBytes: number; totalBytes: number }) => void {
+function progressOf({
+  call,
+}: FileSend): (count: { sentBytes: number; totalBytes: number }) => void {
   return ({ sentBytes, totalBytes }) => call.progress(sentBytes, totalBytes);
 }
 
-function sentAs({ file, taker }: Send, way: SendWay, result: Members): SentToTool {
+function sentAs({ file, taker }: FileSend, way: SendWay, result: Members): SentToTool {
   return { name: file.name, size: file.size, tool: taker.tool, way, result };
 }
 

@@ -1,5 +1,6 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { retryWords, SluiceError } from "@sluice/core";
+import { backgroundClock } from "@sluice/core/async";
 import type { BridgeCalls } from "../messages/hooks.ts";
 import { membersOf, type Members } from "../messages/messages.ts";
 
@@ -10,6 +11,8 @@ export interface OwnToolCall {
   readonly signal: AbortSignal;
   /** Tells the host how many bytes are done, where it wants to know. */
   readonly progress: (done: number, total: number | undefined) => void;
+  /** Does the work of the call. A host that wants to know hears every 15 s that it goes on, as while its user is asked. */
+  readonly keepAlive: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 /** The call in a request of the host. */
@@ -21,20 +24,42 @@ export function toolCallOf(
   const params = membersOf(request.params);
   const { progressToken } = membersOf(params["_meta"]);
   let notedAt = -Infinity;
+  let noted = 0;
+  function note(done: number, more: Members): void {
+    notedAt = performance.now();
+    // progress must grow
+    noted = Math.max(done, noted + leastProgress);
+    calls.notifyHost("notifications/progress", { progressToken, progress: noted, ...more });
+  }
   return {
     request,
     args: membersOf(params["arguments"]),
     signal,
     progress(done, total) {
       if (progressToken === undefined || performance.now() - notedAt < everyMs) return;
-      notedAt = performance.now();
-      const note = { progressToken, progress: done };
-      calls.notifyHost("notifications/progress", total === undefined ? note : { ...note, total });
+      note(done, total === undefined ? {} : { total });
+    },
+    async keepAlive(work) {
+      if (progressToken === undefined) return work();
+      let cancel = backgroundClock.schedule(goOn, aliveMs);
+      function goOn(): void {
+        cancel = backgroundClock.schedule(goOn, aliveMs);
+        if (performance.now() - notedAt >= everyMs) note(noted, { message: "The call goes on" });
+      }
+      try {
+        return await work();
+      } finally {
+        cancel();
+      }
     },
   };
 }
 
 const everyMs = 500;
+/** Some hosts give up after 30 s without a word. */
+const aliveMs = 15_000;
+/** So little is no byte, also after hours. */
+const leastProgress = 2 ** -20;
 
 /** The text argument of a name. Throws `invalid_argument` where it is missing or no text. */
 export function textArgument(args: Members, name: string): string {

@@ -1,25 +1,46 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isEventStream, SluiceError, type FetchLike } from "@sluice/core";
+import { mostContainers } from "../spool/scan/string-scanner.ts";
 import type { Flow } from "./upstream.ts";
 
-/** The message that a `fetch` is for, and whether a stream of events answers it. */
-export const sentMessage: AsyncLocalStorage<{ hasStream: boolean }> = new AsyncLocalStorage();
+/** A message that is being sent, and what comes for it. */
+export interface SentMessage {
+  /** A stream of events answers it. */
+  hasStream: boolean;
+  /** What is wrong with an event that could not be read. */
+  unread?: string | undefined;
+  /** What it was answered with in place of what the server sent. */
+  fault?: string;
+  /** Answers it with a fault; nothing more of its stream is asked for. */
+  readonly fail?: (fault: string) => void;
+}
+
+/** The message that a `fetch` is for. */
+export const sentMessage: AsyncLocalStorage<SentMessage> = new AsyncLocalStorage();
 
 /**
- * A `fetch` whose answers hold no message larger than `maxBytes`: neither a body of JSON nor one event of a stream.
- * It reads on only while `flow` lets it, so that what waits for a slow host stays with the server.
+ * A `fetch` whose answers hold no message larger than `maxBytes`, or of more arrays and objects than are parsed: neither
+ * a body of JSON nor one event of a stream. It reads on only while `flow` lets it, so that what waits for a slow host
+ * stays with the server.
  */
 export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): FetchLike {
   return async (url, init) => {
-    const response = await fetch(url, init);
     const sent = sentMessage.getStore();
-    if (sent && isEventStream(response.headers)) sent.hasStream = true;
+    // the SDK opens a stream again that we broke off
+    if (sent?.fault !== undefined) throw new SluiceError("protocol", sent.fault);
+    const response = await fetch(url, init);
+    const isStream = isEventStream(response.headers);
+    if (sent && isStream) sent.hasStream = true;
     if (!response.body || isSmall(response.headers, maxBytes)) return response;
-    const check = isEventStream(response.headers) ? eventCheck(maxBytes) : bodyCheck(maxBytes);
+    const check = createBoundCheck(maxBytes, isStream);
     const bounded = response.body.pipeThrough(
       new TransformStream<Uint8Array, Uint8Array>({
         async transform(chunk, controller) {
-          check(chunk);
+          const fault = check(chunk);
+          if (fault) {
+            if (isStream) sent?.fail?.(fault.message);
+            throw fault;
+          }
           await flow.ready();
           controller.enqueue(chunk);
         },
@@ -41,36 +62,45 @@ function isSmall(headers: Headers, maxBytes: number): boolean {
 /** Up to this length, a body is no reason to hold the server back. */
 const knownBytes = 2 ** 16;
 
-type BodyCheck = (chunk: Uint8Array) => void;
+const [lf, cr, quote, backslash, openBracket, openBrace] = [0x0a, 0x0d, 0x22, 0x5c, 0x5b, 0x7b];
 
-function bodyCheck(maxBytes: number): BodyCheck {
+/**
+ * Makes the check of one body, which gives what is wrong with it so far. An event is counted since the last blank line,
+ * which ends one. An exact count costs less than the parse that follows.
+ */
+function createBoundCheck(
+  maxBytes: number,
+  isStream: boolean,
+): (chunk: Uint8Array) => SluiceError | undefined {
   let length = 0;
-  return (chunk) => {
-    length += chunk.length;
-    if (length > maxBytes) throw tooLarge(maxBytes);
-  };
-}
-
-const lf = 0x0a;
-const cr = 0x0d;
-
-/** Counts since the last blank line, which ends an event. */
-function eventCheck(maxBytes: number): BodyCheck {
-  let length = 0;
+  let containers = 0;
   let isLineEmpty = true;
+  let isInString = false;
+  let isEscaped = false;
   return (chunk) => {
-    // most chunks are small: an exact count costs less than the parse that follows
     for (const byte of chunk) {
       length++;
       if (byte === lf || byte === cr) {
-        if (isLineEmpty) length = 0;
+        if (isLineEmpty && isStream) length = containers = 0;
         isLineEmpty = true;
-      } else isLineEmpty = false;
-      if (length > maxBytes) throw tooLarge(maxBytes);
+        // no string of JSON goes on in the next line, and a field of an event may have a single quote
+        isInString = isEscaped = false;
+        continue;
+      }
+      isLineEmpty = false;
+      if (isEscaped) isEscaped = false;
+      else if (byte === quote) isInString = !isInString;
+      else if (isInString) isEscaped = byte === backslash;
+      else if (byte === openBracket || byte === openBrace) containers++;
+      if (length > maxBytes || containers > mostContainers)
+        return tooLarge(
+          length > maxBytes ? `${maxBytes / 2 ** 20} MiB` : `${mostContainers} arrays and objects`,
+        );
     }
+    return undefined;
   };
 }
 
-function tooLarge(maxBytes: number): SluiceError {
-  return new SluiceError("too_large", `bridge: an answer is larger than ${maxBytes / 2 ** 20} MiB`);
+function tooLarge(bound: string): SluiceError {
+  return new SluiceError("too_large", `bridge: an answer has more than ${bound}; ask for less`);
 }

@@ -7,8 +7,9 @@ import {
 import { SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import { isCall } from "../messages/messages.ts";
-import { sentMessage } from "./bounded-fetch.ts";
-import { sendFaultOf } from "./send-fault.ts";
+import { sentMessage, type SentMessage } from "./bounded-fetch.ts";
+import { unreadableAnswer } from "./line-transport.ts";
+import { sendFaultOf, unreadableWords } from "./send-fault.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
@@ -52,17 +53,36 @@ export class FallbackTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
-    const sent = { hasStream: false };
+    const sent = this.#track(message);
+    const onRequestStreamEnd = (): void => {
+      if (sent.fault === undefined && sent.unread !== undefined) sent.fail?.(sent.unread);
+      else options.onRequestStreamEnd?.();
+    };
     try {
-      await sentMessage.run(sent, () => this.#current.send(message, options));
+      await sentMessage.run(sent, () =>
+        this.#current.send(message, { ...options, onRequestStreamEnd }),
+      );
       // 202, an empty batch, or answers to other calls: a stream says by itself when it is over
-      if (isCall(message) && !this.#isOlder && !sent.hasStream) options.onRequestStreamEnd?.();
+      if (isCall(message) && !this.#isOlder && !sent.hasStream) onRequestStreamEnd();
     } catch (error) {
       const isFirst = isCall(message) && message.method === "initialize";
       if (this.#isOlder || !isFirst || !isRefusal(error)) throw error;
       await this.#fallBack(error, options.requestSignal);
       await this.#current.send(message, options);
     }
+  }
+
+  /** What comes for a message. Only a call has an answer that another can take the place of. */
+  #track(message: JSONRPCMessage): SentMessage {
+    if (!isCall(message)) return { hasStream: false };
+    const sent: SentMessage = {
+      hasStream: false,
+      fail: (fault) => {
+        sent.fault = fault;
+        this.onmessage?.(unreadableAnswer(message.id, fault));
+      },
+    };
+    return sent;
   }
 
   /** Throws `refusal` where the server has no stream of the older kind either. */
@@ -92,7 +112,12 @@ export class FallbackTransport implements Transport {
 
   #listen(transport: Transport): void {
     transport.onmessage = (message, extra) => this.onmessage?.(message, extra);
-    transport.onerror = (error) => this.onerror?.(error);
+    transport.onerror = (error) => {
+      const sent = sentMessage.getStore();
+      // an event of its stream: the answer may still come
+      if (sent?.hasStream) sent.unread ??= unreadableWords(error);
+      this.onerror?.(error);
+    };
     transport.onclose = () => this.onclose?.();
   }
 

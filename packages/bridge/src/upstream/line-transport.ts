@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
-import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
+import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
 import { isResponse, readJson, readRpc, SluiceError } from "@sluice/core";
+import { mostContainers } from "../spool/scan/string-scanner.ts";
 
 /** Largest amount of bytes that wait for a reader of our output. */
 const maxWaitingBytes = 64 * 2 ** 20;
@@ -10,24 +11,34 @@ type ParsedLine =
   | { readonly message: JSONRPCMessage; readonly fault?: never }
   | { readonly fault: string; readonly message?: never };
 
-/** Reads a line as a JSON-RPC message. `maxBytes` is for the words of the fault. */
-export function readLine(line: string | LongLine, maxBytes: number): ParsedLine {
+/**
+ * Reads a line as a JSON-RPC message of at most `maxContainers` arrays and objects, where that is bounded. `maxBytes` is
+ * for the words of the fault.
+ */
+export function readLine(
+  line: string | LongLine,
+  maxBytes: number,
+  maxContainers?: number,
+): ParsedLine {
   if (typeof line !== "string") return readLongLine(line, maxBytes);
-  const { message, fault } = readRpc(line.endsWith("\r") ? line.slice(0, -1) : line);
+  const { message, fault } = readRpc(line.endsWith("\r") ? line.slice(0, -1) : line, maxContainers);
   return fault ? { fault: fault.message } : { message: message as JSONRPCMessage };
 }
 
-/** Errors for the calls that a line of a server answers, where the line is a batch, or too deep to be read. */
+/** Errors for the calls that a line of a server answers, where the line is a batch, or too deep or wide to be read. */
 export function refusedAnswers(line: string | LongLine, fault: string): readonly JSONRPCMessage[] {
   if (typeof line !== "string") return [];
-  const { value } = readJson(line);
+  const { value } = readJson(line, mostContainers);
   const ids = Array.isArray(value)
     ? (value as unknown[]).filter(isResponse).map(({ id }) => id)
     : [idAtStart(line.slice(0, endBytes)) ?? idAtEnd(line.slice(-endBytes))];
+  return ids.filter((id) => id !== undefined).map((id) => unreadableAnswer(id, fault));
+}
+
+/** The error for a call whose answer cannot be read. */
+export function unreadableAnswer(id: RequestId, fault: string): JSONRPCErrorResponse {
   const message = `The server's answer cannot be read: ${fault}. Tell its author.`;
-  return ids
-    .filter((id) => id !== undefined)
-    .map((id) => ({ jsonrpc: "2.0", id, error: { code: -32_000, message } }));
+  return { jsonrpc: "2.0", id, error: { code: -32_000, message } };
 }
 
 const endBytes = 300;
@@ -56,28 +67,32 @@ function parseId(text: string | undefined): RequestId | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as RequestId);
 }
 
-/**
- * Writes a message as a line. Resolves when the stream takes more. Throws `unavailable` when the reader has left
- * too much unread, or is gone.
- */
-export function writeLine(stream: Writable, message: JSONRPCMessage): Promise<void> {
-  if (stream.destroyed || stream.writableEnded)
-    return Promise.reject(new SluiceError("unavailable", "bridge: the other side is gone"));
-  if (stream.writableLength > maxWaitingBytes)
-    return Promise.reject(
-      new SluiceError("unavailable", "bridge: the other side does not read what is sent to it"),
-    );
-  if (stream.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
-  let drained = drains.get(stream);
-  if (!drained) {
-    drained = untilDrained(stream).finally(() => drains.delete(stream));
-    drains.set(stream, drained);
-  }
-  return drained;
-}
+/** Writes messages as lines to a stream. */
+export class LineWriter {
+  readonly #stream: Writable;
+  /** One wait serves all writes. */
+  #drained: Promise<void> | undefined;
 
-/** One wait serves all writers of a stream. */
-const drains = new WeakMap<Writable, Promise<void>>();
+  constructor(stream: Writable) {
+    this.#stream = stream;
+  }
+
+  /**
+   * Resolves when the stream takes more. Throws `unavailable` when the reader has left too much unread, or is gone.
+   */
+  write(message: JSONRPCMessage): Promise<void> {
+    const stream = this.#stream;
+    if (stream.destroyed || stream.writableEnded)
+      return Promise.reject(new SluiceError("unavailable", "bridge: the other side is gone"));
+    if (stream.writableLength > maxWaitingBytes)
+      return Promise.reject(
+        new SluiceError("unavailable", "bridge: the other side does not read what is sent to it"),
+      );
+    if (stream.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
+    this.#drained ??= untilDrained(stream).finally(() => (this.#drained = undefined));
+    return this.#drained;
+  }
+}
 
 function untilDrained(stream: Writable): Promise<void> {
   return new Promise((resolve, reject) => {

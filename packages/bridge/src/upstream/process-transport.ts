@@ -5,7 +5,8 @@ import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
-import { readLine, refusedAnswers, writeLine, linesOf } from "./line-transport.ts";
+import { mostContainers } from "../spool/scan/string-scanner.ts";
+import { readLine, refusedAnswers, linesOf, LineWriter } from "./line-transport.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
 /** Options of a server that runs as a child process. */
@@ -39,6 +40,7 @@ class ProcessTransport implements Transport {
   readonly #options: ProcessOptions;
   readonly #flow: Flow;
   #child: ChildProcess | undefined;
+  #input: LineWriter | undefined;
   #exited: Promise<unknown> = Promise.resolve();
   #isClosed = false;
 
@@ -59,6 +61,7 @@ class ProcessTransport implements Transport {
       detached: process.platform !== "win32",
     });
     this.#child = child;
+    this.#input = child.stdin ? new LineWriter(child.stdin) : undefined;
     if (child.pid !== undefined) killAtExit(child);
     this.#exited = new Promise((resolve) => child.once("exit", resolve));
     child.stdin?.on("error", (error) => this.onerror?.(error));
@@ -70,15 +73,7 @@ class ProcessTransport implements Transport {
       });
     }
     child.on("error", (error) => this.onerror?.(error));
-    void this.#run(child);
-  }
-
-  async #run(child: ChildProcess): Promise<void> {
-    try {
-      await this.#read(child);
-    } finally {
-      await this.#ended();
-    }
+    void this.#read(child).then(() => this.#ended());
   }
 
   async #read(child: ChildProcess): Promise<void> {
@@ -89,7 +84,7 @@ class ProcessTransport implements Transport {
     try {
       for await (const line of lines) {
         await this.#flow.ready();
-        const { message, fault } = readLine(line, maxMessageBytes);
+        const { message, fault } = readLine(line, maxMessageBytes, mostContainers);
         if (message) this.onmessage?.(message);
         else {
           for (const answer of refusedAnswers(line, fault)) this.onmessage?.(answer);
@@ -109,10 +104,9 @@ class ProcessTransport implements Transport {
   }
 
   send(message: JSONRPCMessage): Promise<void> {
-    const input = this.#child?.stdin;
-    if (!input || this.#isClosed)
+    if (!this.#input || this.#isClosed)
       return Promise.reject(new SluiceError("unavailable", "bridge: the server has ended"));
-    return writeLine(input, message);
+    return this.#input.write(message);
   }
 
   /** Ends the process: end of input, then SIGTERM, then SIGKILL to it and what it started. */

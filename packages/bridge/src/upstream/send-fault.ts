@@ -1,5 +1,5 @@
-import type { JSONRPCErrorResponse } from "@modelcontextprotocol/client";
-import { SluiceError } from "@sluice/core";
+import { SdkError, SdkErrorCode, type JSONRPCErrorResponse } from "@modelcontextprotocol/client";
+import { parseMediaType, SluiceError } from "@sluice/core";
 import { proxyOrigin } from "@sluice/core/node";
 import { isMembers } from "../messages/messages.ts";
 
@@ -64,12 +64,36 @@ export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
   const code = innermostCode(thrown);
   if (unreachedCodes.has(code))
     return { kind: "unreached", reason: unreachedWords[String(code)] ?? String(code) };
+  const unread = unreadableWords(thrown);
+  // the server took the call
+  if (unread !== undefined || own?.code === "too_large")
+    return { kind: "lost", reason: unread ?? own!.message };
   const reason = reasonOf(thrown);
   const name = thrown instanceof Error ? thrown.name : "";
   // faults of signing in and of the transport's own checks come before or instead of an answer
   if (name === "UnauthorizedError" || name === "SluiceError" || name.startsWith("OAuth"))
     return { kind: "refused", reason };
   return { kind: "lost", reason };
+}
+
+/**
+ * Says what came where the SDK could read no message of JSON-RPC: its own errors are those of a parser, and quote the body.
+ * `undefined` for any other error.
+ */
+export function unreadableWords(thrown: unknown): string | undefined {
+  if (!(thrown instanceof Error)) return undefined;
+  const what = (): string | undefined => {
+    if (thrown instanceof SyntaxError) return "is not JSON";
+    if ("issues" in thrown) return "is not a message of JSON-RPC";
+    if (!SdkError.isInstance(thrown) || thrown.code !== SdkErrorCode.ClientHttpUnexpectedContent)
+      return undefined;
+    const data = isMembers(thrown.data) ? thrown.data["contentType"] : undefined;
+    const type = parseMediaType(typeof data === "string" ? data : null)?.essence ?? "";
+    // as long as registered names may be (RFC 6838)
+    return `has ${type !== "" && type.length <= 255 ? `the type ${type}` : "no media type"}, not application/json`;
+  };
+  const words = what();
+  return words && `what it sent ${words}; check that the URL is that of its MCP endpoint`;
 }
 
 /** `fetch` itself says only that it failed; its cause says why. */

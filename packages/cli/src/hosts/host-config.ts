@@ -155,7 +155,7 @@ export function startCommandOf(
   packages: readonly string[] = [],
 ): StartCommand {
   if (file !== undefined && !isFoundByName(file)) return { command: "node", args: [file] };
-  const beside = ["sluice", ...packages].flatMap((name) => ["-p", name]);
+  const beside = ["sluice", ...packages].flatMap((each) => ["-p", each]);
   return { command: "npx", args: ["-y", ...(packages.length === 0 ? [] : beside), "sluice"] };
 }
 

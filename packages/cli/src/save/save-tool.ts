@@ -49,7 +49,7 @@ export async function createSaveTool(
   const stateFolder = isShared ? bridgeStateFolder() : undefined;
   const { saved } = await openSaving(root, Infinity, { maxTotalBytes, stateFolder, spool: false });
 
-  async function save({ mcp, ctx, uri, path }: SaveCall): Promise<SavedFile> {
+  async function save({ mcp, ctx, uri, path }: SaveCall): Promise<SavedCopy> {
     const { signal } = ctx.mcpReq;
     const { principal } = await host.identify(callerOf(ctx, mcp));
     const facts = { uri, era: revisionOf(mcp), principal: tagOf(principal) };
@@ -76,7 +76,7 @@ export async function createSaveTool(
     opened: OpenedObject,
     to: string,
     { mcpReq }: ServerContext,
-    remember: (content: Omit<SavedFile, "path">) => Promise<void>,
+    remember: (content: Omit<SavedCopy, "path">) => Promise<void>,
   ) {
     const { size } = opened.info;
     const { signal } = mcpReq;
@@ -153,7 +153,7 @@ interface SaveCall {
   readonly path: string | undefined;
 }
 
-interface SavedFile {
+interface SavedCopy {
   readonly path: string;
   readonly size: number;
   /** Lower-case hex. */
@@ -164,8 +164,8 @@ interface SavedFile {
 async function recorded(
   entry: AuditEntry,
   signal: AbortSignal,
-  work: (entry: AuditEntry) => Promise<SavedFile>,
-): Promise<SavedFile> {
+  work: (entry: AuditEntry) => Promise<SavedCopy>,
+): Promise<SavedCopy> {
   try {
     const saved = await work(entry);
     entry.end("complete", { bytes: saved.size });
@@ -186,7 +186,7 @@ function sentenceOf(error: unknown, onError: (error: unknown) => void): string {
   return text;
 }
 
-function answerOf({ path, size, sha256 }: SavedFile): CallToolResult {
+function answerOf({ path, size, sha256 }: SavedCopy): CallToolResult {
   const text = `Saved to ${path}, ${formatBytes(size)}, sha-256 ${sha256}`;
   return { content: [{ type: "text", text }], structuredContent: { path, size, sha256 } };
 }

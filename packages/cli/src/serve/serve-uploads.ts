@@ -97,7 +97,7 @@ export async function createServedUploads(
   }
 
   /** The same for calls that a host repeats, at once or later: by then what the first one names is used up. */
-  async function saveOnce(input: SaveInput, { mcp, ctx }: ServerCall): Promise<SaveOutcome> {
+  async function saveOnce(input: SaveInput, { mcp, ctx }: IncomingCall): Promise<SaveOutcome> {
     const { file, upload_id: uploadId } = input;
     const source = typeof file === "string" && !file.startsWith("data:") ? file : uploadId;
     if (!source) return save(input, { mcp, ctx });
@@ -152,12 +152,12 @@ interface SaveInput {
   readonly upload_id?: string | undefined;
 }
 
-interface ServerCall {
+interface IncomingCall {
   readonly mcp: McpServer;
   readonly ctx: ServerContext;
 }
 
-interface SavedFile {
+interface InboxFile {
   readonly name: string;
   readonly size: number;
   readonly sha256: string;
@@ -166,11 +166,11 @@ interface SavedFile {
 interface SaveOutcome {
   readonly result: CallToolResult | InputRequiredResult;
   /** Absent for an answer that asks for the file. */
-  readonly saved?: SavedFile;
+  readonly saved?: InboxFile;
 }
 
 /** Whether a saved file still lies where it was saved. */
-async function isThere(target: TargetFolder, { name, size }: SavedFile): Promise<boolean> {
+async function isThere(target: TargetFolder, { name, size }: InboxFile): Promise<boolean> {
   return (await unlessMissing(target.describe(name)))?.size === size;
 }
 

@@ -107,9 +107,9 @@ interface ToolConfig {
 type MakeSchema = StandardSchemaWithJSON["~standard"]["jsonSchema"]["input"];
 
 function withoutDialect({ "~standard": standard }: StandardSchemaWithJSON): StandardSchemaWithJSON {
-  const { jsonSchema, validate, vendor, version } = standard;
+  const { jsonSchema, validate, vendor, version: edition } = standard;
   const schemas = { input: briefly(jsonSchema.input), output: briefly(jsonSchema.output) };
-  return { "~standard": { version, vendor, validate, jsonSchema: schemas } };
+  return { "~standard": { version: edition, vendor, validate, jsonSchema: schemas } };
 }
 
 function briefly(make: MakeSchema): MakeSchema {

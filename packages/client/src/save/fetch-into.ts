@@ -117,7 +117,7 @@ interface ConnectionState {
   readonly kept: number;
   readonly lending: Lending;
   readonly progress: { received: number };
-  readonly running: Connections;
+  readonly running: RunningConnections;
   /** Has an answer from byte 0 on already. */
   readonly first: ResumableDownload | undefined;
 }
@@ -187,7 +187,7 @@ async function fetchConnection(
 const usedUpCodes: ReadonlySet<SluiceErrorCode> = new Set(["not_found", "expired"]);
 
 /** The connections that fetch one file, as each of them sees them. */
-export interface Connections {
+export interface RunningConnections {
   /** How many fetch now. */
   count(): number;
   /** True while the file gets its bytes faster than it can write them: one connection fewer costs no time then. */
@@ -215,14 +215,14 @@ export async function runConnections(
     readonly isBusy: () => boolean;
     readonly cancel: (reason: unknown) => void;
   },
-  fetch: (connections: Connections, isFirst: boolean) => Promise<void>,
+  fetch: (connections: RunningConnections, isFirst: boolean) => Promise<void>,
 ): Promise<void> {
   const running = new Set<Promise<void>>();
   let count = 0;
   let allowed = most;
   /** From 0 to 1: how often the file was busy of late. */
   let load = 0;
-  const connections: Connections = {
+  const connections: RunningConnections = {
     count: () => count,
     areTooMany: () => load > 0.85 && count > 1,
     refuse: () => void (allowed = count - 1),

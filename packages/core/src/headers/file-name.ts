@@ -1,19 +1,19 @@
 /**
- * The name as it is, fit for a header or a file of this system: the last path component of `name` with control and
- * direction characters and line separators left out, and `\\` as `_`. At most 255 UTF-8 bytes, cut between characters
+ * The name as it is, fit for a header or a file of this system: the last path component of `name` with control,
+ * direction and unseen characters and line separators left out, and `\\` as `_`. At most 255 UTF-8 bytes, cut between characters
  * that are seen as one, with the extension kept. Gives `download` where nothing is left. On Windows, and for names that
  * are stored for other systems, use {@link sanitizeFileName}.
  */
 export function trueFileName(name: string): string {
   const component = name.slice(name.lastIndexOf("/") + 1).replaceAll("\\", "_");
-  const clean = component.replace(unwritable, "");
+  const clean = seen(component);
   return isBlank(clean) ? "download" : shorten(clean);
 }
 
 /**
  * One path component that is safe on any system, out of names that another party chose: the first of `names` that
  * leaves anything, else `download`. The result has no separator, no control, direction or unseen character but the
- * joiners, selectors and tags of scripts and emoji, no character that Windows forbids, no leading or trailing dot or
+ * joiners and selectors of scripts and emoji, no character that Windows forbids, no leading or trailing dot or
  * space, no leading `-` or `~`, is not a device name, and has at most 255 UTF-8 bytes with its extension kept. It is
  * safe on disk, not trustworthy: show it as the sender's word.
  */
@@ -34,8 +34,7 @@ export function localFileName(...names: readonly (string | undefined)[]): string
   const { process } = globalThis as { process?: { readonly platform?: string } };
   if (process?.platform === "win32") return sanitizeFileName(...names);
   for (const name of names) {
-    const visible = lastComponent(name ?? "")
-      .replace(unwritable, "")
+    const visible = seen(lastComponent(name ?? ""))
       .replace(/^[. ]+/, "")
       .replace(shellSign, "_");
     if (!isBlank(visible)) return shorten(visible);
@@ -74,13 +73,26 @@ const hostSchemes: ReadonlySet<string> = new Set(["http", "https", "ws", "wss", 
 const maxBytes = 255;
 // longer than this, what follows the last dot is part of the name
 const maxExtensionBytes = 32;
-// C0, C1, line separators, direction marks, overrides and isolates, lone surrogates
-const unwritable =
-  // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/gu;
-// all that is not seen, but joiners, variation selectors and the tags of flags
-const unseen =
-  /(?!\u200c|\u200d|\p{Variation_Selector}|[\u{e0020}-\u{e007f}])[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+/** A letter or mark of a script in which joiners change what is seen. */
+const joining = `[${"Arab Syrc Mong Nkoo Deva Beng Guru Gujr Orya Taml Telu Knda Mlym Sinh Mymr Khmr Tibt"
+  .split(" ")
+  .map((script) => String.raw`\p{scx=${script}}`)
+  .join("")}]`;
+/**
+ * What is left out: C0, C1, line separators, direction marks, lone surrogates, and all that is not seen. Of the latter,
+ * three are part of what is seen and stay: joiners within emoji and between letters of scripts that join, and one selector
+ * behind a character.
+ */
+const leftOut = new RegExp(
+  [
+    String.raw`(\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?\u200d(?=\p{Extended_Pictographic})`,
+    String.raw`|${joining}\p{Variation_Selector}?[\u200c\u200d](?=${joining})`,
+    String.raw`|[^. \p{C}\p{Z}\p{Default_Ignorable_Code_Point}]\p{Variation_Selector})`,
+    String.raw`|[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]`,
+    String.raw`|[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]`,
+  ].join(""),
+  "gu",
+);
 const blank = /^[. \p{Default_Ignorable_Code_Point}\ufff9-\ufffb]*$/u;
 // a program reads such a name as an option, a shell as a home folder
 const shellSign = /^[-~]/;
@@ -90,15 +102,18 @@ function isBlank(name: string): boolean {
   return blank.test(name);
 }
 
+/** A name without what {@link leftOut} names. */
+function seen(name: string): string {
+  return name.replace(leftOut, "$1");
+}
+
 function lastComponent(name: string): string {
   return name.slice(Math.max(name.lastIndexOf("/"), name.lastIndexOf("\\")) + 1);
 }
 
 function sanitize(name: string): string {
   // a dropped character may have kept two others apart, so compose after it
-  const visible = lastComponent(name)
-    .replace(unwritable, "")
-    .replace(unseen, "")
+  const visible = seen(lastComponent(name))
     .normalize("NFC")
     .replace(/[<>:"|?*]/g, "_");
   const trimmed = trim(visible).replace(shellSign, "_");
@@ -140,9 +155,21 @@ function cut(text: string, room: number): string {
       if (byteLength(near.slice(0, end) + point) > room) break;
       end += point.length;
     }
-  return near.slice(0, end);
+  // a joiner would be the last: it has nothing to join
+  return near.slice(0, end).replace(/[\u200c\u200d]+$/, "");
 }
 
 function byteLength(text: string): number {
   return new TextEncoder().encode(text).length;
+}
+
+/**
+ * A command line that saves a URL under a file name. With `-OJ` it replaces no file, and supports
+ * only ASCII names: any other name is written out.
+ */
+export function curlLine(url: string, name: string): string {
+  const written = sanitizeFileName(name);
+  // signs that are not seen make no other name: that of a file of the reader, which -o would replace
+  if (/^[\x20-\x7e\p{Default_Ignorable_Code_Point}]*$/u.test(written)) return `curl -fLOJ '${url}'`;
+  return `curl -fL -o '${written.replaceAll("'", "'\\''")}' '${url}'`;
 }

@@ -1,5 +1,5 @@
 /** One link of a `Link` header (RFC 8288 §3). */
-export interface Link {
+interface Link {
   /** URI reference, as it was written. */
   readonly target: string;
   /** Relation types in lower case, out of the first `rel`; empty when there is none. */

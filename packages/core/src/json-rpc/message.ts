@@ -1,5 +1,3 @@
-import { isTooComplex } from "./parse-json.ts";
-
 /** Id of a JSON-RPC request. */
 export type RpcId = string | number;
 
@@ -62,11 +60,12 @@ export type ReadRpc =
   | { readonly fault: MessageFault; readonly message?: never };
 
 /**
- * Reads JSON of another party. The text is checked for its depth before it is parsed; its length is for the
- * transport to bound. A fault never quotes the text.
+ * Reads JSON of another party. The text is checked for its depth, and for more than `maxContainers` arrays and objects,
+ * before it is parsed; its length is for the transport to bound. A fault never quotes the text.
  */
-export function readJson(text: string): ReadJson {
-  if (isTooComplex(text)) return { fault: tooDeep };
+export function readJson(text: string, maxContainers?: number): ReadJson {
+  if (isTooComplex(text, maxContainers))
+    return { fault: maxContainers === undefined ? tooDeep : tooComplex(maxContainers) };
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -78,8 +77,8 @@ export function readJson(text: string): ReadJson {
  * Reads a text as one JSON-RPC message. Batches are a fault: revision 2025-06-18 removed them from
  * MCP. If an SDK still answers them, as over HTTP, read with {@link readJson}.
  */
-export function readRpc(text: string): ReadRpc {
-  const { value, fault } = readJson(text);
+export function readRpc(text: string, maxContainers?: number): ReadRpc {
+  const { value, fault } = readJson(text, maxContainers);
   if (fault) return { fault };
   return isRpcMessage(value) ? { message: value } : { fault: notJsonRpc };
 }
@@ -151,7 +150,76 @@ const tooDeep: MessageFault = {
   code: -32_700,
   message: "Parse error: nested deeper than 128 levels",
 };
+function tooComplex(maxContainers: number): MessageFault {
+  const message = `Parse error: more than ${maxContainers} arrays and objects, or nested deeper than 128 levels`;
+  return { code: -32_700, message };
+}
+
 const notJsonRpc: MessageFault = {
   code: -32_600,
   message: "Invalid Request: one JSON-RPC 2.0 message, no batches",
 };
+
+/** Deepest nesting of arrays and objects in the JSON of another party. */
+const maxLevels = 128;
+
+/**
+ * Parses JSON of another party. Throws a `SyntaxError` for invalid JSON, and, before any value is
+ * made, for arrays and objects nested deeper than 128 levels. That message quotes nothing of the
+ * text.
+ */
+export function parseJson(text: string): unknown {
+  if (isTooComplex(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
+  return JSON.parse(text);
+}
+
+/**
+ * True for nesting deeper than 128 levels, and for more than `maxContainers` arrays and objects: a parser takes long
+ * for each, however small it is. Looks at each character once; for invalid JSON the result is arbitrary.
+ */
+export function isTooComplex(text: string, maxContainers: number = Infinity): boolean {
+  let level = 0;
+  let containers = 0;
+  for (let at = 0; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    if (code === quote) at = endOfString(text, at + 1);
+    else if (code === openBracket || code === openBrace) {
+      level += 1;
+      containers += 1;
+      if (level > maxLevels || containers > maxContainers) return true;
+    } else if (code === closeBracket || code === closeBrace) level -= 1;
+  }
+  return false;
+}
+
+/** Where the string whose content begins at `from` has its closing quote. */
+function endOfString(text: string, from: number): number {
+  let at = from;
+  for (;;) {
+    const code = text.charCodeAt(at);
+    // NaN: the text has ended
+    if (code === quote || Number.isNaN(code)) return at;
+    at += code === backslash ? 2 : 1;
+  }
+}
+
+const [quote, backslash] = [0x22, 0x5c];
+const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d];
+
+type Optional<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T];
+
+/** An object without its members of `undefined`. */
+export type DefinedMembers<T> = { [K in Exclude<keyof T, Optional<T>>]: T[K] } & {
+  [K in Optional<T>]?: Exclude<T[K], undefined>;
+};
+
+/** Copies an object without the members whose value is `undefined`: JSON has no such value. */
+export function definedMembers<T extends object>(members: T): DefinedMembers<T> {
+  // a loop: several of these run for each small download
+  const defined: Record<string, unknown> = {};
+  for (const name of Object.keys(members)) {
+    const value = members[name as keyof T];
+    if (value !== undefined) defined[name] = value;
+  }
+  return defined as DefinedMembers<T>;
+}

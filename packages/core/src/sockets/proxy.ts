@@ -173,7 +173,7 @@ export function createTunnelAgents(options: AgentOptions, connectMs: number): Tu
   };
 }
 
-type Connected = (error: unknown, socket?: Socket) => void;
+type OnConnected = (error: unknown, socket?: Socket) => void;
 
 function tunnelled<A extends HttpAgent>(agent: A, protocol: string, connectMs: number): A {
   async function open({ host, port, ...tls }: ConnectionOptions): Promise<Socket> {
@@ -184,7 +184,7 @@ function tunnelled<A extends HttpAgent>(agent: A, protocol: string, connectMs: n
     return openTunnel(proxy, { url, tls }, connectMs);
   }
   const opener = agent as unknown as {
-    createConnection: (options: ConnectionOptions, connected: Connected) => void;
+    createConnection: (options: ConnectionOptions, connected: OnConnected) => void;
   };
   opener.createConnection = (options, connected) => {
     open(options).then((socket) => connected(null, socket), connected);

@@ -7,7 +7,7 @@ import type { Lending, WriteChunk } from "../bytes/byte-flow.ts";
  * Where the bytes of one socket go: to Node's HTTP parser, which copies them, or, once the headers
  * are parsed and only a body of known length is left, straight to the writer.
  */
-export interface SocketInlet {
+interface SocketInlet {
   /**
    * Bytes go to `write` from now on, and its errors to `fail`. The socket can carry no other
    * exchange afterwards.

@@ -2,10 +2,10 @@ import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotoco
 import type { Principal } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import { tagOf } from "../access/principal.ts";
-import { notesOf } from "./request-notes.ts";
-import { createByteAccount, type ByteLease } from "../limits/byte-account.ts";
-import { ensureLimit, shareOf } from "../limits/share.ts";
+import { createByteAccount, type ByteAccount, type ByteLease } from "../limits/byte-account.ts";
+import { ensureLimit, shareOf, type ShareLimits } from "../limits/share.ts";
 import { takePlaces, type AnswerLimits, type StreamLimiter } from "../limits/stream-limiter.ts";
+import { notesOf } from "./request-notes.ts";
 
 const mib = 2 ** 20;
 
@@ -17,39 +17,37 @@ interface AnswerCaller {
   readonly ofMount: StreamLimiter | undefined;
 }
 
-/**
- * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent where
- * the transport says when that is; else, and when it will not be sent, until `make` is done.
- */
-export type WithAnswerLease = <Answer>(
-  caller: AnswerCaller,
-  make: (lease: ByteLease) => Promise<Answer>,
-) => Promise<Answer>;
+/** Counts the bytes of answers of one server, from before they are made until they are sent. */
+export class AnswerLeases {
+  readonly #limiter: StreamLimiter;
+  readonly #account: ByteAccount;
+  readonly #shares: ShareLimits;
 
-/** Opens a lease of nothing for an answer to a caller: the tag of its principal, and its address. */
-export type OpenAnswerLease = (
-  principal: string | undefined,
-  address: string | undefined,
-) => ByteLease;
+  /** Limits that are no whole number from 1 are a `RangeError`. */
+  constructor(limiter: StreamLimiter, limits: AnswerLimits = {}) {
+    const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
+    for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
+    this.#limiter = limiter;
+    this.#account = createByteAccount(perProcess);
+    this.#shares = { perPrincipal, perAddress };
+  }
 
-/** Counts the bytes of answers of one server. Limits that are no whole number from 1 are a `RangeError`. */
-export function createAnswerAccount(limits: AnswerLimits = {}): OpenAnswerLease {
-  const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
-  for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);
-  const account = createByteAccount(perProcess);
-  return (principal, address) =>
-    account.open(shareOf({ perPrincipal, perAddress }, principal, address));
-}
+  /** Opens a lease of nothing for an answer to a caller: the tag of its principal, and its address. */
+  open(principal: string | undefined, address: string | undefined): ByteLease {
+    return this.#account.open(shareOf(this.#shares, principal, address));
+  }
 
-/** Gives answers their places and leases. */
-export function createAnswerLeases(
-  limiter: StreamLimiter,
-  openLease: OpenAnswerLease,
-): WithAnswerLease {
-  return async ({ ctx, principal, address, ofMount }, make) => {
+  /**
+   * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent
+   * where the transport says when that is; else, and when it will not be sent, until `make` is done.
+   */
+  async hold<Answer>(
+    { ctx, principal, address, ofMount }: AnswerCaller,
+    make: (lease: ByteLease) => Promise<Answer>,
+  ): Promise<Answer> {
     const tag = tagOf(principal);
-    const leave = takePlaces(limiter, ofMount, tag, address);
-    const lease = openLease(tag, address);
+    const leave = takePlaces(this.#limiter, ofMount, tag, address);
+    const lease = this.open(tag, address);
     const { signal, id } = ctx.mcpReq;
     let stopWatching: (() => void) | undefined;
     const release = (): void => {
@@ -72,7 +70,7 @@ export function createAnswerLeases(
       release();
       throw error;
     }
-  };
+  }
 }
 
 /** False for the end of the connection: bytes of the answer may still be on their way. The SDK answers no cancelled request. */

@@ -1,10 +1,10 @@
 import {
+  CLIENT_CAPABILITIES_META_KEY,
   type McpServer,
   type ServerContext,
-  CLIENT_CAPABILITIES_META_KEY,
 } from "@modelcontextprotocol/server";
-import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
 import { definedMembers, SluiceError } from "@sluice/core";
+import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
 import type { ReplySlot } from "./reply-slot.ts";
 import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";

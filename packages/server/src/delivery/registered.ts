@@ -15,7 +15,7 @@ import {
 import { onAbort, within } from "@sluice/core/async";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
-import type { OpenAnswerLease } from "../calls/answer-lease.ts";
+import type { AnswerLeases } from "../calls/answer-lease.ts";
 import { replySlotOf } from "../calls/reply-slot.ts";
 import { revisionOf } from "../calls/request-caller.ts";
 import type { CallWork } from "../calls/resource-calls.ts";
@@ -29,7 +29,7 @@ import type { DeliveryModes, StreamAnswer } from "./modes.ts";
 /** What registered resources are streamed with. */
 export interface RegisteredParts {
   readonly modes: Pick<DeliveryModes, "direct">;
-  readonly openLease: OpenAnswerLease;
+  readonly leases: AnswerLeases;
   /** Most bytes of one registered resource. */
   readonly maxReadBytes: number;
 }
@@ -44,7 +44,7 @@ export interface RegisteredParts {
  * download URL could give them again.
  */
 export async function streamRegistered(
-  { modes, openLease, maxReadBytes }: RegisteredParts,
+  { modes, leases, maxReadBytes }: RegisteredParts,
   call: ReadCall & AuthorCall,
   { identity, principal, address, entry }: CallWork,
   place?: Place,
@@ -65,7 +65,7 @@ export async function streamRegistered(
 
   entry.facts.mode = "direct";
   const key = fileNameFromUri(uri) ?? hostOf(uri);
-  const lease = openLease(tagOf(principal), address);
+  const lease = leases.open(tagOf(principal), address);
   const answer = await modes.direct({
     uri,
     // its memory is held as long as the place among the streams

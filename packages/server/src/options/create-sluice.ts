@@ -5,7 +5,7 @@ import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
 import { Attachments } from "../attach/attach.ts";
 import { AuditTrail } from "../audit/audit.ts";
-import { createAnswerAccount, createAnswerLeases } from "../calls/answer-lease.ts";
+import { AnswerLeases } from "../calls/answer-lease.ts";
 import { ResourceCalls } from "../calls/resource-calls.ts";
 import { listen } from "../changes/listen.ts";
 import { Subscribers } from "../changes/subscriber.ts";
@@ -102,14 +102,13 @@ export function createSluice(options: SluiceOptions): Sluice {
   const usage = createUsageMeter(limits, onError);
   const failures = createFailedRedemptions(limits.failedRedemptions, onError);
   const limiter = createStreamLimiter(limits, (change) => telemetry?.countStreams(change));
-  const openLease = createAnswerAccount(limits.answers);
-  const withAnswerLease = createAnswerLeases(limiter, openLease);
+  const leases = new AnswerLeases(limiter, limits.answers);
   const audit = new AuditTrail({ audit: options.audit, telemetry, onError });
 
   // content and changes of resources
   const transfers = new Transfers({ limiter, usage, onError });
   const calls = new ResourceCalls({ callers, usage, audit, resourceMetadataUrl, onError });
-  const reader = new ResourceReader({ calls, mounts, transfers, withAnswerLease });
+  const reader = new ResourceReader({ calls, mounts, transfers, leases });
   const subscribers = new Subscribers({ mounts, runApart, onError });
 
   // methods of an MCP server
@@ -120,7 +119,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     calls,
     mounts,
     modes,
-    openLease,
+    leases,
     maxReadBytes,
     transfers,
     resourceMetadataUrl,

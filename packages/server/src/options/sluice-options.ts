@@ -4,11 +4,11 @@ import type { StateStore } from "@sluice/state";
 import type { Caller, PrincipalResolver } from "../access/principal.ts";
 import type { AuditOptions, AuditSink } from "../audit/audit.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
-import type { GrantOptions } from "../urls/grants.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { StreamLimits } from "../limits/stream-limiter.ts";
-import type { LinkRules } from "../urls/links.ts";
 import type { MountOptions, MountRules, PrincipalStorage } from "../storage/mount.ts";
+import type { GrantOptions } from "../urls/grants.ts";
+import type { LinkRules } from "../urls/links.ts";
 
 /** Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. */
 export interface SluiceOptions extends MountRules {

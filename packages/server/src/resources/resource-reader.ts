@@ -9,7 +9,7 @@ import {
 import { EXTENSION_ID } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 import { tagOf } from "../access/principal.ts";
-import { answerBytes, expectedBytes, type WithAnswerLease } from "../calls/answer-lease.ts";
+import { answerBytes, expectedBytes, type AnswerLeases } from "../calls/answer-lease.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { isCoded } from "../content/content-coding.ts";
@@ -42,7 +42,7 @@ interface ResourceReaderOptions {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   readonly transfers: Transfers;
-  readonly withAnswerLease: WithAnswerLease;
+  readonly leases: AnswerLeases;
 }
 
 /** Reads resources into answers in JSON. */
@@ -97,12 +97,12 @@ export class ResourceReader {
     { copies = 1, ...request }: AskedPart,
     answer: (part: ResourcePart) => Promise<Answer>,
   ): Promise<Answer> {
-    const { transfers, withAnswerLease } = this.#options;
+    const { transfers, leases } = this.#options;
     const { ctx } = call;
     const { mount, key, storage } = await this.#authorize(call, work);
     const { principal, address } = work;
     const place = { ctx, principal, address, ofMount: mount.limiter };
-    return withAnswerLease(place, async (lease) => {
+    return leases.hold(place, async (lease) => {
       let expected = 0;
       const part = await readPart(storage, {
         maxBytes: mount.maxReadBytes,

@@ -1,8 +1,8 @@
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { ListPage, ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
 import type { Access } from "../access/access.ts";
-import type { StorageAccess } from "../storage/authorized-storage.ts";
 import { rethrowStorageFault } from "../faults/storage-fault.ts";
+import type { StorageAccess } from "../storage/authorized-storage.ts";
 
 export interface PageRequest {
   readonly principal: Principal | undefined;

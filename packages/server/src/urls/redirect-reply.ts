@@ -2,8 +2,8 @@ import { formatContentType, formatResourceUri, isLoopbackHost, SluiceError } fro
 import { RESOURCE_SIZE_HEADER, RESOURCE_TYPE_HEADER, RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 import type { Reply } from "../http/reply.ts";
-import type { Mount } from "../storage/mount.ts";
 import { RedirectError } from "../provide/provider.ts";
+import type { Mount } from "../storage/mount.ts";
 
 /** Sends the client of a resource to a URL that carries its own permission, and tells what it will find there. */
 export function redirectReply(

@@ -7,9 +7,9 @@ import {
 } from "@sluice/core";
 import type { GrantSelector, StateStore } from "@sluice/state";
 import { tagOf } from "../access/principal.ts";
-import type { Links } from "./links.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import type { Grants } from "./grants.ts";
+import type { Links } from "./links.ts";
 
 /** Which download URLs and links to withdraw. */
 export type Revocation =

@@ -41,7 +41,7 @@ export interface RedisOptions {
   readonly allowEviction?: boolean;
   /**
    * Receives a message when the clocks of this process and of Redis begin to differ by more than 5 s. Default: writes
-   * it with `console.warn`.
+   * it with `console.warn`. With more than 15 minutes between them, every call fails.
    */
   readonly onWarning?: (message: string) => void;
 }
@@ -67,6 +67,12 @@ local function at(time) return tonumber(time) + shift end
 local function whole(number) return string.format('%.0f', number) end
 `;
 
+/**
+ * The greatest difference between the clocks of a process and of Redis. Beyond it, the store refuses the process: a
+ * revocation has to reach as far ahead as the fastest clock, and would withdraw whatever is made in that time.
+ */
+const maxClockDriftMs = 15 * 60_000;
+
 /** Makes a script, named by its digest as `EVALSHA` requires. */
 export function createScript(lua: string): Script {
   const text = clock + lua;
@@ -78,12 +84,18 @@ export function createScript(lua: string): Script {
  * the time in milliseconds and the `maxmemory-policy`. A revocation must reach what a process made whose clock is ahead.
  */
 const inspectScript: Script = createScript(`
-local lead = math.max(-shift, tonumber(redis.call('GET', KEYS[1]) or 0))
-if shift < 0 then redis.call('SET', KEYS[1], whole(lead), 'PX', ARGV[1]) end
+if shift < 0 and -shift <= ${maxClockDriftMs} then 
+  redis.call('SET', KEYS[1], whole(math.max(-shift, ${leadIn("KEYS[1]")})), 'PX', ARGV[1])
+end
 local time = redis.call('TIME')
 local policy = ARGV[2] == '1' and string.match(redis.call('INFO', 'memory'), 'maxmemory_policy:([%w-]+)') or ''
 return {time[1] .. string.format('%03d', math.floor(time[2] / 1000)), policy}
 `);
+
+/** Lua that reads the greatest lead from its key. No process may have a greater one than is allowed. */
+export function leadIn(key: string): string {
+  return `math.min(tonumber(redis.call('GET', ${key}) or 0), ${maxClockDriftMs})`;
+}
 
 /** Name of the key with the greatest lead that the clock of a process had over that of Redis, in milliseconds. */
 export function leadKey(prefix: string): string {
@@ -165,8 +177,8 @@ export function createCommander(operation: string, options: RedisOptions): Comma
 }
 
 /**
- * Rejects for a Redis in which nothing can be kept: with `internal` if it may evict keys, with `unavailable` if it cannot
- * be reached. Every store checks that by itself at its first call; a server that calls this before it listens refuses to
+ * Rejects for a Redis in which nothing can be kept: with `internal` if it may evict keys or its clock is too far off that
+ * of this process, with `unavailable` if it cannot be reached. Every store checks that by itself at its first call; a server that calls this before it listens refuses to
  * start instead.
  */
 export async function checkRedis(options: RedisOptions): Promise<void> {
@@ -175,7 +187,8 @@ export async function checkRedis(options: RedisOptions): Promise<void> {
 
 /**
  * Makes the check that Redis evicts nothing, and that its clock agrees with that of this process. It runs before the
- * first script and again each minute; `undefined` between. Rejects with `internal` for a Redis that may evict.
+ * first script and again each minute; `undefined` between. Rejects with `internal` for a Redis that may evict, and for
+ * clocks too far apart.
  */
 function createInspection(
   operation: string,
@@ -202,6 +215,7 @@ function createInspection(
     if (!(redisAt > 0)) throw unreadable(operation);
     if (!allowEviction && policy !== "noeviction") throw mayEvict(operation, policy);
     const aheadMs = Math.max(sentAt - redisAt, 0) || Math.min(sentAt + waitedMs - redisAt, 0);
+    if (Math.abs(aheadMs) > maxClockDriftMs) throw clockTooFarOff(operation, aheadMs);
     const differed = differs;
     differs = Math.abs(aheadMs) > clockSkewMs;
     if (differs && !differed) onWarning(clockWarning(operation, aheadMs));
@@ -236,10 +250,20 @@ function mayEvict(operation: string, policy: unknown): SluiceError {
   );
 }
 
-function clockWarning(operation: string, aheadMs: number): string {
+function clockTooFarOff(operation: string, aheadMs: number): SluiceError {
+  return new SluiceError(
+    "internal",
+    `${operation}: ${differenceOf(aheadMs)}, more than the ${maxClockDriftMs / 1_000} s within which Redis is used: synchronize the clocks (NTP)`,
+  );
+}
+
+function differenceOf(aheadMs: number): string {
   const seconds = Math.round(Math.abs(aheadMs) / 1_000);
-  const side = aheadMs > 0 ? "ahead of" : "behind";
-  return `${operation}: the clock of this process is ${seconds} s ${side} that of Redis, and ${clockSkewMs / 1_000} s are allowed: URLs that it makes end at a wrong time; synchronize the clocks (NTP)`;
+  return `the clock of this process is ${seconds} s ${aheadMs > 0 ? "ahead of" : "behind"} that of Redis`;
+}
+
+function clockWarning(operation: string, aheadMs: number): string {
+  return `${operation}: ${differenceOf(aheadMs)}, and ${clockSkewMs / 1_000} s are allowed: URLs that it makes end at a wrong time; synchronize the clocks (NTP)`;
 }
 
 const inspectionMs = 60_000;

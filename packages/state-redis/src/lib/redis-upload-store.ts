@@ -12,6 +12,7 @@ import {
   dropFileScript,
   enterScript,
   holdFileScript,
+  nowScript,
   releaseScript,
   renewScript,
   seedScript,
@@ -69,6 +70,11 @@ export function createRedisUploadStore(options: RedisOptions): UploadStore {
     },
     async release(fileId, writer) {
       await run(releaseScript, writerKey(fileId), nothing, writer);
+    },
+    async now() {
+      const time = Number(await redis.run(nowScript, [`${prefix}upload:now`], [Date.now()]));
+      if (!(time > 0)) throw unreadable("redis upload store");
+      return time;
     },
   };
 }

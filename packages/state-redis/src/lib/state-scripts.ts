@@ -1,4 +1,4 @@
-import { createScript, type Script } from "./redis-client.ts";
+import { createScript, leadIn, type Script } from "./redis-client.ts";
 
 // The rules are those of contract/grant.ts in @sluice/state, which the conformance kit holds both to.
 // `at` moves a time of the caller to the clock of Redis where the two differ too much (see redis-client.ts). The times of
@@ -57,7 +57,7 @@ return 1
  * whose clock is ahead bear a later time than they were made at, so that a revocation reaches further by that much.
  */
 export const revokeScript: Script = createScript(`
-local lead = tonumber(redis.call('GET', KEYS[2]) or 0)
+local lead = ${leadIn("KEYS[2]")}
 local now, life = at(ARGV[1]) + lead, tonumber(ARGV[2]) + lead
 now = math.max(now, tonumber(redis.call('GET', KEYS[1]) or 0))
 life = math.max(life, redis.call('PTTL', KEYS[1]))

@@ -131,3 +131,6 @@ if holder == writer then redis.call('HDEL', key, 'holder', 'till') end
 if newest == writer then redis.call('HINCRBY', key, 'newest', 1) end
 return 1
 `);
+
+/** First argument: now. Gives the time that counts: no key is read, the first one says where in a cluster it runs. */
+export const nowScript: Script = createScript("return whole(at(ARGV[1]))");

@@ -93,6 +93,11 @@ export interface UploadStore {
   renew(fileId: string, writer: number, lease: UploadLease): Promise<WriterOutcome>;
   /** Ends a writer, whether its turn had come or not; `renew` says `lost` from then on. */
   release(fileId: string, writer: number): Promise<void>;
+  /**
+   * Gives the time by the clock that leases count by. Without it, the clock of each process counts for what all of them
+   * share, such as which uploads are over.
+   */
+  now?(): Promise<number>;
   /** Releases connections and timers. Idempotent. */
   close?(): Promise<void>;
 }

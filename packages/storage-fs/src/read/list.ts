@@ -3,11 +3,11 @@ import { promisify } from "node:util";
 import { backgroundClock } from "@sluice/core/async";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
 import { type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
+import { SluiceError } from "@sluice/core";
 import { toSluiceError } from "../root/fs-error.ts";
 import { toObjectInfo } from "./object-info.ts";
-import { formatPosition, parsePosition } from "./position.ts";
 import type { FsRoot } from "../root/root.ts";
-import { createWalk, type FoundFile, type FileWalk } from "./walk.ts";
+import { createWalk, type FoundFile, type FileWalk, type WalkPosition } from "./walk.ts";
 
 const operation = "fs: list";
 /** How many files are looked at together; more would only wait in the thread pool. */
@@ -21,7 +21,7 @@ const lstatAsync = promisify(lstat);
 const openAsync = promisify(open);
 
 /** Lists a root page by page. */
-export interface FsLister {
+interface FsLister {
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export function createLister(root: FsRoot, racyOf: (key: string) => number): FsL
     { prefix, limit, after }: ListRequest,
     signal: AbortSignal | undefined,
   ): Promise<FoundPage> => {
-    const from = after === undefined ? undefined : parsePosition(after, operation);
+    const from = after === undefined ? undefined : parsePosition(after);
     const idleWalk = after === undefined ? undefined : take(prefix + after);
     const walk = idleWalk ?? createWalk(root, prefix, from?.position);
     // two walks at the same place have different cursors
@@ -110,4 +110,34 @@ async function toListed({ key, path }: FoundFile, racyMs: number): Promise<Objec
     // removed by now, a name that is not UTF-8, not readable, too large
     return undefined;
   }
+}
+
+/** Where the next page of a listing begins. */
+interface PagePosition {
+  /** Tells walks apart that stand at the same place. */
+  readonly walk: string;
+  readonly position: WalkPosition;
+}
+
+// #region position
+/** A position as the text of a cursor. It only says which names to pass over. */
+function formatPosition({ walk, position }: PagePosition): string {
+  return Buffer.from(JSON.stringify([walk, ...position])).toString("base64url");
+}
+
+/** The position in the text that {@link formatPosition} made; any other text throws `invalid_argument`. */
+export function parsePosition(text: string): PagePosition {
+  try {
+    const parts: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
+    if (Array.isArray(parts) && typeof parts[0] === "string" && parts.slice(1).every(isNames))
+      return { walk: parts[0], position: parts.slice(1) };
+  } catch {
+    // no JSON: not one of ours either
+  }
+  throw new SluiceError("invalid_argument", `${operation}: the cursor is not one of this store`);
+}
+// #endregion
+
+function isNames(part: unknown): part is readonly string[] {
+  return Array.isArray(part) && part.every((name) => typeof name === "string");
 }

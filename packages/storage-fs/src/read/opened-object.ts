@@ -13,7 +13,7 @@ const readAsync = promisify(read);
 const fstatAsync = promisify(fstat);
 
 /** What {@link createOpenedObject} needs to know beside the file. */
-export interface OpenedObjectOptions {
+interface OpenedObjectOptions {
   readonly info: FileInfo;
   readonly range: { readonly start: number; readonly end: number } | undefined;
   /** Growth after opening is not a change. */

@@ -25,7 +25,7 @@ export interface SmallFile {
  * Small files that are asked for again and again, at most 8 MiB of them. Opening a file and
  * reading it are two trips to the thread pool, which cost several times what sending it does.
  */
-export interface SmallFiles {
+interface SmallFiles {
   /**
    * The kept object of a key, if the name still leads to exactly that version of that file, and the
    * file was given to `keep` within the last second.

@@ -12,7 +12,6 @@ import { SluiceError } from "@sluice/core";
 import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage/plugin";
 import { systemCode, toSluiceError } from "./fs-error.ts";
 import { isHidden, isWindowsTrap } from "./names.ts";
-import { createWarmPaths, type WarmPaths } from "./warm-paths.ts";
 
 /** The folder that is served. Nothing outside it can be reached through it. */
 export interface FsRoot {
@@ -123,4 +122,30 @@ export function toDirectoryPath(root: FsRoot, key: string): string {
   if (key === "") return root.path;
   const path = root.inside + key.slice(0, -1);
   return sep === "/" ? path : path.replaceAll("/", sep);
+}
+
+const maxPaths = 1000;
+const lastMs = 10_000;
+
+/** Paths that were opened a moment ago, so that the system still has the way to them in memory. */
+interface WarmPaths {
+  has(path: string): boolean;
+  add(path: string): void;
+}
+
+/** Remembers at most 1000 paths, each for at most 10 s. */
+function createWarmPaths(): WarmPaths {
+  const paths = new Set<string>();
+  let since = 0;
+  const isOver = (): boolean => performance.now() - since >= lastMs;
+  return {
+    has: (path) => paths.has(path) && !isOver(),
+    add(path) {
+      if (paths.size >= maxPaths || isOver()) {
+        paths.clear();
+        since = performance.now();
+      }
+      paths.add(path);
+    },
+  };
 }

@@ -18,7 +18,7 @@ const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
 // the name tells the next one whether the writer before it has ended.
 
 /** The file of an object in steps, inside its open directory. */
-export interface StepsFile {
+interface StepsFile {
   readonly directory: TargetDirectory;
   /** Bytes that it had when it was opened. */
   readonly size: number;

@@ -21,7 +21,7 @@ export interface TargetDirectory {
  * The operation in the directory; a write creates a missing one, for private files with access only
  * for this user.
  */
-export type TargetPurpose = "write" | "write private" | "remove";
+type TargetPurpose = "write" | "write private" | "remove";
 
 /**
  * Opens the directory of a key. Links on the way are refused, and on Linux each step starts at the

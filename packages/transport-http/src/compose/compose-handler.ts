@@ -1,10 +1,13 @@
 import type { Sluice } from "@sluice/server";
+import { problem } from "@sluice/server/transport";
 import { withBinary, type WithBinaryOptions } from "../binary/with-binary.ts";
-import { createSidecar } from "../download/sidecar.ts";
-import { addRoutes } from "../endpoint/routed-handler.ts";
-import type { Routes } from "../endpoint/router.ts";
+import { addRoutes, createRoutedHandler } from "../endpoint/routed-handler.ts";
+import { type Routes, createRouter, type EndpointOptions } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
+import { createDownloadRoutes } from "../download/download-route.ts";
+import { ensureSluice } from "../endpoint/ensure-arguments.ts";
+import { toResponse } from "../endpoint/web-response.ts";
 
 /** The parts of a server, by name. The options are those of `withSluice`. */
 export interface HandlerParts extends WithSluiceOptions {
@@ -51,4 +54,16 @@ export function composeHandler(parts: HandlerParts): SluiceHandler {
     if (binary) handler = withBinary(handler, binary);
   } else handler = createSidecar(sluice, endpoint);
   return uploads ? addRoutes(handler, uploads.routes(handler.router.base)) : handler;
+}
+
+/**
+ * Serves the download route alone, and 404 for the rest: for a server whose JSON-RPC goes another
+ * way, as over WebSocket. The `endpoint` of the Sluice is then the public URL of this handler.
+ * It may run in another process than the server, with the same keys and state store.
+ */
+export function createSidecar(sluice: Sluice, options: EndpointOptions = {}): SluiceHandler {
+  ensureSluice("createSidecar", sluice);
+  const router = createRouter(sluice, options);
+  const routes = createDownloadRoutes(sluice, router.base);
+  return createRoutedHandler({ ...router, routes }, async () => toResponse(problem(404)));
 }

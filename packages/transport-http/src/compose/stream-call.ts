@@ -18,7 +18,7 @@ import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 import type { LayerAnswer } from "../endpoint/web-response.ts";
 
 /** Answers a call whose JSON was read. */
-export type AnswerCall = (
+type AnswerCall = (
   request: Request,
   call: LooseRequest,
   mcpOptions: McpHandlerRequestOptions | undefined,

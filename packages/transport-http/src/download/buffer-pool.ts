@@ -19,7 +19,7 @@ export interface BufferPool {
 }
 
 /** Settings of {@link createBufferPool}, in bytes. */
-export interface BufferPoolOptions {
+interface BufferPoolOptions {
   /** Size of a large buffer. Default 256 KiB: throughput grows with it up to there. */
   readonly largeBytes?: number;
   /** Size of what is lent when the large ones are all out. Default 64 KiB. */

@@ -2,7 +2,6 @@ import { read } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError, type FileRegion } from "@sluice/core";
 import type { BufferPool } from "./buffer-pool.ts";
-import { ChunkTurns } from "./chunk-turns.ts";
 import type { Outflow } from "./outflow.ts";
 
 const firstChunkBytes = 128 * 1024;
@@ -11,6 +10,41 @@ const smallestChunkBytes = 64 * 1024;
 const largestChunkBytes = 256 * 1024;
 /** A chunk that takes longer than this to leave makes the next ones smaller. */
 const slowMs = 250;
+
+/**
+ * Spreads chunks over the turns of the event loop, first come, first served. Node accepts one connection in a turn, and answers
+ * small requests between turns: chunks of hundreds of readers in one turn would make all the others wait.
+ */
+class ChunkTurns {
+  readonly #perTurn: number;
+  readonly #waiting: (() => void)[] = [];
+  #left: number;
+  #isCounting = false;
+
+  constructor(perTurn: number) {
+    this.#perTurn = perTurn;
+    this.#left = perTurn;
+  }
+
+  /** Resolves when another chunk fits into the turn: at once where nothing waits. */
+  next(): Promise<void> | void {
+    this.#count();
+    if (this.#left > 0) this.#left -= 1;
+    else return new Promise((resolve) => void this.#waiting.push(resolve));
+  }
+
+  #count(): void {
+    if (this.#isCounting) return;
+    this.#isCounting = true;
+    setImmediate(() => {
+      this.#isCounting = false;
+      const resumed = this.#waiting.splice(0, this.#perTurn);
+      this.#left = this.#perTurn - resumed.length;
+      if (resumed.length > 0) this.#count();
+      for (const resume of resumed) resume();
+    });
+  }
+}
 
 /** One for all transfers of the process. */
 const turns = new ChunkTurns(2);

@@ -92,24 +92,43 @@ export async function endBody(req: IncomingMessage): Promise<void> {
   if (!req.complete) req.destroy();
 }
 
-const deadlines = new WeakMap<IncomingMessage, NodeJS.Timeout>();
+const deadlines = new WeakMap<IncomingMessage, () => void>();
 const waiting = new WeakSet<IncomingMessage>();
 
-/** Closes the connection of a request whose body is not there in time, unless that is lifted. */
-export function setBodyDeadline(req: IncomingMessage, timeoutMs: number): void {
+/**
+ * Answers a request with 408 whose body is not there in time, unless that is lifted, and closes its connection. `onWait` is
+ * called where there is a body to wait for; what it gives, at its end or when the deadline is lifted.
+ */
+export function setBodyDeadline(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { timeoutMs, onWait }: { readonly timeoutMs: number; readonly onWait: () => () => void },
+): void {
   const { "content-length": length, "transfer-encoding": coding } = req.headers;
   if (coding === undefined && (length === undefined || length === "0")) return;
   const timer = setTimeout(() => {
-    if (!req.complete) req.socket.destroy();
+    if (req.complete) return;
+    const { socket } = req;
+    // past the response: what reads the body hears that its connection is closed, and may still try to answer
+    if (!res.headersSent && res.socket) socket.write(bodyTimeout);
+    socket.destroySoon();
   }, timeoutMs);
   timer.unref();
-  deadlines.set(req, timer);
-  req.once("close", () => liftBodyDeadline(req));
+  const onEnd = onWait();
+  deadlines.set(req, () => {
+    clearTimeout(timer);
+    onEnd();
+  });
+  const lift = (): void => liftBodyDeadline(req);
+  req.once("end", lift).once("close", lift);
 }
+
+const bodyTimeout =
+  "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 /** Leaves the pace of a body to its reader. */
 export function liftBodyDeadline(req: IncomingMessage): void {
-  clearTimeout(deadlines.get(req));
+  deadlines.get(req)?.();
   deadlines.delete(req);
 }
 

@@ -10,7 +10,7 @@ import { createFrameInlet } from "./frame-inlet.ts";
 import { createFrameOutlet } from "./frame-outlet.ts";
 
 /** The part of its socket that the channel uses. */
-export interface BinaryLink {
+interface BinaryLink {
   sendText(text: string): void;
   /** Resolves when the network took it. */
   sendBinary(frame: Uint8Array): Promise<void>;

@@ -14,7 +14,7 @@ interface FrameControl {
 }
 
 /** Streams of one connection on their way in. */
-export interface FrameInlet {
+interface FrameInlet {
   /** Begins a stream that a message announced, or tells its sender that it is not wanted. */
   begin(ref: BinaryRef): void;
   /**
@@ -44,7 +44,7 @@ interface Receiving {
 }
 
 /** Parts of an inlet. */
-export interface FrameInletOptions {
+interface FrameInletOptions {
   /** Gives the inbox, which is made with the inlet's own callbacks. */
   readonly inbox: () => Inbox;
   readonly windowBytes: number;

@@ -13,7 +13,7 @@ import {
 const chunkBytes = 32_768;
 
 /** Where frames go. */
-export interface FrameSink {
+interface FrameSink {
   /** Resolves when the network took the frame, which may be reused then. Rejects when the connection is gone. */
   send(frame: Uint8Array): Promise<void>;
   /** Tells the receiver, in any way that works, that a stream ends before its last byte. */
@@ -21,7 +21,7 @@ export interface FrameSink {
 }
 
 /** Streams of one connection on their way out, chunk by chunk in turn. */
-export interface FrameOutlet {
+interface FrameOutlet {
   /** Streams in progress. */
   readonly size: number;
   /**

@@ -4,7 +4,7 @@ import { isClearUrl } from "@sluice/core";
 export type Secret = string | (() => string | Promise<string>);
 
 /** The facts of a server before anything is sent to it. */
-export interface ClientEndpoint {
+interface ClientEndpoint {
   readonly url: URL;
   /** Origin of its HTTP side. */
   readonly downloads: URL;

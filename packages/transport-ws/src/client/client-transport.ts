@@ -1,12 +1,10 @@
 import { readRpc, SluiceError } from "@sluice/core";
 import { abortable, sleep, TurnQueue, within } from "@sluice/core/async";
-import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
+import type { JSONRPCMessage, Transport, RequestId } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
-import { outletTo } from "@sluice/binary-transfer/transport";
-import type { BinaryChannel } from "../binary/binary-channel.ts";
-import { createClientChannel } from "./client-channel.ts";
+import { outletTo, type BinaryLimits } from "@sluice/binary-transfer/transport";
+import { type BinaryChannel, createBinaryChannel } from "../binary/binary-channel.ts";
 import { brokenBy, closingOf, closings, type Closing } from "../messages/closing.ts";
-import { createHandshakeMemory } from "./handshake-memory.ts";
 import { createPendingRequests } from "./pending-requests.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
 import type { ClientTransportOptions, ReconnectOptions } from "./transport-options.ts";
@@ -301,3 +299,100 @@ function isTemporary(error: unknown): boolean {
 
 // as for downloads; and a timer goes off at once beyond 2^31 ms
 const maxRetryAfterMs = 60_000;
+
+/** The legacy handshake of a client, to be repeated on a new connection. */
+interface HandshakeMemory {
+  /** Looks at what the client sends and at what it gets. */
+  sent(message: JSONRPCMessage): void;
+  received(message: JSONRPCMessage): void;
+  /** The handshake for a new connection. Absent if there was none, as with modern servers. */
+  repeat(): HandshakeRepeat | undefined;
+}
+
+/** A handshake to be repeated. `accepts`: the server still speaks the revision that was agreed on. */
+interface HandshakeRepeat {
+  readonly id: string;
+  readonly request: JSONRPCMessage;
+  readonly confirmation: JSONRPCMessage;
+  accepts(answer: JSONRPCMessage): boolean;
+}
+
+/** Makes an empty memory. */
+function createHandshakeMemory(): HandshakeMemory {
+  let params: object | undefined;
+  let id: RequestId | undefined;
+  let version: unknown;
+  let repeats = 0;
+
+  return {
+    sent(message) {
+      if (!("method" in message) || !("id" in message) || message.method !== "initialize") return;
+      ({ id } = message);
+      params = message.params;
+      version = undefined;
+    },
+    received(message) {
+      if (id === undefined || !("result" in message) || message.id !== id) return;
+      id = undefined;
+      version = message.result["protocolVersion"];
+    },
+    repeat() {
+      if (version === undefined) return undefined;
+      repeats += 1;
+      const repeatId = `handshake-${repeats}`;
+      return {
+        id: repeatId,
+        request: {
+          jsonrpc: "2.0",
+          id: repeatId,
+          method: "initialize",
+          params: { ...params, protocolVersion: version },
+        },
+        confirmation: { jsonrpc: "2.0", method: "notifications/initialized" },
+        accepts: (answer) => "result" in answer && answer.result["protocolVersion"] === version,
+      };
+    },
+  };
+}
+
+/** Parts of the client's end of a channel. */
+interface ClientChannelOptions extends BinaryLimits {
+  /** Capabilities that the server declared on an earlier connection. */
+  readonly declared: unknown;
+  /** Bytes that may wait for a server that does not read. */
+  readonly maxBufferedBytes: number;
+  readonly onError: (error: unknown) => void;
+}
+
+/** The client's end over a socket that may be there only later. */
+function createClientChannel(
+  socket: () => SocketPort | undefined,
+  { maxBufferedBytes, onError, ...options }: ClientChannelOptions,
+): BinaryChannel {
+  let heldUp = 0;
+
+  async function holdUp(room: Promise<void>): Promise<void> {
+    heldUp += 1;
+    socket()?.pause?.();
+    await room;
+    heldUp -= 1;
+    if (heldUp === 0) socket()?.resume?.();
+  }
+
+  return createBinaryChannel("client", options, {
+    sendText(text) {
+      // a server that does not read could have them pile up
+      if ((socket()?.bufferedAmount ?? 0) > maxBufferedBytes) socket()?.close(closings.slow);
+      else socket()?.send(text);
+    },
+    async sendBinary(frame) {
+      await socket()?.sendBinary(frame);
+    },
+    get canPause() {
+      return socket()?.pause !== undefined;
+    },
+    pauseUntil: (room) => void holdUp(room),
+    breakOff: () => socket()?.close(closings.fault),
+    onError,
+  });
+}

@@ -12,10 +12,10 @@ import { createTunnelAgents, proxyFor, ReaderWatch } from "@sluice/core/node";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
-import { SUBPROTOCOL } from "../messages/subprotocol.ts";
+import { SUBPROTOCOL } from "../messages/closing.ts";
 
 /** How a socket of Node is opened and kept. */
-export interface NodeSocketOptions {
+interface NodeSocketOptions {
   readonly headers: () => Promise<Record<string, string>>;
   readonly maxMessageBytes: number;
   readonly pingIntervalMs: number;

@@ -5,7 +5,7 @@ import { cancelledBy } from "@sluice/core";
 const lostReason = "connection_lost";
 
 /** The unanswered requests of one connection, in both directions. */
-export interface PendingRequests {
+interface PendingRequests {
   sent(message: JSONRPCMessage): void;
   received(message: JSONRPCMessage): void;
   /** False for an answer to a request that came on an earlier connection, where it is not waited for. */

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { onAbort, sleep, ThroughputBudget } from "@sluice/core/async";
 import type { OpenSocket } from "./socket-port.ts";
-import { offeredProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
+import { offeredProtocols, SUBPROTOCOL } from "../messages/closing.ts";
 
 /** The part of WebSocket that is used, which browsers, Deno, Bun, Workers and newer Nodes have built in. */
 interface WebSocketLike {

@@ -20,7 +20,7 @@ export interface CloseOptions {
 }
 
 /** The open connections of a handler: looks whether they live, and ends them in good order. */
-export interface Connections {
+interface Connections {
   readonly size: number;
   add(connection: Connection): void;
   /**

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { problem, refuseFields, type Reply } from "@sluice/server/transport";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import type { CloseOptions } from "./connections.ts";
-import { refuseUpgrade } from "./refuse-upgrade.ts";
+import { refuseUpgrade } from "./upgrade-request.ts";
 import { createWebSocketHandler } from "./websocket-handler.ts";
 import type { WebSocketHandlerOptions } from "./websocket-options.ts";
 

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { problem, refuseFields } from "@sluice/server/transport";
-import { refuseUpgrade } from "./refuse-upgrade.ts";
+import { refuseUpgrade } from "./upgrade-request.ts";
 
 /** Whether a request asks for a WebSocket and for nothing else. */
 export function isWebSocketRequest({ headers }: IncomingMessage): boolean {

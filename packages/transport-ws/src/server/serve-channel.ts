@@ -1,17 +1,19 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers, cancelledBy } from "@sluice/core";
 import type {
   AuthInfo,
   McpServerFactory,
   MessageExtraInfo,
   Transport,
+  JSONRPCMessage,
+  RequestId,
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { errorTable, STREAM_METHOD } from "@sluice/core/wire";
 import { closings } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
-import { StreamErrors } from "./legacy-messages.ts";
 
 /** The facts for handlers about the connection that they answer on. */
-export interface ChannelContext {
+interface ChannelContext {
   /** Verified at the upgrade. */
   readonly authInfo?: AuthInfo | undefined;
   /** The upgrade as a request; made when the first message asks for a server. */
@@ -85,4 +87,31 @@ function withExtra(
       inner.onerror = callback;
     },
   };
+}
+
+/**
+ * Gives errors of `resources/stream` on one legacy connection the numbers that they have over HTTP: the SDK sends
+ * -32602 for every -32002 that a handler throws. A class because there are thousands of connections.
+ */
+class StreamErrors {
+  /** Calls without an answer; made with the first one. */
+  #calls: Set<RequestId> | undefined;
+
+  /** Sees each message of the client. */
+  note(message: JSONRPCMessage): void {
+    const cancelled = cancelledBy(message);
+    if (cancelled !== undefined) this.#calls?.delete(cancelled);
+    if ("method" in message && "id" in message && message.method === STREAM_METHOD)
+      (this.#calls ??= new Set()).add(message.id);
+  }
+
+  /** Sees each message to the client, and gives what to send. */
+  number(message: JSONRPCMessage): JSONRPCMessage {
+    if ("method" in message || !this.#calls?.delete(message.id!)) return message;
+    if (!("error" in message)) return message;
+    const { error } = message;
+    const { reason } = (error.data ?? {}) as { reason?: unknown };
+    if (reason !== "not_found") return message;
+    return { ...message, error: { ...error, code: errorTable.not_found.legacy } };
+  }
 }

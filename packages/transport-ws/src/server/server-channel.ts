@@ -3,18 +3,17 @@ import type { BinaryLimits } from "@sluice/binary-transfer/transport";
 import { TurnQueue } from "@sluice/core/async";
 import { cancelledBy, readRpc, SluiceError } from "@sluice/core";
 import { isForwarded, ReaderWatch } from "@sluice/core/node";
-import type { ByteLease } from "@sluice/server/transport";
+import type { ByteLease, AnswerKeeper } from "@sluice/server/transport";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
+import { EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
 import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
-import { literalCapabilities } from "./legacy-messages.ts";
-import { createTokenBucket, type MessageRate } from "./message-rate.ts";
-import { SentAnswers } from "./sent-answers.ts";
+import { createTokenBucket, type MessageRate } from "./connection-limits.ts";
 
 /** Limits of one connection. */
-export interface ChannelLimits {
+interface ChannelLimits {
   /** Bytes that may wait for a slow peer before it is given up. */
   readonly maxBufferedBytes: number;
   /** Counts them together with those of other connections; given back when the connection is closed. */
@@ -220,4 +219,52 @@ export class ServerChannel implements Transport {
     this.#heldUp -= 1;
     if (!this.isPaused) this.#socket.resume();
   }
+}
+
+/** Keeps what the answers of one connection hold until they are sent. */
+export class SentAnswers implements AnswerKeeper {
+  readonly #kept = new Map<RequestId, (() => void)[]>();
+  #isClosed = false;
+
+  keep(id: RequestId, release: () => void): void {
+    if (this.#isClosed) return release();
+    const others = this.#kept.get(id);
+    if (others) others.push(release);
+    else this.#kept.set(id, [release]);
+  }
+
+  /** An answer is about to be sent: gives the function to call when it is. */
+  sending(id: RequestId): () => void {
+    const releases = this.#kept.get(id) ?? [];
+    this.#kept.delete(id);
+    return () => {
+      for (const release of releases) release();
+    };
+  }
+
+  /** The connection is gone. */
+  close(): void {
+    this.#isClosed = true;
+    for (const releases of this.#kept.values()) for (const release of releases) release();
+    this.#kept.clear();
+  }
+}
+
+/**
+ * Says what a legacy client declared in the literal field of SEP-2532 again as an extension, which
+ * the SDK passes on: it drops the field itself.
+ */
+function literalCapabilities<Message extends object>(message: Message): Message {
+  const { method, params } = message as { method?: unknown; params?: { capabilities?: unknown } };
+  if (method !== "initialize") return message;
+  const { resourceStreaming, extensions, ...others } = (params?.capabilities ?? {}) as {
+    resourceStreaming?: unknown;
+    extensions?: Record<string, unknown>;
+  };
+  if (resourceStreaming === undefined || extensions?.[EXTENSION_ID] !== undefined) return message;
+  const capabilities = {
+    ...others,
+    extensions: { ...extensions, [EXTENSION_ID]: resourceStreaming },
+  };
+  return { ...message, params: { ...params, capabilities } };
 }

@@ -1,8 +1,10 @@
-import type { IncomingMessage } from "node:http";
+import { type IncomingMessage, STATUS_CODES } from "node:http";
+import type { Duplex } from "node:stream";
 import { isLoopbackHost } from "@sluice/core";
+import type { Reply } from "@sluice/server/transport";
 
 /** The public URL of a WebSocket endpoint, read. */
-export interface WebSocketEndpoint {
+interface WebSocketEndpoint {
   /** Without a slash at its end, like that of the endpoint over HTTP. */
   readonly path: string;
   /** The same URL with the scheme of HTTP, as browsers send origins. */
@@ -49,4 +51,14 @@ export function upgradeRequest(
   for (const [name, value] of Object.entries(headers))
     if (typeof value === "string" && !hidden.has(name)) fields.set(name, value);
   return new Request(url, { headers: fields, signal });
+}
+
+/** Answers an upgrade request with a refusal and ends its connection. */
+export function refuseUpgrade(socket: Duplex, { status, headers, text = "" }: Reply): void {
+  const lines = [`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, "Connection: close"];
+  for (let at = 0; at < headers.length; at += 2) lines.push(`${headers[at]}: ${headers[at + 1]}`);
+  // a peer that resets the connection must not end the process
+  socket.on("error", () => {});
+  socket.once("finish", () => socket.destroy());
+  socket.end(`${lines.join("\r\n")}\r\n\r\n${text}`);
 }

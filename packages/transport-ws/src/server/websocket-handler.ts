@@ -16,20 +16,18 @@ import { createClientAddress } from "@sluice/server/node";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createAuthenticate, type Authentication } from "./authenticate.ts";
-import { closings } from "../messages/closing.ts";
+import { closings, readProtocols, SUBPROTOCOL } from "../messages/closing.ts";
 import { createConnections, watchExpiry, type CloseOptions } from "./connections.ts";
-import { ensureRate } from "./message-rate.ts";
-import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
 import {
+  ensureRate,
   createConnectionLimiter,
   type ConnectionShare,
   type ConnectionLease,
-} from "./connection-limiter.ts";
-import { refuseUpgrade } from "./refuse-upgrade.ts";
+} from "./connection-limits.ts";
+import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
+import { refuseUpgrade, readEndpoint, upgradeRequest } from "./upgrade-request.ts";
 import { serveChannel } from "./serve-channel.ts";
 import { ServerChannel } from "./server-channel.ts";
-import { readProtocols, SUBPROTOCOL } from "../messages/subprotocol.ts";
-import { readEndpoint, upgradeRequest } from "./upgrade-request.ts";
 import type { WebSocketHandlerOptions } from "./websocket-options.ts";
 
 /** MCP over WebSocket for any `node:http` server. */

@@ -1,9 +1,8 @@
 import type { PrincipalResolver, RateLimiter } from "@sluice/server";
 import type { OriginGateOptions } from "@sluice/server/transport";
 import type { BinaryLimits } from "@sluice/binary-transfer/transport";
-import type { MessageRate } from "./message-rate.ts";
+import type { MessageRate, ConnectionLimits } from "./connection-limits.ts";
 import type { AuthenticationOptions } from "./authenticate.ts";
-import type { ConnectionLimits } from "./connection-limiter.ts";
 
 /** Options of `createWebSocketHandler`. */
 export interface WebSocketHandlerOptions

@@ -140,7 +140,8 @@ export class ResultAsker {
     const { pending, slots } = this.#parts;
     const { ctx, fields, principal } = call;
     const { signal } = ctx.mcpReq;
-    const until = systemClock.now() + arrivalWaitMs;
+    // that call may confirm for as long
+    const until = systemClock.now() + confirmMs;
     let outcome = await pending.outcomeOf(uploadId, call);
     for (; !outcome && systemClock.now() < until; outcome = await pending.outcomeOf(uploadId, call))
       await sleep(repeatEveryMs, signal);

@@ -16,6 +16,17 @@ import type { AskingCall } from "./confirm-answer.ts";
 import type { AskingWay } from "./elicit-way.ts";
 import type { PendingUpload, PendingUploads, UploadPurpose } from "./pending-uploads.ts";
 
+/** The caller of a tool that asks for files. Rejects with `unauthenticated` for one that gets none. */
+export async function identifyAsker(
+  host: Pick<Host, "identify">,
+  mcp: McpServer,
+  ctx: ServerContext,
+): Promise<Pick<AskingCall, "principal" | "owner">> {
+  const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
+  if (!mayMint) throw uploadError("unauthenticated", "the caller is not authenticated");
+  return { principal: userOf(principal), owner };
+}
+
 /** A question whose slots are reserved. */
 export interface ReservedQuestion {
   readonly question: BinaryQuestion;
@@ -56,17 +67,6 @@ export async function reserveQuestion(
   return { question, slots: reserved, expiresAt: Date.now() + ttlMs };
 }
 
-/** The caller of a tool that asks for files. Rejects with `unauthenticated` for one that gets none. */
-export async function identifyAsker(
-  host: Pick<Host, "identify">,
-  mcp: McpServer,
-  ctx: ServerContext,
-): Promise<Pick<AskingCall, "principal" | "owner">> {
-  const { principal, mayMint, owner } = await host.identify(callerOf(ctx, mcp));
-  if (!mayMint) throw uploadError("unauthenticated", "the caller is not authenticated");
-  return { principal: userOf(principal), owner };
-}
-
 /** An upload under the id that a model calls with. */
 export interface BegunUpload {
   /** That of its first slot, and of its page. */
@@ -92,7 +92,7 @@ export async function beginUpload(
     isForPage = false,
   }: {
     readonly endsWithSlot?: boolean;
-    /** Files alone are no answer: who sends them also says when they are all there. */
+    /** Files are not an answer by themselves: their sender also says when all of them have come. */
     readonly isForPage?: boolean;
   } = {},
 ): Promise<BegunUpload> {

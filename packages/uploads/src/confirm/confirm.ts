@@ -1,4 +1,5 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Shutdown } from "../slots/open-requests.ts";
@@ -14,6 +15,7 @@ import {
   type ConfirmedFile,
   type FileRecord,
 } from "../store/layout.ts";
+import { sharedNow } from "../limits/leases.ts";
 import { scanFile, type Scan } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
@@ -28,6 +30,7 @@ type FoundUpload = UploadState & {
 
 interface ConfirmationParts {
   readonly storage: UploadStorage;
+  readonly store: UploadStore;
   readonly quota: QuotaTracker;
   readonly scan: Scan | undefined;
   readonly remover: Pick<UploadRemover, "discard">;
@@ -58,7 +61,7 @@ export class Confirmation {
     const { storage, remover, closing, onError } = this.#parts;
     const upload = await this.#find(principal, uploadId, signal);
     if (upload.phase === "confirmed") throw confirmedBefore();
-    ensureInTime(upload);
+    await this.#ensureInTime(upload);
     const records = await readRecords(storage, upload, signal);
     const matches = matchClaims(records, claims);
     if (!matches || (matches.left.length > 0 && unnamed === "refuse")) {
@@ -77,7 +80,7 @@ export class Confirmation {
       files.push({ fileId, place, name, size, mimeType, sha256, scan });
     }
     // looking into files takes time
-    ensureInTime(upload);
+    await this.#ensureInTime(upload);
     // before the marker, so that a crash in between leaves nothing beside what it names
     for (const record of matches.left) await this.#removeRecord(upload, record, signal);
     const confirmation = { files } satisfies ConfirmationRecord;
@@ -133,6 +136,13 @@ export class Confirmation {
     const { owner, folder } = state;
     if (folder === undefined || owner !== ownerOf(principal)) throw noSuchUpload();
     return { ...state, uploadId, owner, folder };
+  }
+
+  /** By the clock that the sweeper goes by; while the store is down, by that of this process. */
+  async #ensureInTime(state: UploadState): Promise<void> {
+    const now = await sharedNow(this.#parts.store).catch(() => Date.now());
+    if (now >= endOf(state) + confirmMs)
+      throw uploadError("expired", "the time of this upload is over");
   }
 
   async #removeRecord(
@@ -209,12 +219,6 @@ export class Confirmation {
     };
   }
 }
-
-function ensureInTime(state: UploadState): void {
-  if (Date.now() >= endOf(state) + confirmMs)
-    throw uploadError("expired", "the time of this upload is over");
-}
-
 function noSuchUpload() {
   return uploadError("not_found", "there is no such upload");
 }

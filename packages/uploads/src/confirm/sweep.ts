@@ -13,13 +13,16 @@ import {
   type UploadObject,
   uploadsPrefix,
 } from "../store/layout.ts";
-import { keepRenewed, leaseOf } from "../limits/leases.ts";
+import { keepRenewed, leaseOf, sharedNow } from "../limits/leases.ts";
 import { endOf, endOfStep, graceMs, stateOf, type UploadState } from "../store/upload-state.ts";
 import { listAll, readJson, type UploadStorage } from "../store/upload-storage.ts";
 
 /** Sweeps, in one process at a time of those that share a store. */
 export interface Sweeper {
-  /** Sweeps now, unless another process does so. */
+  /**
+   * Sweeps now, unless another process does so. Each call sweeps by itself: in Workers the sweep of a request that ended
+   * never does.
+   */
   sweep(signal: AbortSignal): Promise<void>;
   /** Ends the timer, waits for the sweep under way, and lets another process sweep from then on. */
   close(): Promise<void>;
@@ -64,29 +67,30 @@ export function startSweeper({
     if (!(await enter())) return;
     const stop = keepRenewed(enter, { everyMs, onError });
     try {
-      await sweepUploads(uploads, signal);
+      await sweepUploads(uploads, await sharedNow(store), signal);
     } finally {
       await stop();
     }
   }
 
-  let sweeping: Promise<void> | undefined;
-  const sweep = (signal: AbortSignal): Promise<void> =>
-    (sweeping ??= sweepAlone(signal).finally(() => void (sweeping = undefined)));
   let cancel: (() => void) | undefined;
+  let byTimer: Promise<void> | undefined;
   const sweepByTimer = (): void => {
     cancel = backgroundClock.schedule(sweepByTimer, everyMs);
-    closing.during(undefined, sweep).catch((error: unknown) => {
-      if (!closing.isOver) onError(error);
-    });
+    byTimer ??= closing
+      .during(undefined, sweepAlone)
+      .catch((error: unknown) => {
+        if (!closing.isOver) onError(error);
+      })
+      .finally(() => void (byTimer = undefined));
   };
   sweepByTimer();
 
   return {
-    sweep,
+    sweep: sweepAlone,
     async close() {
       cancel?.();
-      await sweeping?.catch(() => {});
+      await byTimer;
       await store.leave(account, place).catch(onError);
     },
   };
@@ -94,13 +98,14 @@ export function startSweeper({
 
 /**
  * Removes unconfirmed uploads whose slot ended, or whose last byte came, more than 5 minutes ago, and what a confirmed
- * one has beside its files. Counts anew what each owner keeps.
+ * one has beside its files, by the clock of the store (`now`). Counts anew what each owner keeps.
  */
 async function sweepUploads(
   { storage, quota, remover, onError }: SweptUploads,
+  now: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const now = Date.now();
+  const listedAt = Date.now();
   const uploads = new Map<string, UploadObject[]>();
   for (const info of await listAll(storage, uploadsPrefix, signal)) {
     const object = readObject(info);
@@ -126,7 +131,7 @@ async function sweepUploads(
       onError(error);
       kept.push(...filesIn(objects));
     }
-  await quota.seed(kept, now);
+  await quota.seed(kept, listedAt);
 }
 
 /** Removes what a confirmed upload has beside its files: parts of others, and bytes that a crash left. */

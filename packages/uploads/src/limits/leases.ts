@@ -1,10 +1,15 @@
 import { backgroundClock } from "@sluice/core/async";
-import type { UploadLease } from "@sluice/state";
+import type { UploadLease, UploadStore } from "@sluice/state";
 
 /** A lease of so many milliseconds from now on. */
 export function leaseOf(ms: number): UploadLease {
   const now = Date.now();
   return { now, until: now + ms };
+}
+
+/** The time for what processes share: that of the store, so that no process with a clock ahead ends what others do. */
+export async function sharedNow(store: UploadStore): Promise<number> {
+  return store.now ? store.now() : Date.now();
 }
 
 /**

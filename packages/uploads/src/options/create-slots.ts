@@ -5,7 +5,7 @@ import type { Confirmation } from "../confirm/confirm.ts";
 import type { UploadRemover } from "../confirm/remove-upload.ts";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";
-import { receiveFile, type Receiving } from "../receive/raw-upload.ts";
+import { receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
 import type { Shutdown } from "../slots/open-requests.ts";
 import { ownerOf, tagOfOwner, type SlotTokens } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
@@ -24,7 +24,7 @@ export function createSlots({
 }: {
   readonly host: Pick<Host, "beginAudit" | "onError">;
   readonly tokens: SlotTokens;
-  readonly receiving: Receiving;
+  readonly receiving: ReceiverParts;
   readonly confirmation: Confirmation;
   readonly remover: UploadRemover;
   readonly pages: Pick<UploadPageStore, "concludeSlot">;

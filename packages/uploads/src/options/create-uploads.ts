@@ -103,7 +103,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const scan = options.onScan;
   const files = new SlotFiles({ storage, scan, quota, onError });
   const remover = new UploadRemover({ storage, quota, progress, host });
-  const confirmation = new Confirmation({ storage, quota, scan, remover, closing, onError });
+  const confirmation = new Confirmation({ storage, store, quota, scan, remover, closing, onError });
 
   // from a request to a file whose bytes are there
   const readBody = createBodyReader(options.pace ?? {});
@@ -166,7 +166,8 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       const pageAt = createPageRoutes({ host, pages, answering, closing }, base);
       return (path) => slotAt(path) ?? pageAt(path);
     },
-    sweep: ({ signal } = {}) => closing.during(signal, (ending) => sweeper.sweep(ending)),
+    sweep: ({ signal } = {}) =>
+      requests.track(closing.during(signal, (ending) => sweeper.sweep(ending))),
     async close({ deadlineMs = 0, signal } = {}) {
       await requests.close(deadlineMs, signal);
       memory.clear();

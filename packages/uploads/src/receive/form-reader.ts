@@ -68,7 +68,7 @@ function unescaped(name: string): string {
 }
 
 /** The error of a form that is not in the strict form. */
-export function malformed(why: string): SluiceError {
+function malformed(why: string): SluiceError {
   return uploadError("invalid_argument", why);
 }
 

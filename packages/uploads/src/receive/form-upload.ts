@@ -5,7 +5,7 @@ import type { FileRecord } from "../store/layout.ts";
 import type { ReceivedFile, SlotFiles } from "../store/slot-files.ts";
 import type { FileSink } from "../store/file-sink.ts";
 import { boundaryOf, createFormReader, type PartFacts, type PartReceiver } from "./form-reader.ts";
-import { ensureSize, type Receiving } from "./raw-upload.ts";
+import { ensureSize, type ReceiverParts } from "./raw-upload.ts";
 import type { UploadRequest } from "./request-facts.ts";
 
 /** What a form may have beside the bytes of its files: headers, boundaries, preamble, epilogue. */
@@ -20,7 +20,7 @@ interface ComingFile {
 
 /** Takes a form whose parts are files (SEP-1306 §5), or keeps nothing of it. */
 export async function receiveForm(
-  receiving: Receiving,
+  receiving: ReceiverParts,
   request: UploadRequest,
 ): Promise<FileRecord[]> {
   const { files, quota, progress } = receiving;
@@ -51,7 +51,7 @@ export async function receiveForm(
 
 /** Reads the form into files. */
 async function readForm(
-  { files, progress, readBody }: Receiving,
+  { files, progress, readBody }: ReceiverParts,
   request: UploadRequest,
   {
     formId,
@@ -122,7 +122,7 @@ function receiverOf(file: ComingFile): PartReceiver {
 
 /** Lets the files take the place of the form. All of it has come, so a store that is down now is no reason to refuse it. */
 async function countFiles(
-  { quota, onError }: Receiving,
+  { quota, onError }: ReceiverParts,
   { owner, formId }: { readonly owner: string; readonly formId: string },
   received: readonly ReceivedFile[],
 ): Promise<void> {

@@ -9,7 +9,7 @@ import type { ReadBody } from "./read-body.ts";
 import { digestOfWhole, type UploadRequest } from "./request-facts.ts";
 
 /** What it takes to receive files. */
-export interface Receiving {
+export interface ReceiverParts {
   readonly files: SlotFiles;
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
@@ -19,7 +19,7 @@ export interface Receiving {
 
 /** Takes the whole body of a request as one file of its slot, or keeps nothing of it. */
 export async function receiveFile(
-  { files, quota, progress, readBody }: Receiving,
+  { files, quota, progress, readBody }: ReceiverParts,
   request: UploadRequest,
 ): Promise<FileRecord[]> {
   const { slot, facts, signal } = request;

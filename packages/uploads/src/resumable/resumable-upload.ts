@@ -1,6 +1,6 @@
 import { definedMembers } from "@sluice/core";
 import { onAbort, systemClock } from "@sluice/core/async";
-import { ensureSize, type Receiving } from "../receive/raw-upload.ts";
+import { ensureSize, type ReceiverParts } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { newId } from "../slots/slots.ts";
@@ -29,7 +29,7 @@ const longestKeepMs = 8_000;
 /** Files of a slot that were begun and left, beside as many as it takes. */
 const spareFiles = 4;
 
-interface ResumableParts extends Receiving {
+interface ResumableParts extends ReceiverParts {
   readonly partials: PartialFiles;
   readonly lock: WriteLock;
   readonly room: StorageRoom;

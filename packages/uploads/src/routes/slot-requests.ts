@@ -10,7 +10,7 @@ import type { UploadStorage } from "../store/upload-storage.ts";
 import type { StorageRoom } from "../limits/room.ts";
 import { offsetReply, steppedReply, storedReply } from "./answers.ts";
 import { receiveForm } from "../receive/form-upload.ts";
-import { receiveFile, type Receiving } from "../receive/raw-upload.ts";
+import { receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
 import { readFacts, wholeLength, type UploadRequest } from "../receive/request-facts.ts";
 import { overviewOf } from "./overview.ts";
 import { isTus, readTusFacts, refuseTusVersion, tusStepReply } from "./tus.ts";
@@ -30,7 +30,7 @@ export interface SlotRequest {
 }
 
 /** What takes files and says how far they are. */
-export interface SlotServices extends Receiving {
+export interface SlotServices extends ReceiverParts {
   readonly storage: UploadStorage;
   readonly partials: Pick<PartialFiles, "ensure">;
   readonly resumable: ResumableUploads;

@@ -9,7 +9,7 @@ export interface Reservation {
 }
 
 /** Room of a folder that files share while they are written. */
-export interface Room {
+export interface SharedRoom {
   /** Rejects with `no_space`. Default: no bytes yet. */
   reserve(bytes?: number): Promise<Reservation>;
 }
@@ -42,7 +42,7 @@ interface RoomOptions {
  * Has files reserve their bytes before these are written, in steps where the size is not known. What is reserved counts first
  * and is compared then, so two that reserve at the same time, also in two processes, never share the same room.
  */
-export function createRoom({ maxBytes, records, wholeBytes, fault }: RoomOptions): Room {
+export function createRoom({ maxBytes, records, wholeBytes, fault }: RoomOptions): SharedRoom {
   let last: Promise<unknown> = Promise.resolve();
 
   function inTurn<T>(work: () => Promise<T>): Promise<T> {

@@ -4,7 +4,7 @@ import { type Stats, constants } from "node:fs";
 import { join } from "node:path";
 import { writerOfPart, randomPartName } from "@sluice/client";
 import { SluiceError, createSha256, type SluiceErrorCode } from "@sluice/core";
-import { createMemoryReservations, createRoom, type Room, type Reservation } from "./room.ts";
+import { createMemoryReservations, createRoom, type SharedRoom, type Reservation } from "./room.ts";
 import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";
 
 /** Options of {@link openSpoolFolder}. */
@@ -61,7 +61,7 @@ export async function openSpoolFolder(options: SpoolFolderOptions): Promise<Spoo
 export async function openSharedSpool(
   folder: string,
   maxAgeMs: number,
-  room: Room,
+  room: SharedRoom,
 ): Promise<SpoolFolder> {
   const path = await ownFolder(folder);
   const identity = await identityOf(path);

@@ -14,6 +14,8 @@ export type ScanStep =
 
 /** Finds long strings in JSON text that comes in chunks. */
 interface StringScanner {
+  /** The text so far has more arrays and objects than any parser of ours is given. */
+  readonly isTooWide: boolean;
   scan(chunk: Uint8Array): ScanStep[];
   /** Bytes that are no JSON follow. A string that they lie in is malformed. */
   interrupt(): ScanStep[];
@@ -33,6 +35,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
   /** One entry for each open array or object: true for an object. */
   let levels: boolean[] = [];
   let isTooDeep = false;
+  let containers = 0;
   let isCall = false;
   /** Level of the open `inputRequests` of a result (2026-07-28); 0 outside of one. */
   let requestsLevel = 0;
@@ -81,6 +84,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
 
   function readMark(byte: number): void {
     if (byte === openBrace || byte === openBracket) {
+      containers += 1;
       if (levels.length === mostLevels) isTooDeep = true;
       if (isTooDeep) return;
       levels.push(byte === openBrace);
@@ -103,6 +107,9 @@ export function createStringScanner(inlineBytes: number): StringScanner {
   }
 
   return {
+    get isTooWide() {
+      return containers > mostContainers;
+    },
     scan(chunk) {
       const steps: ScanStep[] = [];
       /** The first byte that no step has yet. */
@@ -164,6 +171,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
       const steps = takeHeld();
       levels = [];
       isTooDeep = false;
+      containers = 0;
       isCall = false;
       requestsLevel = 0;
       isKeyNext = false;
@@ -177,6 +185,8 @@ export function createStringScanner(inlineBytes: number): StringScanner {
 
 /** Deeper than this nothing is read by a parser of ours. */
 export const mostLevels = 128;
+/** More arrays and objects than this in one answer are not parsed: it takes long for each, and all hosts wait. */
+export const mostContainers = 250_000;
 /** Longest name of a member that means something here, as it is written. */
 const longestName = 256;
 /** Values that the host gives back to the server as they are. */
