@@ -36,7 +36,8 @@ async function modeOf(path: string): Promise<number> {
 function hiddenModes(): number[] {
   return readdirSync(directory)
     .filter((name) => name.startsWith("."))
-    .map((name) => statSync(join(directory, name)).mode & 0o777);
+    .flatMap((name) => statSync(join(directory, name), { throwIfNoEntry: false }) ?? [])
+    .map(({ mode }) => mode & 0o777);
 }
 
 test.each([0o022, 0o077, 0o002, 0o000])(

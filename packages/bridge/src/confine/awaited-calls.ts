@@ -14,11 +14,13 @@ interface AwaitedCalls {
 }
 
 /**
- * Only an answer that is waited for may become files: a server cannot write by sending messages. `release` frees what
- * answers to an id became: their call was cancelled, or its stream ended and no message came of it. It gives true where
- * there was something.
+ * Only an awaited response may become files: a server cannot write by sending messages. `release` frees the files of
+ * responses to an id that `message` does not name: their call was cancelled, its stream ended, or an error of ours took
+ * their place. It gives true if there were any.
  */
-export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCalls {
+export function createAwaitedCalls(
+  release: (id: unknown, message?: JSONRPCMessage) => boolean,
+): AwaitedCalls {
   const waiting = new Set<string>();
 
   function forget(id: unknown): void {
@@ -53,8 +55,12 @@ export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCa
       const { onmessage } = transport;
       // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
       transport.onmessage = (message, extra) => {
-        // what came for a call that is over has markers of files that are gone
-        if (isAnswer(message) && !waiting.delete(keyOf(message.id)) && release(message.id)) return;
+        if (isAnswer(message)) {
+          const isAwaited = waiting.delete(keyOf(message.id));
+          // a late response has markers of files that are gone
+          if (!isAwaited && release(message.id)) return;
+          if (isAwaited && "error" in message) release(message.id, message);
+        }
         onmessage?.(message, extra);
       };
       return start();

@@ -70,8 +70,8 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
   const { hold, link, inlineBytes = 65_536, maxResultBytes = 2 ** 30 } = options;
   const { onError = (error) => console.error(error) } = options;
   const spooled = new Map<string, SpooledString>();
-  const awaited = createAwaitedCalls((id) =>
-    releaseAnswer(spooled, ({ place }) => hold.drop(place), id),
+  const awaited = createAwaitedCalls((id, message) =>
+    releaseAnswer(spooled, ({ place }) => hold.drop(place), id, message),
   );
   const ended = new AbortController();
   const share = hold.openShare();

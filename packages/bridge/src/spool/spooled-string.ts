@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { keyOf, type RpcId } from "@sluice/core";
+import { findPlaces } from "./found-places.ts";
 
 /** How a file holds a string: its text as UTF-8, or the bytes that it is base64 of. */
 export type StringCoding = "base64" | "text";
@@ -57,12 +58,20 @@ export interface SpoolPart {
 export type RemoveString = (string: SpooledString) => Promise<void>;
 
 /**
- * Takes the strings of the answer with this id out of `spooled` and has them removed: no message names them any more. True
- * where there were any.
+ * Takes the strings of the response with this id out of `spooled` and has them removed, except those that `message` names.
+ * True if there were any.
  */
-export function releaseAnswer(spooled: SpooledStrings, remove: RemoveString, id: unknown): boolean {
+export function releaseAnswer(
+  spooled: SpooledStrings,
+  remove: RemoveString,
+  id: unknown,
+  message?: unknown,
+): boolean {
   const key = keyOf(id);
-  const released = [...spooled.values()].filter(({ answerId }) => keyOf(answerId) === key);
+  const strings = [...spooled.values()].filter(({ answerId }) => keyOf(answerId) === key);
+  const places = message ? findPlaces(message, new Set(strings.map((string) => string.id))) : [];
+  const named = new Set(places.map(({ marker }) => marker));
+  const released = strings.filter((string) => !named.has(string.id));
   for (const string of released) {
     spooled.delete(string.id);
     void remove(string).catch(() => {});

@@ -129,7 +129,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   if (sendFolders) tools.set("send_file", sendFolders.roots);
   const own = createOwnTools(calls, tools);
   const remove = async ({ place }: SpooledString): Promise<void> => spoolFolder?.remove(place);
-  const awaited = createAwaitedCalls((id) => releaseAnswer(spooled, remove, id));
+  const awaited = createAwaitedCalls((id, message) => releaseAnswer(spooled, remove, id, message));
   const limits: SpoolLimits | undefined = spoolFolder && {
     target: spoolFolder,
     spooled,

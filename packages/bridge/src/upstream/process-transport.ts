@@ -123,7 +123,7 @@ class ProcessTransport implements Transport {
     }
     // also what outlived its parent
     kill(child, "SIGKILL");
-    await isInTime(this.#exited, endMs);
+    await isInTime(this.#exited, defaultEndMs);
     child.stdout?.destroy();
   }
 }
