@@ -35,7 +35,7 @@ export function localFileName(...names: readonly (string | undefined)[]): string
   if (process?.platform === "win32") return sanitizeFileName(...names);
   for (const name of names) {
     const visible = seen(lastComponent(name ?? ""))
-      .replace(/^[. ]+/, "")
+      .replace(leadingDots, "")
       .replace(shellSign, "_");
     if (!isBlank(visible)) return shorten(visible);
   }
@@ -57,7 +57,7 @@ export function isPlainPath(path: string): boolean {
 export function fileNameFromUri(uri: string): string | undefined {
   const [, scheme = "", authority = "", path = ""] =
     /^(?:([a-z][a-z0-9+.-]*):(?:\/\/([^/?#]*))?)?([^?#]*)/i.exec(uri) ?? [];
-  const isNamed = (path === "" || path === "/") && !hostSchemes.has(scheme.toLowerCase());
+  const isNamed = (path === "" || path === "/") && !hostScheme.test(scheme);
   const segment = isNamed ? authority : path.slice(path.lastIndexOf("/") + 1);
   if (segment === "") return undefined;
   try {
@@ -67,39 +67,27 @@ export function fileNameFromUri(uri: string): string | undefined {
   }
 }
 
-const hostSchemes: ReadonlySet<string> = new Set(["http", "https", "ws", "wss", "ftp", "file"]);
+const hostScheme = /^(?:https?|wss?|ftp|file)$/i;
 
 /** Limits of file systems. */
 const maxBytes = 255;
 // longer than this, what follows the last dot is part of the name
 const maxExtensionBytes = 32;
-/** A letter or mark of a script in which joiners change what is seen. */
-const joining = `[${"Arab Syrc Mong Nkoo Deva Beng Guru Gujr Orya Taml Telu Knda Mlym Sinh Mymr Khmr Tibt"
-  .split(" ")
-  .map((script) => String.raw`\p{scx=${script}}`)
-  .join("")}]`;
 /**
  * What is left out: C0, C1, line separators, direction marks, lone surrogates, and all that is not seen. Of the latter,
- * three are part of what is seen and stay: joiners within emoji and between letters of scripts that join, and one selector
- * behind a character.
+ * three are part of what is seen and stay: joiners within emoji and between letters beyond ASCII, and one selector behind
+ * a character.
  */
-const leftOut = new RegExp(
-  [
-    String.raw`(\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?\u200d(?=\p{Extended_Pictographic})`,
-    String.raw`|${joining}\p{Variation_Selector}?[\u200c\u200d](?=${joining})`,
-    String.raw`|[^. \p{C}\p{Z}\p{Default_Ignorable_Code_Point}]\p{Variation_Selector})`,
-    String.raw`|[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]`,
-    String.raw`|[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]`,
-  ].join(""),
-  "gu",
-);
-const blank = /^[. \p{Default_Ignorable_Code_Point}\ufff9-\ufffb]*$/u;
+const leftOut =
+  /(\p{Extended_Pictographic}\p{Emoji_Modifier}?\ufe0f?\u200d(?=\p{Extended_Pictographic})|(?![a-zA-Z])[\p{L}\p{M}][\u200c\u200d](?=(?![a-zA-Z])[\p{L}\p{M}])|[^. \p{C}\p{Z}\p{Default_Ignorable_Code_Point}]\p{Variation_Selector})|[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\ufff9-\ufffb]/gu;
+const leadingDots = /^[. ]+/;
 // a program reads such a name as an option, a shell as a home folder
 const shellSign = /^[-~]/;
 const device = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\.|$)/i;
 
+/** True for a name, without what {@link leftOut} names, in which nothing is seen. */
 function isBlank(name: string): boolean {
-  return blank.test(name);
+  return /^[. ]*$/.test(name);
 }
 
 /** A name without what {@link leftOut} names. */
@@ -121,11 +109,9 @@ function sanitize(name: string): string {
 }
 
 function trim(name: string): string {
-  let start = 0;
   let end = name.length;
-  while (start < end && (name[start] === "." || name[start] === " ")) start++;
-  while (end > start && (name[end - 1] === "." || name[end - 1] === " ")) end--;
-  return name.slice(start, end);
+  while (end > 0 && (name[end - 1] === "." || name[end - 1] === " ")) end--;
+  return name.slice(0, end).replace(leadingDots, "");
 }
 
 function shorten(name: string): string {
@@ -155,8 +141,8 @@ function cut(text: string, room: number): string {
       if (byteLength(near.slice(0, end) + point) > room) break;
       end += point.length;
     }
-  // a joiner would be the last: it has nothing to join
-  return near.slice(0, end).replace(/[\u200c\u200d]+$/, "");
+  // a joiner at the end has nothing to join
+  return seen(near.slice(0, end));
 }
 
 function byteLength(text: string): number {

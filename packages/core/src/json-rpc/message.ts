@@ -64,8 +64,8 @@ export type ReadRpc =
  * before it is parsed; its length is for the transport to bound. A fault never quotes the text.
  */
 export function readJson(text: string, maxContainers?: number): ReadJson {
-  if (isTooComplex(text, maxContainers))
-    return { fault: maxContainers === undefined ? tooDeep : tooComplex(maxContainers) };
+  const excess = excessOf(text, maxContainers);
+  if (excess) return { fault: { code: -32_700, message: `Parse error: ${excess}` } };
   try {
     return { value: JSON.parse(text) };
   } catch {
@@ -146,15 +146,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 const notJson: MessageFault = { code: -32_700, message: "Parse error: Invalid JSON" };
-const tooDeep: MessageFault = {
-  code: -32_700,
-  message: "Parse error: nested deeper than 128 levels",
-};
-function tooComplex(maxContainers: number): MessageFault {
-  const message = `Parse error: more than ${maxContainers} arrays and objects, or nested deeper than 128 levels`;
-  return { code: -32_700, message };
-}
-
 const notJsonRpc: MessageFault = {
   code: -32_600,
   message: "Invalid Request: one JSON-RPC 2.0 message, no batches",
@@ -169,27 +160,29 @@ const maxLevels = 128;
  * text.
  */
 export function parseJson(text: string): unknown {
-  if (isTooComplex(text)) throw new SyntaxError(`JSON: nested deeper than ${maxLevels} levels`);
+  const excess = excessOf(text);
+  if (excess) throw new SyntaxError(`JSON: ${excess}`);
   return JSON.parse(text);
 }
 
 /**
- * True for nesting deeper than 128 levels, and for more than `maxContainers` arrays and objects: a parser takes long
- * for each, however small it is. Looks at each character once; for invalid JSON the result is arbitrary.
+ * The limit that a text exceeds: nesting of 128 levels, or `maxContainers` arrays and objects, since a parser takes long for
+ * each, however small it is. Looks at each character once; for invalid JSON the result is arbitrary.
  */
-export function isTooComplex(text: string, maxContainers: number = Infinity): boolean {
+function excessOf(text: string, maxContainers: number = Infinity): string | undefined {
   let level = 0;
   let containers = 0;
-  for (let at = 0; at < text.length; at += 1) {
+  for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === quote) at = endOfString(text, at + 1);
     else if (code === openBracket || code === openBrace) {
-      level += 1;
-      containers += 1;
-      if (level > maxLevels || containers > maxContainers) return true;
-    } else if (code === closeBracket || code === closeBrace) level -= 1;
+      level++;
+      containers++;
+      if (level > maxLevels) return "nested deeper than 128 levels";
+      if (containers > maxContainers) return `more than ${maxContainers} arrays and objects`;
+    } else if (code === closeBracket || code === closeBrace) level--;
   }
-  return false;
+  return undefined;
 }
 
 /** Where the string whose content begins at `from` has its closing quote. */
@@ -203,8 +196,12 @@ function endOfString(text: string, from: number): number {
   }
 }
 
-const [quote, backslash] = [0x22, 0x5c];
-const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d];
+const quote = 0x22;
+const backslash = 0x5c;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
 
 type Optional<T> = { [K in keyof T]-?: undefined extends T[K] ? K : never }[keyof T];
 
