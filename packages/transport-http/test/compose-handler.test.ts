@@ -1,6 +1,7 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
+import { noteRequest, notesOf } from "@sluice/server/transport";
 import { createMemoryBackend } from "@sluice/storage";
 import {
   composeHandler,
@@ -135,3 +136,25 @@ function messageOf(call: () => unknown): string | undefined {
   }
   return undefined;
 }
+
+test("a copy that a layer of the author hands on takes the place of its request", async () => {
+  const { sluice, uploads } = build();
+  const seen: (string | null)[] = [];
+  const mcp: McpFetchHandler = {
+    async fetch({ headers }) {
+      seen.push(headers.get("x-tenant"));
+      return new Response(null, { status: 202 });
+    },
+  };
+  const handler = composeHandler({ sluice, mcp, uploads });
+  for (const isNoted of [false, true]) {
+    const request = list();
+    noteRequest(request, { address: "192.0.2.1" });
+    const headers = new Headers(request.headers);
+    headers.set("x-tenant", String(isNoted));
+    const copy = new Request(request, { headers });
+    if (isNoted) noteRequest(copy, notesOf(request));
+    await handler.fetch(copy);
+  }
+  expect(seen).toEqual(["false", "true"]);
+});

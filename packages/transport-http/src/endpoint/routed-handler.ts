@@ -13,23 +13,17 @@ import type { McpFetchHandler, SluiceHandler } from "./sluice-handler.ts";
 import { factsOf, plainOf } from "./web-request.ts";
 import { isReply, replyOf, toResponse, type LayerAnswer } from "./web-response.ts";
 
-/** Answers the endpoint itself. A reply needs no web response around it where an adapter sends it. */
+/** Answers a request, which is that of its exchange or a copy, and leaves a reply as it is. */
 type AnswerRequest = (
   request: Request,
   mcpOptions: McpHandlerRequestOptions | undefined,
   exchange: HttpExchange,
 ) => Promise<LayerAnswer>;
 
-/** Does what `fetch` of a handler does, for an exchange that is known already, and leaves a reply as it is. */
-type AnswerExchange = (
-  exchange: HttpExchange,
-  mcpOptions: McpHandlerRequestOptions | undefined,
-) => Promise<LayerAnswer>;
-
 const answerKey: unique symbol = Symbol("sluice.answer");
 
 /** The `fetch` of a handler that was made here. */
-type RoutedFetch = McpFetchHandler["fetch"] & { readonly [answerKey]?: AnswerExchange };
+type RoutedFetch = McpFetchHandler["fetch"] & { readonly [answerKey]?: AnswerRequest };
 
 /**
  * Asks a handler as its `fetch` does, without a web response around a reply. Where another layer put a `fetch` of its own in
@@ -37,12 +31,13 @@ type RoutedFetch = McpFetchHandler["fetch"] & { readonly [answerKey]?: AnswerExc
  */
 export function askHandler(
   handler: McpFetchHandler,
-  exchange: HttpExchange,
+  request: Request,
   mcpOptions: McpHandlerRequestOptions | undefined,
+  exchange: HttpExchange,
 ): Promise<LayerAnswer> {
   // oxlint-disable-next-line typescript/unbound-method -- only a member of it is read
   const { [answerKey]: answer } = handler.fetch as RoutedFetch;
-  return answer ? answer(exchange, mcpOptions) : handler.fetch(exchange.request, mcpOptions);
+  return answer ? answer(request, mcpOptions, exchange) : handler.fetch(request, mcpOptions);
 }
 
 /** Puts a router before `answer`, which answers the endpoint itself. Only the outermost of several layers looks at a request. */
@@ -55,11 +50,7 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
     return admission;
   }
 
-  async function answerFor(
-    exchange: HttpExchange,
-    request: Request,
-    mcpOptions: McpHandlerRequestOptions | undefined,
-  ): Promise<LayerAnswer> {
+  const answerRouted: AnswerRequest = async (request, mcpOptions, exchange) => {
     const { route: known } = exchange;
     if (known?.fetch) return known.fetch(request, mcpOptions);
     if (known) return answer(request, mcpOptions, exchange);
@@ -73,15 +64,13 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
       );
     dropRequestId(request);
     exchange.route = route;
-    return withCors(await answerFor(exchange, request, mcpOptions), cors);
-  }
+    return withCors(await answerRouted(request, mcpOptions, exchange), cors);
+  };
 
   const fetch: McpFetchHandler["fetch"] = async (request, mcpOptions) => {
-    const answered = await answerFor(HttpExchange.of(request), request, mcpOptions);
+    const answered = await answerRouted(request, mcpOptions, HttpExchange.of(request));
     return isReply(answered) ? toResponse(answered) : answered;
   };
-  const answerExchange: AnswerExchange = (exchange, mcpOptions) =>
-    answerFor(exchange, exchange.request, mcpOptions);
 
   return {
     router,
@@ -89,15 +78,15 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
       const admission = admissionOf(HttpExchange.of(request), request);
       return !admission.refusal && admission.route.credential === "bearer";
     },
-    fetch: Object.assign(fetch, { [answerKey]: answerExchange }),
+    fetch: Object.assign(fetch, { [answerKey]: answerRouted }),
   };
 }
 
 /** Adds routes below the endpoint of a handler, behind the same router. */
 export function addRoutes(handler: SluiceHandler, routes: Routes): SluiceHandler {
   const router = withRoutes(handler.router, routes);
-  const routed = createRoutedHandler(router, (_request, mcpOptions, exchange) =>
-    askHandler(handler, exchange, mcpOptions),
+  const routed = createRoutedHandler(router, (request, mcpOptions, exchange) =>
+    askHandler(handler, request, mcpOptions, exchange),
   );
   return { ...handler, ...routed };
 }

@@ -141,7 +141,7 @@ export function toNodeHandler(
     if (handler.router) exchange.route = route;
     if (handler.isFront) callNext(exchange, { req, res, next: next as () => void });
     const mcpOptions = definedMembers({ authInfo: req.auth || undefined, parsedBody });
-    const answered = withCors(await askHandler(handler, exchange, mcpOptions), cors);
+    const answered = withCors(await askHandler(handler, request, mcpOptions, exchange), cors);
     const wire = wireOf(res);
     if (isReply(answered)) return sendReply(wire, answered, sending);
     const reply = replyOf(answered);

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import {
+  closeReplySlot,
+  Exchange,
+  noteRequest,
+  notesOf,
+  openReplySlot,
+  ownExchangeOf,
+  SHARED_REQUEST_HEADER,
+} from "@sluice/server/transport";
+
+const url = "http://127.0.0.1/mcp";
+
+test("a request, its clones and its copies have one exchange", () => {
+  const request = new Request(url);
+  noteRequest(request, { address: "192.0.2.1" });
+  const exchange = ownExchangeOf(request)!;
+  const copy = new Request(url);
+  noteRequest(copy, notesOf(request));
+  const slot = openReplySlot(copy);
+  for (const each of [request, request.clone(), copy, copy.clone().clone()])
+    expect(ownExchangeOf(each)).toBe(exchange);
+  expect(exchange).toMatchObject({ request, address: "192.0.2.1", slot });
+  closeReplySlot(slot);
+});
+
+test("what is noted later takes the place of what was noted, and leaves the slot", () => {
+  const request = new Request(url);
+  const slot = openReplySlot(request);
+  noteRequest(request, { address: "192.0.2.1", isLasting: true });
+  noteRequest(request, { address: "192.0.2.2" });
+  expect(notesOf(request)).toMatchObject({ address: "192.0.2.2", isLasting: false, slot });
+  closeReplySlot(slot);
+});
+
+test("a copy of the headers leads to the exchange while a slot is open, and an id of a client to none", () => {
+  const request = new Request(url, { headers: { [SHARED_REQUEST_HEADER]: "made-up" } });
+  const exchange = new Exchange(request, { address: "192.0.2.1" });
+  const guess = new Request(url, { headers: request.headers });
+  expect(notesOf(guess)).toEqual({});
+  const slot = openReplySlot(request);
+  const other = new Request(url, { headers: request.headers });
+  expect(notesOf(other)).toBe(exchange);
+  expect(notesOf(guess)).toEqual({});
+  closeReplySlot(slot);
+  expect(notesOf(other)).toEqual({});
+});
