@@ -26,7 +26,7 @@ export function parsePartHeaders(head: Uint8Array): PartHeaders {
   for (const line of lines) {
     const [, name, value] = field.exec(line) ?? [];
     if (name === undefined || value === undefined) throw malformed("a malformed header field");
-    if (fields.has(name.toLowerCase())) throw malformed("a header field twice");
+    if (fields.has(name.toLowerCase())) throw malformed("a duplicate header field");
     fields.set(name.toLowerCase(), value.trim());
   }
   if (fields.has("content-encoding")) throw malformed("a content coding");

@@ -80,7 +80,7 @@ export class IncomingStream {
     this.touch();
     this.#received += chunk.length;
     if (this.#budget.leftMs < 0) {
-      this.fail(new SluiceError("timeout", `binary: ${this.#name}: it comes too slowly`));
+      this.fail(new SluiceError("timeout", `binary: ${this.#name}: it arrives too slowly`));
       return undefined;
     }
     if (this.#isComplete || this.#received > this.ref.size) {

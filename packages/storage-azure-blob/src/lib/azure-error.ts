@@ -51,7 +51,7 @@ const statuses: Readonly<Record<number, AzureMeaning>> = {
   408: down,
   409: ["unsupported", "the blob is not in a state for that"],
   412: changed,
-  413: ["too_large", "the service takes no blob of that size"],
+  413: ["too_large", "the service accepts no blob of that size"],
   416: ["range_not_satisfiable", "the range starts at or beyond the end"],
   429: busy,
   507: ["no_space", "the account is full"],

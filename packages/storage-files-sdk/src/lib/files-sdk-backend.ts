@@ -52,7 +52,7 @@ export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageB
   const { supported = false, maxExpiresIn = Infinity } = adapter.signedUrl ?? {};
   if (!supported)
     throw new TypeError(
-      `files-sdk: the adapter "${adapter.name}" signs no URLs: leave presign out`,
+      `files-sdk: the adapter "${adapter.name}" does not sign URLs: leave presign out`,
     );
   return {
     ...backend,

@@ -12,7 +12,7 @@ const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
   // errors of a socket, and of a device without a driver
   ENXIO: ["unsupported", "it is not a regular file"],
   ENODEV: ["unsupported", "it is not a regular file"],
-  EFBIG: ["too_large", "the file system takes no file of that size"],
+  EFBIG: ["too_large", "the file system accepts no file of that size"],
   ENOSPC: ["no_space", "the disk is full"],
   EDQUOT: ["no_space", "the quota is used up"],
   EMFILE: ["unavailable", "too many files are open"],

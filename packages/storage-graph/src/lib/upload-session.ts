@@ -102,7 +102,7 @@ export function openUploadSession(
     if (start === undefined)
       throw new SluiceError(
         "interrupted",
-        `${operation}: the service lost its place in the upload`,
+        `${operation}: the service lost its offset in the upload`,
       );
     return Number(start);
   };
@@ -127,14 +127,14 @@ export function openUploadSession(
           if (typeof place !== "number") return place;
           if (place === end) return undefined;
           if (place < position || place > end)
-            throw new SluiceError("interrupted", `${operation}: the service is at another place`);
+            throw new SluiceError("interrupted", `${operation}: the service is at another offset`);
           at = undefined;
           const answer = await put(place, bytes.subarray(place - position));
           if (answer.status === 200 || answer.status === 201) return itemOf(answer, operation);
           if (answer.status !== 202) throw refusalOf(answer, operation);
           at = nextByte(answer);
           if (at <= place)
-            throw new SluiceError("interrupted", `${operation}: the service is at another place`);
+            throw new SluiceError("interrupted", `${operation}: the service is at another offset`);
         }
       };
       return repeat(sendOn);
@@ -167,6 +167,6 @@ function refusalOf(answer: GraphAnswer, operation: string): SluiceError {
     return new SluiceError("interrupted", `${operation}: the upload session is gone; start again`);
   // the service has some of it already
   if (answer.status === 416)
-    return new SluiceError("interrupted", `${operation}: the service is at another place`);
+    return new SluiceError("interrupted", `${operation}: the service is at another offset`);
   return toSluiceError(answer, operation);
 }

@@ -41,8 +41,7 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
   const deadline = (operation: string, signal?: AbortSignal): Deadline => ({
     clock,
     timeoutMs: stallTimeoutMs,
-    expired: () =>
-      new SluiceError("timeout", `${operation}: nothing came for ${stallTimeoutMs} ms`),
+    expired: () => new SluiceError("timeout", `${operation}: no data for ${stallTimeoutMs} ms`),
     signal,
   });
 

@@ -28,7 +28,7 @@ export function createChunkReader(source: Source, size: number, chunkBytes: numb
       if (chunk ? givenBytes > size : givenBytes < size)
         throw new SluiceError(
           "interrupted",
-          `stdio: the source has not the ${size} bytes that it promised`,
+          `stdio: the source does not have the ${size} bytes that it promised`,
         );
       return chunk;
     },

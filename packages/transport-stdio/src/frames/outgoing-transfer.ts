@@ -60,7 +60,7 @@ export class OutgoingTransfer {
   grant(bytes: number): void {
     if (this.#chunk && !this.due)
       this.#budget.spend(performance.now() - this.#idle.touchedAt, bytes);
-    if (this.#budget.leftMs < 0) this.#fail("it is taken too slowly");
+    if (this.#budget.leftMs < 0) this.#fail("it is read too slowly");
     this.#credit = Math.min(this.#credit + bytes, Number.MAX_SAFE_INTEGER);
     this.#idle.touch();
     this.#options.onReady();

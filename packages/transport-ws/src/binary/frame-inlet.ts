@@ -104,7 +104,7 @@ export function createFrameInlet(options: FrameInletOptions): FrameInlet {
       );
     },
     drop(streamId, reason) {
-      const error = new SluiceError(reason, `ws: the sender gave stream ${streamId} up`);
+      const error = new SluiceError(reason, `ws: the sender gave up stream ${streamId}`);
       arriving.get(streamId)?.incoming.fail(error);
     },
     onRead(streamId, bytes) {

@@ -157,7 +157,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
       return true;
     },
     drop(streamId, reason) {
-      const error = new SluiceError(reason, `ws: the receiver gave stream ${streamId} up`);
+      const error = new SluiceError(reason, `ws: the receiver gave up stream ${streamId}`);
       sendings.get(streamId)?.stopped.abort(error);
     },
     close(reason) {
@@ -175,7 +175,7 @@ async function nextCredit(sending: OutgoingFrames): Promise<void> {
   try {
     await within(credit, {
       timeoutMs: Math.max(0, budget.leftMs),
-      expired: () => new SluiceError("timeout", `ws: the peer takes nothing of stream ${streamId}`),
+      expired: () => new SluiceError("timeout", `ws: the peer reads nothing of stream ${streamId}`),
     });
   } finally {
     budget.spend(performance.now() - at, sending.credited - credited);

@@ -70,7 +70,7 @@ export class WebSocketClientTransport implements Transport {
     if (line.socket.bufferedAmount > (this.#options.maxBufferedBytes ?? 2 ** 24))
       throw new SluiceError(
         "throttled",
-        "ws: send: the server takes nothing; wait before you send more",
+        "ws: send: the server reads nothing; wait before you send more",
       );
     this.#handshake.sent(message);
     this.#pending.sent(message);

@@ -75,7 +75,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
           left = now;
           if (budget.leftMs < 0) {
             socket.close(1000);
-            throw new SluiceError("timeout", `ws: send: ${url.host} takes nothing, or too little`);
+            throw new SluiceError("timeout", `ws: send: ${url.host} reads nothing, or too little`);
           }
         }
       },

@@ -116,7 +116,7 @@ export class ServerChannel implements Transport {
 
   #giveUp(cause?: unknown): SluiceError {
     this.end(closings.slow);
-    const message = "ws: send: the peer takes nothing; the connection was ended";
+    const message = "ws: send: the peer reads nothing; the connection was closed";
     return new SluiceError("interrupted", message, { cause });
   }
 
