@@ -52,7 +52,7 @@ const ways: readonly (readonly [string, (path: string) => Promise<void>, RegExp]
       await rm(`${path}.head`);
       await symlink(`${path}.other`, `${path}.head`);
     },
-    /\.head is no regular file$/,
+    /\.head is not a regular file/,
   ],
 ];
 

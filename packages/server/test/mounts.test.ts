@@ -310,7 +310,7 @@ describe("options that cannot work say what to do", () => {
     [
       "a page rule of a mount without its rule",
       { mounts: [{ baseUri: "docs://a/", storage, accessPage: () => [] }], access: () => "allow" },
-      /accessPage needs access beside it/,
+      /accessPage also needs access/,
     ],
     [
       "a delivery of a mount that does not exist",

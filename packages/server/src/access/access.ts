@@ -58,7 +58,7 @@ const decisionsAtOnce = 16;
 /** Puts the rules together. A page rule without a rule for one URI is a `TypeError`. */
 export function createAccess(rule?: AccessRule, pageRule?: AccessPageRule): Access {
   if (pageRule && !rule)
-    throw new TypeError("createSluice: accessPage needs access beside it, which decides the rest");
+    throw new TypeError("createSluice: accessPage also needs access, which decides the rest");
   const decide: AccessRule = rule ?? (() => "allow");
   return {
     hasRules: rule !== undefined,

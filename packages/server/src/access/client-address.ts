@@ -14,7 +14,7 @@ export function createClientAddress(
 ): (request: IncomingMessage) => string | undefined {
   if (!Number.isSafeInteger(proxyHops) || proxyHops < 0)
     throw new RangeError(
-      `sluice: ${proxyHops} is no number of proxies; pass a whole number from 0`,
+      `sluice: ${proxyHops} is not a number of proxies; pass a whole number from 0`,
     );
   if (proxyHops === 0) return ({ socket }) => socketAddress(socket);
   return (request) => {

@@ -102,7 +102,7 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
       return vouched(known(whole, caller, tokenLifetimes.download.bound.maxTtlMs), principal);
     }
     if (anonymous) return unidentified;
-    throw new SluiceError("unauthenticated", "sluice: the principal resolver knows no such caller");
+    throw new SluiceError("unauthenticated", "sluice: caller unknown to the principal resolver");
   }
 
   return (caller) => {
@@ -117,7 +117,7 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
       if (!warned) {
         warned = true;
         onWarning(
-          "no principal resolver: download URLs are bound to the access token itself and die when it is refreshed; " +
+          "no principal resolver: download URLs are bound to the access token itself and end when it is refreshed; " +
             "pass principal to createSluice",
         );
       }

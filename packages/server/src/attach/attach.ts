@@ -95,7 +95,7 @@ export class Attachments {
   isOursOn(mcp: McpServer): AnswersFor {
     const isOurs = this.#attached.get(mcp);
     if (isOurs) return isOurs;
-    throw new TypeError("sluice: link: the server has not been given to attach");
+    throw new TypeError("sluice: link: attach was not called for the server");
   }
 }
 
@@ -116,7 +116,7 @@ function attach(
   const withRegistered = stream === "registered";
   if (isV1 && binary)
     throw new TypeError(
-      "sluice: attach: SDK v1 does not tell a handler of what its connection negotiated, so binary transfer needs a McpServer of @modelcontextprotocol/server",
+      "sluice: attach: SDK v1 does not tell handlers what their connection negotiated: binary transfer needs an McpServer of @modelcontextprotocol/server",
     );
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
   const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);

@@ -154,7 +154,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
         await noteHead(path, { kept: chain.head }, noting);
         if (noting.sync) await syncFolder(path);
       } catch (cause) {
-        const error = new SluiceError("unavailable", `audit: ${path} takes no records`, { cause });
+        const error = new SluiceError("unavailable", `audit: cannot write to ${path}`, { cause });
         for (const { reject } of batch) reject(error);
       }
     }

@@ -18,7 +18,7 @@ export type FoundHead =
   | { readonly noted?: never; readonly trouble: HeadTrouble };
 
 /** Ends a sentence that begins with the name of the file. */
-type HeadTrouble = "is not there" | "is empty" | "holds no head" | "is no regular file";
+type HeadTrouble = "is not there" | "is empty" | "holds no head" | "is not a regular file";
 
 /** Looks for the note beside a file. Rejects for what the system does not let it read. */
 export async function readHead(path: string): Promise<FoundHead> {
@@ -28,7 +28,7 @@ export async function readHead(path: string): Promise<FoundHead> {
     throw error;
   });
   if (text === undefined) return { trouble: "is not there" };
-  if (typeof text !== "string") return { trouble: "is no regular file" };
+  if (typeof text !== "string") return { trouble: "is not a regular file" };
   if (text === "") return { trouble: "is empty" };
   const [kept, announced] = text.split("\n").map(parseHead);
   if (!kept) return { trouble: "holds no head" };

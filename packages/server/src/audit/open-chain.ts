@@ -28,7 +28,7 @@ export async function openChain(path: string): Promise<OpenChain> {
   const file = await openPlain(path, appending);
   try {
     const { noted, trouble } = await readHead(path);
-    if (trouble === "is no regular file")
+    if (trouble === "is not a regular file")
       throw new SluiceError("corrupt", `audit: ${headPathOf(path)} ${trouble}; move it away`);
     const known = noted?.kept;
     const { size } = await file.stat();

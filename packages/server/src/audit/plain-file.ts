@@ -29,7 +29,7 @@ export async function openPlain(path: string, flags: number): Promise<FileHandle
 const foreignCodes: ReadonlySet<string> = new Set(["ELOOP", "EMLINK", "ENXIO", "EISDIR"]);
 
 function noPlainFile(path: string, cause?: unknown): SluiceError {
-  const message = `${path} is no regular file; name the file itself, not a link to it, or move it away`;
+  const message = `${path} is not a regular file; name the file itself, not a link to it, or move it away`;
   return new SluiceError("corrupt", message, { cause });
 }
 

@@ -84,7 +84,7 @@ export class Subscribers {
     const place = this.#options.mounts.findFor(uri, principal);
     const { key, mount } = place;
     if (mount.kind === "provider")
-      throw new SluiceError("unsupported", "sluice: subscribe: it is made when it is asked for");
+      throw new SluiceError("unsupported", "sluice: subscribe: it is generated on demand");
     const storage = await mount.storages.authorize({ principal, key, action: "subscribe" });
     return { place, info: await storage.describe(key, definedMembers({ signal })) };
   }

@@ -199,7 +199,7 @@ function decodeBlob(blob: string, maxBytes: number): Uint8Array {
   const most = Math.ceil((maxBytes * 4) / 3) + 4;
   if (blob.length > most) throw tooLarge(maxBytes);
   const bytes = decodeBase64(blob);
-  if (!bytes) throw new SluiceError("corrupt", "sluice: stream: the author's blob is no base64");
+  if (!bytes) throw new SluiceError("corrupt", "sluice: stream: the author's blob is not base64");
   if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
   return bytes;
 }

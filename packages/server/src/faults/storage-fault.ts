@@ -32,7 +32,7 @@ export function rethrowStorageFault(error: unknown): never {
 /** A folder is no resource: a hidden one must look like a missing one. */
 export function rethrowAsAbsent(error: unknown): never {
   if (!isUnsupported(error)) throw error;
-  throw new SluiceError("not_found", "sluice: it is no object", { cause: error });
+  throw new SluiceError("not_found", "sluice: not an object", { cause: error });
 }
 
 export function isUnsupported(error: unknown): boolean {

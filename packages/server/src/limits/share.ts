@@ -37,5 +37,5 @@ export function addressShare(address: string | undefined): string | undefined {
 /** Throws a `RangeError` for a limit that is no whole number from 1. */
 export function ensureLimit(limit: number | undefined): void {
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
-    throw new RangeError(`createSluice: ${limit} is no limit; pass a whole number from 1`);
+    throw new RangeError(`createSluice: ${limit} is not a limit; pass a whole number from 1`);
 }

@@ -46,7 +46,7 @@ export function readKeys(
         "createSluice: ephemeral keys are for a single process, and this state store is shared by several; " +
           "make keys with `sluice keys new` and give every process the same",
       );
-    onWarning("ephemeral keys: download URLs die with this process and work in no other one");
+    onWarning("ephemeral keys: download URLs end with this process and work in no other");
     return createKeyRing(formatKey(generateKey()));
   }
   if (typeof keys === "object" && "derive" in keys) return keys;

@@ -52,7 +52,7 @@ function redirectTo(
   const isAbsolute = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
   if (!isAbsolute || !(expiresAt instanceof Date) || Number.isNaN(expiresAt.getTime()))
     throw new TypeError(
-      `provider of ${uri}: it gave a URL that is not absolute, or an expiresAt that is no Date`,
+      `provider of ${uri}: it gave a URL that is not absolute, or an expiresAt that is not a Date`,
     );
   if (expiresAt.getTime() <= Date.now())
     throw new TypeError(`provider of ${uri}: it gave a URL that has expired`);

@@ -137,7 +137,7 @@ function withLearned(described: ObjectInfo, source: ProvidedSource, operation: s
   if (source.needsSize && size === undefined)
     throw new SluiceError(
       "protocol",
-      `${operation}: the other server does not mark where its answer ends; describe the size`,
+      `${operation}: the other server does not mark where its response ends; describe the size`,
     );
   return { ...described, ...definedMembers({ size, contentType }) };
 }

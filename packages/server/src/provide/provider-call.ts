@@ -114,19 +114,19 @@ function ensureInfo(info: ProvidedInfo, uri: string): void {
     throw new TypeError(`provider of ${uri}: describe ${finding}`);
   };
   if (typeof info !== "object" || info === null)
-    complain("gave no object; throw a SluiceError of not_found where there is no such resource");
+    complain("gave no object; throw a SluiceError of not_found if there is no such resource");
   const { size, version, lastModified, sha256, mimeType } = info;
   if (size !== undefined && !(Number.isSafeInteger(size) && size >= 0))
-    complain(`gave a size that is no number of bytes: ${String(size)}`);
+    complain(`gave a size that is not a number of bytes: ${String(size)}`);
   if (version !== undefined && (typeof version !== "string" || version === ""))
-    complain("gave a version that is no text");
+    complain("gave a version that is not text");
   if (mimeType !== undefined && typeof mimeType !== "string")
-    complain("gave a mimeType that is no text");
+    complain("gave a mimeType that is not text");
   if (
     lastModified !== undefined &&
     !(lastModified instanceof Date && !Number.isNaN(lastModified.getTime()))
   )
-    complain("gave a lastModified that is no Date");
+    complain("gave a lastModified that is not a Date");
   if (sha256 !== undefined && !/^[0-9a-f]{64}$/i.test(sha256))
     complain("gave a sha256 that is not 64 hex digits");
 }

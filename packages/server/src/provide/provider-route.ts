@@ -54,13 +54,13 @@ const variable = /^(\+?)([A-Za-z][A-Za-z0-9_]*)$/;
 function readExpressions(template: string, what: string): Expression[] {
   const [first = "", ...parts] = template.split(expression);
   if ([first, ...parts.filter((_, at) => at % 2 === 1)].some((text) => /[{}]/.test(text)))
-    throw new TypeError(`${what} has a brace without its other one`);
+    throw new TypeError(`${what} has an unmatched brace`);
   const expressions: Expression[] = [];
   for (let at = 0; at < parts.length; at += 2) {
     const [, plus, name] = variable.exec(parts[at]!) ?? [];
     if (name === undefined)
       throw new TypeError(
-        `${what} has the expression {${parts[at]}}; only variables of the path are known: {name} and {+path}`,
+        `${what} has the expression {${parts[at]}}; only path variables are supported: {name} and {+path}`,
       );
     if (expressions.some((other) => other.name === name))
       throw new TypeError(`${what} has the variable ${name} twice`);
@@ -94,7 +94,7 @@ function ensureCanonical(mapper: UriMapper, uri: string, what: string): void {
     canonical = mapper.toUri(mapper.toKey(uri));
   } catch (cause) {
     throw new TypeError(
-      `${what} is no URI of a resource: it has a query, a fragment, or an empty, "." or ".." segment`,
+      `${what} is not a resource URI: it has a query, a fragment, or an empty, "." or ".." segment`,
       { cause },
     );
   }

@@ -208,7 +208,7 @@ function readCursor(
 ): { source: PageSource; cursor: string | undefined } {
   if (sent === undefined) return { source: fromAuthor, cursor: undefined };
   if (typeof sent !== "string")
-    throw new SluiceError("invalid_argument", "sluice: list: the cursor is no string");
+    throw new SluiceError("invalid_argument", "sluice: list: the cursor is not a string");
   const text = cursors.unseal(sent, context);
   return { source: text.startsWith(fromMounts) ? fromMounts : fromAuthor, cursor: text.slice(1) };
 }

@@ -337,7 +337,7 @@ function readFault(error: unknown): unknown {
     return advised(
       "invalid_argument",
       error.size === undefined
-        ? "The range begins behind the end of the resource"
+        ? "The range begins after the end of the resource"
         : `The resource has ${error.size} bytes`,
       error,
     );

@@ -140,7 +140,7 @@ function contentOf({ text, bytes }: ResourcePart): { text: string } | { blob: st
 
 function ensureText(etag: unknown): string {
   if (typeof etag === "string") return etag;
-  throw new SluiceError("invalid_argument", "sluice: read: the etag is no string");
+  throw new SluiceError("invalid_argument", "sluice: read: the etag is not a string");
 }
 
 function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown } {

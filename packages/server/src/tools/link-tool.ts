@@ -19,7 +19,7 @@ export function registerLinkTool(parts: ToolParts, { mcp }: ToolPlace, name: str
 const description = {
   title: "Get a download link",
   description:
-    "Makes a short-lived link to a file, of any type and size: for the user to open, or for curl. Call it again for a fresh one.",
+    "Creates a short-lived link to a file of any type or size, for the user to open or for curl. Call again for a new one.",
   inputSchema: z.object({
     uri: z.string(),
     disposition: z.enum(["attachment", "inline"]).optional().describe("inline: shown in a browser"),

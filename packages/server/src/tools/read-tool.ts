@@ -77,12 +77,12 @@ function descriptionOf({ storages }: Mounts, { link }: ToolNames) {
   return {
     title: "Read a part of a file",
     description:
-      `Reads the text of a file ${places}, at most ${mostBytes / 1024} KiB at a time; its answer says how to ask for the rest.` +
+      `Reads the text of a file ${places}, at most ${mostBytes / 1024} KiB at a time; its result says how to get the rest.` +
       (link === undefined ? "" : ` For a whole large file, or one that is not text, use ${link}.`),
     inputSchema: z.object({
       uri: text.describe(`URI of the file${such}`),
       range: text.optional().describe('"lines 1-50", "lines 51-" or "bytes 0-999"'),
-      etag: text.optional().describe("of an earlier answer: fails if the file has changed"),
+      etag: text.optional().describe("of an earlier result: fails if the file has changed"),
     }),
     outputSchema: z.object({
       uri: text,

@@ -179,7 +179,7 @@ const unservedWarning =
 
 async function ensureLiveSession(state: StateStore, sessionTag: string): Promise<void> {
   if (await state.isSessionOver(sessionTag, Date.now()))
-    throw new SluiceError("not_found", "sluice: redeem: the session is over");
+    throw new SluiceError("not_found", "sluice: redeem: the session ended");
 }
 
 async function claim(
@@ -191,7 +191,7 @@ async function claim(
   const claimed = { id, use: counted, issuedAt, expiresAt, principal, resource };
   const { outcome } = await state.claim(claimed, Date.now(), body);
   if (outcome === "granted") return;
-  if (outcome === "expired") throw new SluiceError("expired", "sluice: redeem: the grant is over");
+  if (outcome === "expired") throw new SluiceError("expired", "sluice: redeem: the grant expired");
   throw new SluiceError("not_found", `sluice: redeem: the grant is ${outcome}`);
 }
 

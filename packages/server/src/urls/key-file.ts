@@ -107,7 +107,7 @@ function versionOf(path: string, stats: BigIntStats): string {
   if (!stats.isFile())
     throw new SluiceError(
       "invalid_argument",
-      `key file ${path}: it is no regular file; name the file itself, not a link to it`,
+      `key file ${path}: it is not a regular file; name the file itself, not a link to it`,
     );
   if (process.platform !== "win32" && (stats.mode & 0o077n) !== 0n)
     throw new SluiceError(

@@ -117,7 +117,7 @@ export class Links {
     // what is in the seal was made by mint
     const kept = JSON.parse(await this.#tokens.open(token, now)) as KeptLink;
     if (isExpired(kept.expiresAt, now))
-      throw new SluiceError("not_found", "sluice: the time of the link is over");
+      throw new SluiceError("not_found", "sluice: the link has expired");
     return toOpenLink(kept);
   }
 }
@@ -214,7 +214,7 @@ function createLinkTokens({ keys, state, audience, form }: LinkParts): LinkToken
       if (new TextEncoder().encode(text).length > limit)
         throw advised(
           "too_large",
-          `The claims of this principal fit into no link: at most ${limit} bytes do`,
+          `The claims of this principal do not fit into a link: at most ${limit} bytes`,
         );
       if (form === "sealed") return sealer.seal(text, context);
       const token = encodeBase64Url(crypto.getRandomValues(new Uint8Array(secretLength)));

@@ -335,11 +335,11 @@ function linkRefusal(refusal: Reply, accept: string | undefined): Reply {
 }
 
 const deadLink = problem(404, {
-  detail: "The link is over, or was never one: ask for a new one.",
+  detail: "The link has expired or is invalid: ask for a new one.",
 });
 
 const sentences: Readonly<Record<number, string>> = {
-  404: "This link does not work, or no longer. Ask for a new one.",
+  404: "This link is invalid or has expired. Ask for a new one.",
   410: "The file has changed since this link was made. Ask for a new one.",
 };
 
