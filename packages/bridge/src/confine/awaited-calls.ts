@@ -19,10 +19,10 @@ interface AwaitedCalls {
  * there was something.
  */
 export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCalls {
-  const waiting = new Set<string>();
+  const awaitedKeys = new Set<string>();
 
   function forget(id: unknown): void {
-    waiting.delete(keyOf(id));
+    awaitedKeys.delete(keyOf(id));
     release(id);
   }
 
@@ -44,7 +44,7 @@ export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCa
         ...options,
         onRequestStreamEnd() {
           // the SDK refused the message that the answer was
-          if (waiting.has(keyOf(id))) release(id);
+          if (awaitedKeys.has(keyOf(id))) release(id);
           onRequestStreamEnd?.();
         },
       });
@@ -54,7 +54,8 @@ export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCa
       // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
       transport.onmessage = (message, extra) => {
         // what came for a call that is over has markers of files that are gone
-        if (isAnswer(message) && !waiting.delete(keyOf(message.id)) && release(message.id)) return;
+        if (isAnswer(message) && !awaitedKeys.delete(keyOf(message.id)) && release(message.id))
+          return;
         onmessage?.(message, extra);
       };
       return start();
@@ -63,14 +64,14 @@ export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCa
   }
 
   function note(key: string): void {
-    waiting.add(key);
+    awaitedKeys.add(key);
     // answers of cancelled calls may never come
-    for (const oldest of waiting) if (waiting.size > mostWaiting) waiting.delete(oldest);
+    for (const oldest of awaitedKeys) if (awaitedKeys.size > maxWaiting) awaitedKeys.delete(oldest);
   }
 
   return {
-    has: (id) => waiting.has(keyOf(id)),
-    hasAny: () => waiting.size > 0,
+    has: (id) => awaitedKeys.has(keyOf(id)),
+    hasAny: () => awaitedKeys.size > 0,
     watch: (upstream, change) => ({
       ...upstream,
       open: async (flow) => watchTransport(await upstream.open(flow), change),
@@ -79,4 +80,4 @@ export function createAwaitedCalls(release: (id: unknown) => boolean): AwaitedCa
 }
 
 /** More than a bridge holds open. */
-const mostWaiting = 4_096;
+const maxWaiting = 4_096;
