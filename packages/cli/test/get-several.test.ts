@@ -198,7 +198,7 @@ test("get has as many calls open as --jobs say", { tags: "slow" }, async () => {
   await once(counting, "listening");
   const { port } = counting.address() as AddressInfo;
   const url = `http://127.0.0.1:${port}/mcp`;
-  const mostOf = async (...options: string[]): Promise<number> => {
+  const peakOf = async (...options: string[]): Promise<number> => {
     seen.most = 0;
     const args = ["get", url, ...uris, "-o", await target(), "--trust", new URL(served.url).origin];
     const { status, stderr } = await runHere([...args, ...options]);
@@ -207,8 +207,8 @@ test("get has as many calls open as --jobs say", { tags: "slow" }, async () => {
     return seen.most;
   };
   try {
-    expect(await mostOf("-j", "1")).toBe(1);
-    const most = await mostOf();
+    expect(await peakOf("-j", "1")).toBe(1);
+    const most = await peakOf();
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(5);
   } finally {

@@ -63,7 +63,7 @@ test("Ctrl-C while the server does not answer the first request ends the run", a
 });
 
 // far more than the end takes, far less than the minute that the SDK waits for an answer
-const mostMs = 20_000;
+const maxMs = 20_000;
 const moments = process.env["SLUICE_DEEP"]
   ? Array.from({ length: 50 }, (_, at) => at * 10)
   : [0, 100, 250];
@@ -79,7 +79,7 @@ test.each(Object.entries(commands))(
       await sleep(ms);
       child.kill("SIGINT");
       const late = new AbortController();
-      const limit = sleep(mostMs, ["late", null] as const, late);
+      const limit = sleep(maxMs, ["late", null] as const, late);
       const [status, signal] = await Promise.race([ended, limit.catch(() => [])]);
       late.abort();
       child.kill("SIGKILL");

@@ -14,10 +14,10 @@ for (let saved = 0; saved < Number(times); saved++) {
 }
 process.exit();
 
-async function saveUpTo(mostBytes: number): Promise<void> {
+async function saveUpTo(maxBytes: number): Promise<void> {
   const abort = new AbortController();
   const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-    if (receivedBytes > mostBytes) abort.abort();
+    if (receivedBytes > maxBytes) abort.abort();
   };
   try {
     const stream = await streamResource(client, "x://a/b.bin", { signal: abort.signal });

@@ -31,7 +31,7 @@ interface Temper {
   refuses(asked: number, open: number): number | undefined;
   readonly retryAfter?: string;
   /** Breaks an answer off after so many bytes. */
-  readonly mostBytes?: number;
+  readonly maxBytes?: number;
   /** Ends the connection of a refused request without an answer. */
   readonly silent?: boolean;
 }
@@ -85,7 +85,7 @@ async function startBusyServer(temper: Temper): Promise<BusyServer> {
     const step = (at: number): void => {
       if (res.destroyed) return;
       // a reset could overtake bytes that the client has not read yet
-      if (at - start >= (temper.mostBytes ?? Infinity)) return void res.socket?.end();
+      if (at - start >= (temper.maxBytes ?? Infinity)) return void res.socket?.end();
       const to = Math.min(at + pieceBytes, end);
       const piece = content.subarray(at, to);
       sent += piece.length;
@@ -114,7 +114,7 @@ function open(
   });
 }
 
-const mostRatio = 1.05;
+const maxRatio = 1.05;
 const most = 3;
 const moods: Readonly<Record<string, Temper>> = {
   "no more than three at once, 429": { refuses: (_asked, now) => (now >= most ? 429 : undefined) },
@@ -149,7 +149,7 @@ test.each(Object.entries(moods).filter(([name]) => isDeep || !alike.has(name)))(
   async (name, temper) => {
     const ratios: number[] = [];
     // a disk that stalls lets more pile up on the way than an answer that is cut short can take back
-    while (ratios.length < 3 && (ratios.at(-1) ?? Infinity) >= mostRatio) {
+    while (ratios.length < 3 && (ratios.at(-1) ?? Infinity) >= maxRatio) {
       await using server = await startBusyServer(temper);
       let received = 0;
       const onProgress = ({ receivedBytes }: TransferCount): void =>
@@ -164,7 +164,7 @@ test.each(Object.entries(moods).filter(([name]) => isDeep || !alike.has(name)))(
     }
     const ratio = ratios.at(-1)!;
     process.stdout.write(`over the wire: ${ratio.toFixed(3)} × of the file (${name})\n`);
-    expect(ratio).toBeLessThan(mostRatio);
+    expect(ratio).toBeLessThan(maxRatio);
   },
 );
 
@@ -222,7 +222,7 @@ test.each([1, 8])(
         return isBusy ? undefined : 429;
       },
       retryAfter: "1",
-      mostBytes: 100_000,
+      maxBytes: 100_000,
     };
     await using server = await startBusyServer(temper);
     const timeouts = { pauseScale: 0.1, totalMs: 1_000 };

@@ -21,10 +21,10 @@ interface AwaitedCalls {
 export function createAwaitedCalls(
   release: (id: unknown, message?: JSONRPCMessage) => boolean,
 ): AwaitedCalls {
-  const waiting = new Set<string>();
+  const awaitedKeys = new Set<string>();
 
   function forget(id: unknown): void {
-    waiting.delete(keyOf(id));
+    awaitedKeys.delete(keyOf(id));
     release(id);
   }
 
@@ -46,7 +46,7 @@ export function createAwaitedCalls(
         ...options,
         onRequestStreamEnd() {
           // the SDK refused the message that the answer was
-          if (waiting.has(keyOf(id))) release(id);
+          if (awaitedKeys.has(keyOf(id))) release(id);
           onRequestStreamEnd?.();
         },
       });
@@ -56,7 +56,7 @@ export function createAwaitedCalls(
       // oxlint-disable-next-line unicorn/prefer-add-event-listener -- transports of the SDK have properties only
       transport.onmessage = (message, extra) => {
         if (isAnswer(message)) {
-          const isAwaited = waiting.delete(keyOf(message.id));
+          const isAwaited = awaitedKeys.delete(keyOf(message.id));
           // a late response has markers of files that are gone
           if (!isAwaited && release(message.id)) return;
           if (isAwaited && "error" in message) release(message.id, message);
@@ -69,14 +69,14 @@ export function createAwaitedCalls(
   }
 
   function note(key: string): void {
-    waiting.add(key);
+    awaitedKeys.add(key);
     // answers of cancelled calls may never come
-    for (const oldest of waiting) if (waiting.size > mostWaiting) waiting.delete(oldest);
+    for (const oldest of awaitedKeys) if (awaitedKeys.size > maxWaiting) awaitedKeys.delete(oldest);
   }
 
   return {
-    has: (id) => waiting.has(keyOf(id)),
-    hasAny: () => waiting.size > 0,
+    has: (id) => awaitedKeys.has(keyOf(id)),
+    hasAny: () => awaitedKeys.size > 0,
     watch: (upstream, change) => ({
       ...upstream,
       open: async (flow) => watchTransport(await upstream.open(flow), change),
@@ -85,4 +85,4 @@ export function createAwaitedCalls(
 }
 
 /** More than a bridge holds open. */
-const mostWaiting = 4_096;
+const maxWaiting = 4_096;

@@ -60,7 +60,7 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
     const state = randomUUID();
     open.set(state, { message: question.message, agreed });
     // a host that never comes back must not fill the memory
-    for (const oldest of open.keys()) if (open.size > mostOpen) open.delete(oldest);
+    for (const oldest of open.keys()) if (open.size > maxOpen) open.delete(oldest);
     throw new QuestionInResult({
       resultType: "input_required",
       inputRequests: { agree: { method: "elicitation/create", params: formOf(question) } },
@@ -98,7 +98,7 @@ export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
   };
 }
 
-const mostOpen = 64;
+const maxOpen = 64;
 
 /** A question that a host of 2026-07-28 was given. */
 interface PendingQuestion {

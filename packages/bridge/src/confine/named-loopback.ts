@@ -33,7 +33,7 @@ interface NamedLoopbackOptions {
 /** Remembers at most 64 origins. */
 export function createNamedLoopback(options: NamedLoopbackOptions): NamedLoopback {
   const { serverName, trustedOrigins, questions } = options;
-  const named = new Set<string>();
+  const namedOrigins = new Set<string>();
   /** What the user says of an origin; calls share one question. */
   const decisions = new Map<string, Promise<boolean>>();
 
@@ -65,28 +65,29 @@ export function createNamedLoopback(options: NamedLoopbackOptions): NamedLoopbac
       for (const address of addressesIn(result)) {
         const origin = loopbackOf(address)?.origin;
         if (origin === undefined) continue;
-        named.add(origin);
-        for (const oldest of named) if (named.size > mostNamed) named.delete(oldest);
+        namedOrigins.add(origin);
+        for (const oldest of namedOrigins)
+          if (namedOrigins.size > maxNamed) namedOrigins.delete(oldest);
       }
     },
     async endpointFor(address, { request, signal }) {
-      const own = loopbackOf(address);
-      if (!own || isTrusted(own.origin)) return own;
-      if (!named.has(own.origin))
+      const loopback = loopbackOf(address);
+      if (!loopback || isTrusted(loopback.origin)) return loopback;
+      if (!namedOrigins.has(loopback.origin))
         throw new SluiceError(
           "untrusted",
-          `bridge: ${own.origin} is a program on this machine that the server did not name; a user who trusts it starts the bridge with --trust ${own.origin}.`,
+          `bridge: ${loopback.origin} is a program on this machine that the server did not name; a user who trusts it starts the bridge with --trust ${loopback.origin}.`,
         );
-      if (await isAllowed(own.origin, request, signal)) return own;
+      if (await isAllowed(loopback.origin, request, signal)) return loopback;
       throw new SluiceError(
         "permission_denied",
-        `bridge: the user lets no file come from or go to ${own.origin}`,
+        `bridge: the user lets no file come from or go to ${loopback.origin}`,
       );
     },
   };
 }
 
-const mostNamed = 64;
+const maxNamed = 64;
 
 /** Where a process on this machine lets bytes come from or go to; undefined for any other address. */
 export function loopbackOf(url: unknown): URL | undefined {

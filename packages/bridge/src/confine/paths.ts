@@ -34,11 +34,11 @@ export function namesOfOwn(path: string): readonly string[] {
  */
 export function namesOf(path: string): readonly string[] {
   const names = path.split("/");
-  if (isPlainPath(path) && names.length <= mostNames) return names;
+  if (isPlainPath(path) && names.length <= maxNames) return names;
   throw new SluiceError(
     "invalid_argument",
     "bridge: pass a path such as reports/2026.pdf: relative, without .., hidden names and special characters",
   );
 }
 
-const mostNames = 16;
+const maxNames = 16;

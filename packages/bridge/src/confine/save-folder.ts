@@ -42,21 +42,21 @@ export async function openSaveFolder(folder: string): Promise<SaveFolder> {
     async save(path, ownName, write) {
       const names = placeNames(path, localFileName(ownName));
       const folders = names.slice(0, -1);
-      const held = await holdFolder(root, folders, { make: true }).catch((error: unknown) => {
+      const heldFolder = await holdFolder(root, folders, { make: true }).catch((error: unknown) => {
         throw folderFault(error);
       });
       const place = {
         path: join(root, ...names),
         key: names.join("/"),
-        held: held.inside + (names.at(-1) as string),
+        held: heldFolder.inside + (names.at(-1) as string),
       };
       try {
         if (await lstat(place.held).catch(() => undefined)) throw taken(place.key);
-        return await writeHeld(held, place, write);
+        return await writeHeld(heldFolder, place, write);
       } catch (error) {
-        throw withPath(error, held.inside, join(root, ...folders));
+        throw withPath(error, heldFolder.inside, join(root, ...folders));
       } finally {
-        await held.close();
+        await heldFolder.close();
       }
     },
   };
@@ -110,11 +110,12 @@ function folderFault(error: unknown): unknown {
 
 /** The same error, with the path that people know in place of the one that names a descriptor. */
 function withPath(error: unknown, inside: string, folder: string): unknown {
-  const held = inside.slice(0, -1);
-  if (!SluiceError.is(error) || held === folder || !error.message.includes(held)) return error;
+  const innerPath = inside.slice(0, -1);
+  if (!SluiceError.is(error) || innerPath === folder || !error.message.includes(innerPath))
+    return error;
   const { code, message, retryAfterMs, size, origin } = error;
   const options = definedMembers({ retryAfterMs, size, origin });
-  return new SluiceError(code, message.replaceAll(held, folder), { cause: error, ...options });
+  return new SluiceError(code, message.replaceAll(innerPath, folder), { cause: error, ...options });
 }
 
 function taken(key: string): SluiceError {

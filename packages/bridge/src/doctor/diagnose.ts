@@ -125,10 +125,10 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
   const { timeoutMs = Math.max(30_000, 25_000 + watchMs) } = options;
   ensureServerUrl("doctor", { url, headers, token });
   ensureTrustedOrigins(trustedOrigins);
-  const sent =
+  const sentHeaders =
     token === undefined ? { ...headers } : { ...headers, authorization: `Bearer ${token}` };
   const has = (name: string): boolean =>
-    Object.keys(sent).some((header) => header.toLowerCase() === name);
+    Object.keys(sentHeaders).some((header) => header.toLowerCase() === name);
   const evidence: Evidence = {
     endpoint: url,
     hasToken: has("authorization"),
@@ -136,8 +136,8 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     exchanges: [],
   };
   const deadline = AbortSignal.timeout(timeoutMs);
-  const ending = new AbortController();
-  const ends = [deadline, ending.signal];
+  const stop = new AbortController();
+  const ends = [deadline, stop.signal];
   const dispatcher = createDispatcher(({ valid_from, valid_to }) => {
     evidence.certificate ??= { from: Date.parse(valid_from), to: Date.parse(valid_to) };
   });
@@ -162,7 +162,7 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
         ...init,
         signal: AbortSignal.any(init?.signal ? [init.signal, end] : [end]),
       }),
-    headers: sent,
+    headers: sentHeaders,
     trustedOrigins,
     uri: options.uri,
     watchMs,
@@ -180,7 +180,7 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     if (findings.length === 0) findings.push(slow(evidence, timeoutMs));
   } finally {
     await close(visit, fetch);
-    ending.abort(new Error("done"));
+    stop.abort(new Error("done"));
     await dispatcher.destroy();
   }
   return { server: evidence.server, findings, isComplete };

@@ -55,8 +55,8 @@ export function createTransferDoctor(url: URL, options: TransferDoctorOptions): 
     async causeOf(error, transfer, signal) {
       if (!isOfNetwork(error) || clock.now() < nextAt) return undefined;
       nextAt = clock.now() + paceMs;
-      const ending = new AbortController();
-      const ends = AbortSignal.any([signal, ending.signal]);
+      const stop = new AbortController();
+      const ends = AbortSignal.any([signal, stop.signal]);
       try {
         const deadline = { timeoutMs: deadlineMs, expired: late, signal, clock };
         const { server, findings } = await within(examineNow(transfer, ends), deadline);
@@ -68,7 +68,7 @@ export function createTransferDoctor(url: URL, options: TransferDoctorOptions): 
         signal.throwIfAborted();
         return undefined;
       } finally {
-        ending.abort(new SluiceError("interrupted", "bridge: the diagnosis is over"));
+        stop.abort(new SluiceError("interrupted", "bridge: the diagnosis is over"));
       }
     },
   };

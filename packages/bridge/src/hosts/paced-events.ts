@@ -28,7 +28,7 @@ export function pacedEvents(
   const reader = body.getReader();
   const queue: Uint8Array[] = [];
   const arrived = new Notifier();
-  const taken = new Notifier();
+  const takeNotifier = new Notifier();
   let waiting = 0;
   let isEnded = false;
   let removeListener: (() => void) | undefined;
@@ -57,14 +57,14 @@ export function pacedEvents(
     const chunk = queue.shift();
     if (!chunk && over && "error" in over) throw over.error;
     waiting -= chunk?.length ?? 0;
-    taken.notify();
+    takeNotifier.notify();
     return chunk;
   }
 
   function end(reason?: unknown): Promise<void> {
     const wasEnded = isEnded;
     isEnded = true;
-    taken.notify();
+    takeNotifier.notify();
     if (!wasEnded) {
       removeListener?.();
       onEnd();
@@ -73,7 +73,7 @@ export function pacedEvents(
   }
 
   function ready(): Promise<void> | undefined {
-    return waiting > maxWaitingBytes && !isEnded ? taken.wait().then(ready) : undefined;
+    return waiting > maxWaitingBytes && !isEnded ? takeNotifier.wait().then(ready) : undefined;
   }
 
   removeListener = onAbort(signal, (reason) => void end(reason));

@@ -116,11 +116,11 @@ export class RequestHost implements Transport {
       return;
     }
     // what is late belongs to a call that is over
-    const known = served && forHost(message, served.names);
-    if (!known || served.isAnswered) return;
-    const end = isAnswer(known) ? this.#answer(served, known) : undefined;
+    const hostMessage = served && forHost(message, served.names);
+    if (!hostMessage || served.isAnswered) return;
+    const end = isAnswer(hostMessage) ? this.#answer(served, hostMessage) : undefined;
     try {
-      await served.transport.send(known, { relatedRequestId: served.names.hostId });
+      await served.transport.send(hostMessage, { relatedRequestId: served.names.hostId });
       // a host that does not read holds its server back: the next call needs another one
       await served.events?.ready();
     } finally {

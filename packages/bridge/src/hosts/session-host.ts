@@ -54,8 +54,8 @@ export class SessionHost implements Transport {
     const calls = this.#enter(body, post);
     let response: Response;
     try {
-      const given = body === undefined ? {} : { parsedBody: body };
-      response = await this.#inner.handleRequest(request, given);
+      const handlerOptions = body === undefined ? {} : { parsedBody: body };
+      response = await this.#inner.handleRequest(request, handlerOptions);
     } catch (error) {
       onEnd();
       throw error;

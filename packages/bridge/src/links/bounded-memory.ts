@@ -20,7 +20,7 @@ interface BoundedMemory extends WritableStorage {
 /** Objects in memory, of at most so many bytes together: also what is being written, and what is still being read. */
 export function createBoundedMemory(maxBytes: number): BoundedMemory {
   const backend = createMemoryBackend();
-  const kept = new Map<string, Kept>();
+  const objects = new Map<string, Kept>();
   let usedBytes = 0;
   const room: MemoryRoom = {
     reserve(bytes) {
@@ -31,8 +31,8 @@ export function createBoundedMemory(maxBytes: number): BoundedMemory {
   };
 
   function forget(key: string): void {
-    const old = kept.get(key);
-    kept.delete(key);
+    const old = objects.get(key);
+    objects.delete(key);
     if (!old) return;
     old.isRemoved = true;
     if (old.readers === 0) old.blocks.clear();
@@ -45,12 +45,12 @@ export function createBoundedMemory(maxBytes: number): BoundedMemory {
     list: (options) => backend.list(options),
     async open(key, options) {
       const opened = await backend.open(key, options);
-      const found = kept.get(key);
+      const found = objects.get(key);
       return found ? countReader(opened, found) : opened;
     },
     async write(key, options = {}) {
       const operation = beginOperation("memory: write", key, options);
-      const ensureCurrent = (): void => ensureCondition(kept.get(key)?.info, options, operation);
+      const ensureCurrent = (): void => ensureCondition(objects.get(key)?.info, options, operation);
       ensureCurrent();
       const blocks = createMemoryBlocks(room);
       let isPublished = false;
@@ -61,7 +61,7 @@ export function createBoundedMemory(maxBytes: number): BoundedMemory {
           blocks.trim();
           forget(key);
           const info = backend.put(key, blocks);
-          kept.set(key, { info, blocks, readers: 0, isRemoved: false });
+          objects.set(key, { info, blocks, readers: 0, isRemoved: false });
           isPublished = true;
           return info;
         },
@@ -136,12 +136,12 @@ function createMemoryBlocks(room: MemoryRoom): MemoryBlocks {
   /** Where each block begins. */
   let starts: number[] = [];
   let size = 0;
-  let taken = 0;
+  let takenBytes = 0;
 
   function grow(): void {
     const bytes = Math.min(Math.max(size, smallest), largest);
     room.reserve(bytes);
-    taken += bytes;
+    takenBytes += bytes;
     blocks.push(new Uint8Array(bytes));
     starts.push(size);
   }
@@ -162,8 +162,8 @@ function createMemoryBlocks(room: MemoryRoom): MemoryBlocks {
     },
     append(chunk) {
       for (let at = 0; at < chunk.length;) {
-        if (size === taken) grow();
-        const part = chunk.subarray(at, at + taken - size);
+        if (size === takenBytes) grow();
+        const part = chunk.subarray(at, at + takenBytes - size);
         blocks.at(-1)!.set(part, size - starts.at(-1)!);
         size += part.length;
         at += part.length;
@@ -172,11 +172,11 @@ function createMemoryBlocks(room: MemoryRoom): MemoryBlocks {
     trim() {
       const last = blocks.pop();
       if (!last) return;
-      const filled = size - starts.at(-1)!;
+      const filledBytes = size - starts.at(-1)!;
       // a copy: a part of the block would hold all of it
-      blocks.push(last.slice(0, filled));
-      room.release(last.length - filled);
-      taken = size;
+      blocks.push(last.slice(0, filledBytes));
+      room.release(last.length - filledBytes);
+      takenBytes = size;
     },
     read(start, end) {
       if (end > size) throw new SluiceError("interrupted", "memory: the object was removed");
@@ -192,8 +192,8 @@ function createMemoryBlocks(room: MemoryRoom): MemoryBlocks {
     clear() {
       blocks = [];
       starts = [];
-      room.release(taken);
-      taken = 0;
+      room.release(takenBytes);
+      takenBytes = 0;
       size = 0;
     },
   };

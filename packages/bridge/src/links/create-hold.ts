@@ -127,9 +127,9 @@ const longestLinkMs = 15 * 60_000;
 /** A link is made in this time after a result is whole, or never. */
 const unlinkedMs = 60_000;
 const sweepMs = 60_000;
-const mostBlockBytes = 2 ** 20;
+const maxBlockBytes = 2 ** 20;
 /** Of one process, at the same time. */
-const mostWriters = 32;
+const maxWriters = 32;
 const idPattern = /^(\d{13,16})-[0-9a-f]{32}$/;
 
 /** Makes a hold over a storage. The name of an object says when every process may remove it. */
@@ -140,19 +140,19 @@ function createHold(parts: HoldParts): ResultHold {
   if (!(maxBytes > 0) || !(maxAgeMs > 0))
     throw new RangeError("a hold of results: maxBytes and maxAgeMs are numbers above 0");
   const mapper = createUriMapper(heldBase);
-  const own = new Map<string, HeldEntry>();
+  const ownEntries = new Map<string, HeldEntry>();
   const writers = new ConcurrencyLimiter();
   let ownBytes = 0;
   /** Bytes of other processes, as the last look found them. */
   let othersBytes = 0;
   let lookedAt = -Infinity;
-  let looking: Promise<void> | undefined;
+  let currentLook: Promise<void> | undefined;
   const closing = new AbortController();
 
   async function reserve(entry: HeldEntry, bytes: number): Promise<void> {
     // memory is taken in blocks, which may be as large as what is there already
-    const wanted = Math.max(bytes, Math.min(entry.part.bytes, mostBlockBytes));
-    if (usedBytes() + wanted > maxBytes) await makeRoom(entry.share, wanted);
+    const wantedBytes = Math.max(bytes, Math.min(entry.part.bytes, maxBlockBytes));
+    if (usedBytes() + wantedBytes > maxBytes) await makeRoom(entry.share, wantedBytes);
     if (ownBytes + othersBytes + bytes > maxBytes) throw fullFault(maxBytes, advice);
     ownBytes += bytes;
     entry.share.bytes += bytes;
@@ -161,7 +161,7 @@ function createHold(parts: HoldParts): ResultHold {
   /** Removes results until so many bytes have room, or none is left that goes for this session. */
   async function makeRoom(share: ShareState, bytes: number): Promise<void> {
     while (usedBytes() + bytes > maxBytes) {
-      const goers = [...own.values()].filter(
+      const goers = [...ownEntries.values()].filter(
         (entry) =>
           entry.wholeAt !== undefined &&
           entry.readers === 0 &&
@@ -175,14 +175,14 @@ function createHold(parts: HoldParts): ResultHold {
 
   /** Writers of a service have buffers: 16 MiB in S3. Memory counts for itself. */
   function beginWriting(): () => void {
-    const end = writers.take("", isShared ? mostWriters : Infinity);
+    const end = writers.take("", isShared ? maxWriters : Infinity);
     if (end) return end;
     throw ownFault("throttled", "too many large results come at the same time; try again");
   }
 
   async function dropOld(): Promise<void> {
     const now = Date.now();
-    const old = [...own.values()].filter(({ until }) => until <= now);
+    const old = [...ownEntries.values()].filter(({ until }) => until <= now);
     await Promise.all(old.map(({ part }) => part.discard()));
   }
 
@@ -200,7 +200,7 @@ function createHold(parts: HoldParts): ResultHold {
       for (const { key, size = 0 } of page.objects) {
         const id = key.slice(heldFolder.length);
         const stamp = idPattern.exec(id)?.[1];
-        if (stamp === undefined || own.has(id)) continue;
+        if (stamp === undefined || ownEntries.has(id)) continue;
         if (Number(stamp) <= Date.now()) await removeObject(key);
         else found += size;
       }
@@ -211,14 +211,14 @@ function createHold(parts: HoldParts): ResultHold {
 
   /** At most one look at a time, and one a minute. A fault of it is not one of what is written. */
   async function lookIfDue(): Promise<void> {
-    if (!isShared || performance.now() - lookedAt < sweepMs) return looking;
+    if (!isShared || performance.now() - lookedAt < sweepMs) return currentLook;
     lookedAt = performance.now();
-    looking = look()
+    currentLook = look()
       .catch((error: unknown) => {
         if (!closing.signal.aborted) onError(error);
       })
-      .finally(() => (looking = undefined));
-    return looking;
+      .finally(() => (currentLook = undefined));
+    return currentLook;
   }
 
   async function removeObject(key: string): Promise<void> {
@@ -227,7 +227,7 @@ function createHold(parts: HoldParts): ResultHold {
   }
 
   function entryOf(uri: string): HeldEntry | undefined {
-    return own.get(mapper.toKey(uri).split("/", 1)[0]!);
+    return ownEntries.get(mapper.toKey(uri).split("/", 1)[0]!);
   }
 
   function sweep(): Promise<void> {
@@ -241,11 +241,11 @@ function createHold(parts: HoldParts): ResultHold {
 
   const readers: HeldReaders = {
     open(id) {
-      const entry = own.get(id);
+      const entry = ownEntries.get(id);
       if (entry) entry.isOpened = true;
     },
     read(id) {
-      const entry = own.get(id);
+      const entry = ownEntries.get(id);
       if (!entry) return () => {};
       entry.readers += 1;
       return () => void (entry.readers -= 1);
@@ -272,14 +272,14 @@ function createHold(parts: HoldParts): ResultHold {
         return mapper.toUri(`${id}/${name}`);
       },
       ended(bytes) {
-        own.delete(id);
+        ownEntries.delete(id);
         ownBytes -= bytes;
         share.bytes -= bytes;
       },
     });
     const until = begunAt + longestComingMs;
     const entry: HeldEntry = { part, share, begunAt, isOpened: false, readers: 0, until };
-    own.set(id, entry);
+    ownEntries.set(id, entry);
     return part;
   }
 
@@ -298,8 +298,8 @@ function createHold(parts: HoldParts): ResultHold {
     async close() {
       closing.abort();
       clearInterval(timer);
-      await Promise.all([...own.values()].map(({ part }) => part.discard()));
-      await looking;
+      await Promise.all([...ownEntries.values()].map(({ part }) => part.discard()));
+      await currentLook;
     },
   };
 }

@@ -28,7 +28,7 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
   const hash = createSha256();
   /** Not written yet. Each write takes its buffer with it. */
   let buffer = new Uint8Array(writeBytes);
-  let filled = 0;
+  let filledBytes = 0;
   let bytes = 0;
   let opening: Promise<ObjectWriter> | undefined;
   let endWriting: (() => void) | undefined;
@@ -52,10 +52,10 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
   }
 
   async function flush(): Promise<void> {
-    if (filled === 0) return;
-    const full = buffer.subarray(0, filled);
+    if (filledBytes === 0) return;
+    const full = buffer.subarray(0, filledBytes);
     buffer = new Uint8Array(writeBytes);
-    filled = 0;
+    filledBytes = 0;
     await (await writer()).write(full);
   }
 
@@ -92,11 +92,11 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
         bytes += chunk.length;
         hash.update(chunk);
         for (let at = 0; at < chunk.length;) {
-          const part = chunk.subarray(at, at + writeBytes - filled);
-          buffer.set(part, filled);
-          filled += part.length;
+          const part = chunk.subarray(at, at + writeBytes - filledBytes);
+          buffer.set(part, filledBytes);
+          filledBytes += part.length;
           at += part.length;
-          if (filled === writeBytes) await flush();
+          if (filledBytes === writeBytes) await flush();
         }
       }),
     async *reread() {

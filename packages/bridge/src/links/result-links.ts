@@ -224,7 +224,7 @@ function linkSpooled(
   linked: ReadonlyMap<string, LinkedString>,
   withBlocks: boolean,
 ): JSONRPCMessage {
-  const previewBytes = Math.floor(mostPreviewBytes / linked.size);
+  const previewBytes = Math.floor(maxPreviewBytes / linked.size);
   const byString = new Map([...linked.values()].map(({ held, link }) => [held, link]));
   const linkOf = (held: SpooledString): HeldLink => byString.get(held)!;
   return rewriteWith(withBlocks ? addBlocks(message, linked) : message, {
@@ -235,7 +235,7 @@ function linkSpooled(
 }
 
 /** Of all previews of a message, as JSON carries them. A link stands there up to three times, and 2 KiB are enough. */
-const mostPreviewBytes = 512;
+const maxPreviewBytes = 512;
 
 function addBlocks(
   message: JSONRPCMessage,

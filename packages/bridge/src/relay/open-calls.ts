@@ -59,12 +59,12 @@ export class OpenCalls {
   /** Sends `outgoing` for a call; a fault becomes the answer. */
   send(call: OpenCall, outgoing: JSONRPCRequest): void {
     const onEnd = (): void => this.fail(call, "the connection ended", true);
-    const sent = this.#link.send(outgoing, { signal: call.abort.signal, onEnd });
-    const settled = sent.then(() => {
+    const sending = this.#link.send(outgoing, { signal: call.abort.signal, onEnd });
+    const delivery = sending.then(() => {
       call.isSent = true;
       return undefined;
     });
-    settled.catch((error: unknown) => {
+    delivery.catch((error: unknown) => {
       if (call.abort.signal.aborted) return;
       if (!(error instanceof SendError)) {
         this.fail(call, error instanceof Error ? error.message : String(error), false);

@@ -146,12 +146,12 @@ class BridgeRelay {
       await this.#session?.fromHost(message);
       return;
     }
-    const asked = { request: message, abort: new AbortController() };
-    this.#asked.set(keyOf(message.id), asked);
-    if (!this.#session && !(await this.#begin(asked))) return;
-    if (asked.abort.signal.aborted) return;
+    const hostRequest = { request: message, abort: new AbortController() };
+    this.#asked.set(keyOf(message.id), hostRequest);
+    if (!this.#session && !(await this.#begin(hostRequest))) return;
+    if (hostRequest.abort.signal.aborted) return;
     if (!this.#hooks.request) await this.#session?.fromHost(message);
-    else void this.#decide(asked).catch((error: unknown) => this.#undelivered(error));
+    else void this.#decide(hostRequest).catch((error: unknown) => this.#undelivered(error));
   }
 
   /** Finds out what the server speaks. False when that has answered the request. */
@@ -191,13 +191,16 @@ class BridgeRelay {
 
   /** The server's answer. Without a request of the host that waits for it, it is dropped. */
   async #answerHost(response: JSONRPCResponse): Promise<void> {
-    const asked = this.#asked.get(keyOf(response.id));
-    if (!asked) return;
-    if (!this.#hooks.answer) return this.#answerOnce(asked, response);
+    const hostRequest = this.#asked.get(keyOf(response.id));
+    if (!hostRequest) return;
+    if (!this.#hooks.answer) return this.#answerOnce(hostRequest, response);
     try {
-      this.#answerOnce(asked, await this.#hooks.answer(asked.request, response));
+      this.#answerOnce(hostRequest, await this.#hooks.answer(hostRequest.request, response));
     } catch (error) {
-      this.#answerOnce(asked, refusal(asked.request.id, codes.internal, wordsOf(error)));
+      this.#answerOnce(
+        hostRequest,
+        refusal(hostRequest.request.id, codes.internal, wordsOf(error)),
+      );
     }
   }
 

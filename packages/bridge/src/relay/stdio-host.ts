@@ -24,20 +24,20 @@ export function createStdioHost({
   const gap = new ResultGap();
   const lines = new LineWriter(output);
   /** The result that waits for its turn, and what is sent after it. */
-  let waiting: Promise<void> | undefined;
+  let lastTurn: Promise<void> | undefined;
 
   function send(message: JSONRPCMessage): Promise<void> {
     const waitMs = gap.waitMs(message);
-    if (!waiting && waitMs === 0) return lines.write(message);
-    const turn = Promise.all([waiting, sleep(waitMs)]);
-    const sent = turn.then(() => lines.write(message));
-    const next = sent
+    if (!lastTurn && waitMs === 0) return lines.write(message);
+    const turn = Promise.all([lastTurn, sleep(waitMs)]);
+    const sending = turn.then(() => lines.write(message));
+    const next = sending
       .catch(() => {})
       .finally(() => {
-        if (waiting === next) waiting = undefined;
+        if (lastTurn === next) lastTurn = undefined;
       });
-    waiting = next;
-    return sent;
+    lastTurn = next;
+    return sending;
   }
 
   async function read(): Promise<void> {

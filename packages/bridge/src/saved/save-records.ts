@@ -55,9 +55,9 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
     throw diskFault(error, folder);
   });
   /** Files do not change once they are there. */
-  const known = new Map<string, SaveRecord>();
+  const recordCache = new Map<string, SaveRecord>();
   /** Reservations of this process. */
-  const own = new Map<string, number>();
+  const ownReservations = new Map<string, number>();
 
   async function write(fileName: string, text: string): Promise<void> {
     const part = join(folder, randomPartName("kept"));
@@ -83,26 +83,26 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
     async list() {
       const names = (await readdir(folder)).filter((each) => recordName.test(each)).toSorted();
       // beyond that, the oldest are forgotten
-      for (const oldest of names.splice(0, names.length - mostRecords)) await drop(oldest);
+      for (const oldest of names.splice(0, names.length - maxRecords)) await drop(oldest);
       const present = new Set(names);
-      for (const each of known.keys()) if (!present.has(each)) known.delete(each);
+      for (const each of recordCache.keys()) if (!present.has(each)) recordCache.delete(each);
       for (const each of names) {
-        if (known.has(each)) continue;
+        if (recordCache.has(each)) continue;
         const record = await readRecord(join(folder, each));
-        if (record) known.set(each, record);
+        if (record) recordCache.set(each, record);
       }
-      return [...known].map(([each, record]) => ({ name: each, record }));
+      return [...recordCache].map(([each, record]) => ({ name: each, record }));
     },
     add: (record) => write(`${newName(record.savedMs)}.json`, JSON.stringify(record)),
     async remove(fileName) {
-      known.delete(fileName);
+      recordCache.delete(fileName);
       await drop(fileName);
     },
     async reservedBytes() {
       let bytes = 0;
       for (const each of await readdir(folder)) {
         if (!reservationName.test(each)) continue;
-        const ownBytes = own.get(each);
+        const ownBytes = ownReservations.get(each);
         if (ownBytes !== undefined) bytes += ownBytes;
         else if (await isAbandoned(each)) await drop(each);
         else bytes += Number(await readFile(join(folder, each), "utf8").catch(() => "0")) || 0;
@@ -114,10 +114,10 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
       return {
         async resize(bytes) {
           await write(reservation, String(bytes));
-          own.set(reservation, bytes);
+          ownReservations.set(reservation, bytes);
         },
         release() {
-          own.delete(reservation);
+          ownReservations.delete(reservation);
           return drop(reservation);
         },
       };
@@ -128,7 +128,7 @@ export async function openSaveRecords(stateFolder: string, root: string): Promis
 /** No save takes longer without a step that enlarges its reservation. */
 const abandonedMs = 24 * 3_600_000;
 /** Files that are remembered of one folder. */
-const mostRecords = 10_000;
+const maxRecords = 10_000;
 const recordName = /^\d{15}-[0-9a-f]{8}\.json$/;
 const reservationName = /^\.[0-9a-f]{32}\.part$/;
 
@@ -155,7 +155,7 @@ export function createMemoryRecords(): SaveRecords {
     list: async () => [...records].map(([name, record]) => ({ name, record })),
     async add(record) {
       records.set(String(++count).padStart(15, "0"), record);
-      for (const oldest of records.keys()) if (records.size > mostRecords) records.delete(oldest);
+      for (const oldest of records.keys()) if (records.size > maxRecords) records.delete(oldest);
     },
     remove: async (name) => void records.delete(name),
   };

@@ -52,17 +52,18 @@ function createSavedFiles(options: SavedFilesOptions): SavedFiles {
   const { root, records, maxBytes, maxAgeMs, otherBytes } = options;
 
   async function list(): Promise<KeptSave[]> {
-    const kept: KeptSave[] = [];
+    const keptSaves: KeptSave[] = [];
     for (const { name, record } of await records.list()) {
       const path = join(root, ...record.key.split("/"));
       const info = await lstat(path).catch(faultCode);
       if (typeof info === "string") {
         // a disk that is away, or a folder that cannot be read, may come back
         if (absent.has(info)) await records.remove(name);
-      } else if (info.isFile()) kept.push({ name, record, path, isChanged: !isSame(info, record) });
+      } else if (info.isFile())
+        keptSaves.push({ name, record, path, isChanged: !isSame(info, record) });
       else await records.remove(name);
     }
-    return kept.toSorted((a, b) => (a.name < b.name ? 1 : -1));
+    return keptSaves.toSorted((a, b) => (a.name < b.name ? 1 : -1));
   }
 
   return {

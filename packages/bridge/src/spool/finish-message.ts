@@ -64,8 +64,9 @@ export async function finishMessage(
     return { message, places, isAnswer: isResponse(message) && rules.isAwaited(message.id) };
   });
   const failure = strings.failure ?? (await publishAnswers(parts, strings, rules));
-  const kept = new Set(failure ? [] : placesOf(parts, true).map(({ marker }) => marker));
-  for (const [marker, { file }] of strings.files) if (!kept.has(marker)) await file.discard();
+  const keptMarkers = new Set(failure ? [] : placesOf(parts, true).map(({ marker }) => marker));
+  for (const [marker, { file }] of strings.files)
+    if (!keptMarkers.has(marker)) await file.discard();
   const leftOut = placesOf(parts, false).map(({ marker }) => marker);
   if (!failure) return { leftOut };
   const messages = parts.map(({ message, places, isAnswer }) =>
@@ -85,11 +86,11 @@ async function publishAnswers(
   { spooled, inlineBytes }: AnswerRules,
 ): Promise<SluiceError | undefined> {
   const places = placesOf(parts, true);
-  const refused = places.find(({ protocolMember }) => protocolMember !== undefined);
-  if (refused)
+  const refusedPlace = places.find(({ protocolMember }) => protocolMember !== undefined);
+  if (refusedPlace)
     return new SluiceError(
       "too_large",
-      `bridge: spool: the answer has a "${refused.protocolMember}" of more than ${inlineBytes} bytes; raise that limit to get it`,
+      `bridge: spool: the answer has a "${refusedPlace.protocolMember}" of more than ${inlineBytes} bytes; raise that limit to get it`,
     );
   try {
     for (const { message, places: own } of parts.filter(({ isAnswer }) => isAnswer))
@@ -136,10 +137,10 @@ interface NameHints {
 /** A safe file name of at most 64 characters, always with an extension. */
 function spoolName({ name, mediaType, coding }: NameHints): string {
   const safe = name === undefined ? "" : localFileName(name);
-  const given = extensionOf(safe);
-  const isGiven = given !== "" && given.length <= longestExtension;
-  const stem = isGiven ? safe.slice(0, safe.length - given.length - 1) : safe;
-  const extension = isGiven ? safe.slice(-given.length) : extensionFor(mediaType, coding);
+  const givenExtension = extensionOf(safe);
+  const isGiven = givenExtension !== "" && givenExtension.length <= longestExtension;
+  const stem = isGiven ? safe.slice(0, safe.length - givenExtension.length - 1) : safe;
+  const extension = isGiven ? safe.slice(-givenExtension.length) : extensionFor(mediaType, coding);
   const shortStem = Array.from(stem).slice(0, longestStem).join("");
   return `${shortStem === "" ? (coding === "text" ? "text" : "data") : shortStem}.${extension}`;
 }
@@ -149,6 +150,6 @@ const longestExtension = 15;
 
 function extensionFor(mediaType: string | undefined, coding: StringCoding): string {
   const type = parseMediaType(mediaType)?.essence;
-  const known = type === undefined ? undefined : mime.getExtension(type);
-  return known ?? (coding === "text" ? "txt" : "bin");
+  const typeExtension = type === undefined ? undefined : mime.getExtension(type);
+  return typeExtension ?? (coding === "text" ? "txt" : "bin");
 }

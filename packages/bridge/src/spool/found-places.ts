@@ -1,5 +1,5 @@
 import { fileNameFromUri } from "@sluice/core";
-import { mostLevels } from "./scan/string-scanner.ts";
+import { maxLevels } from "./scan/string-scanner.ts";
 
 /** Where a value of a message that stands for a file lies. */
 export interface FoundPlace {
@@ -17,7 +17,7 @@ export function findPlaces(message: unknown, markers: ReadonlySet<string>): Foun
   if (markers.size === 0) return places;
   const path: string[] = [];
   const visit = (value: unknown): void => {
-    if (!isObject(value) || path.length > mostLevels) return;
+    if (!isObject(value) || path.length > maxLevels) return;
     for (const member of Object.keys(value)) {
       const inner = value[member];
       path.push(member);

@@ -40,10 +40,10 @@ export function createJsonSpooler(options: JsonSpoolerOptions): JsonSpooler {
   let isOver = false;
 
   async function run(work: () => Promise<Uint8Array[]>): Promise<Uint8Array[]> {
-    const given = isOver ? Promise.resolve([]) : work();
-    running = given.catch(() => {});
+    const result = isOver ? Promise.resolve([]) : work();
+    running = result.catch(() => {});
     try {
-      return await given;
+      return await result;
     } catch (error) {
       isOver = true;
       await message.abort();
@@ -53,22 +53,22 @@ export function createJsonSpooler(options: JsonSpoolerOptions): JsonSpooler {
 
   async function take(slice: Uint8Array): Promise<Uint8Array[]> {
     options.signal?.throwIfAborted();
-    const given: Uint8Array[] = [];
+    const output: Uint8Array[] = [];
     for (const piece of isOver ? [] : framing.split(slice))
       if (piece.kind === "json") await message.json(piece.bytes);
       else if (piece.kind === "frame") await message.frame(piece.bytes);
-      else given.push(await message.finish(true));
-    return given;
+      else output.push(await message.finish(true));
+    return output;
   }
 
   return {
     spooled: options.spooled,
     write: (chunk) =>
       run(async () => {
-        const given: Uint8Array[] = [];
+        const output: Uint8Array[] = [];
         for (let at = 0; at < chunk.length; at += sliceBytes)
-          given.push(...(await take(chunk.subarray(at, at + sliceBytes))));
-        return given;
+          output.push(...(await take(chunk.subarray(at, at + sliceBytes))));
+        return output;
       }),
     end: () =>
       run(async () => {
@@ -127,11 +127,11 @@ function spooledBody(
           for (;;) {
             const { done, value } = await reader.read();
             if (isCancelled) return;
-            const given = done ? await spooler.end() : await spooler.write(value);
+            const output = done ? await spooler.end() : await spooler.write(value);
             if (isCancelled) return;
-            for (const bytes of given) controller.enqueue(bytes);
+            for (const bytes of output) controller.enqueue(bytes);
             if (done) controller.close();
-            if (done || given.length > 0) return;
+            if (done || output.length > 0) return;
           }
         } catch (error) {
           await spooler.abort();

@@ -43,7 +43,7 @@ interface MessageSpooler {
 export function createMessageSpooler(limits: SpoolLimits, framing: Framing): MessageSpooler {
   const { target, spooled, inlineBytes, maxBytes, isAwaited = () => true } = limits;
   const { hasReader = () => true, maxStrings = 256, maxMessageBytes = 32 * 2 ** 20 } = limits;
-  const mostDropped = 4 * maxBytes + 16 * 2 ** 20;
+  const maxDropped = 4 * maxBytes + 16 * 2 ** 20;
   const scanner = createStringScanner(inlineBytes);
   /** The message as it goes on, so far. */
   const inline = new ByteQueue();
@@ -94,8 +94,8 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
     if (!isGivenUp) return;
     droppedBytes += bytes.length;
     // no end is in sight, so the message never becomes an error
-    if (droppedBytes > mostDropped)
-      throw failure ?? tooLarge(`more than ${mostDropped} malformed bytes`);
+    if (droppedBytes > maxDropped)
+      throw failure ?? tooLarge(`more than ${maxDropped} malformed bytes`);
   }
 
   async function endString(): Promise<void> {
@@ -157,8 +157,10 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
     const { json, leftOut } = await finishMessage(parsed.value, strings, rules);
     countUnasked(leftOut.length);
     if (json === undefined && leftOut.length === 0) return bytes;
-    const settled = json === undefined ? text : framing.withData(text, json);
-    return Buffer.from(leftOut.reduce((all, marker) => all.replace(marker, leftOutWords), settled));
+    const settledText = json === undefined ? text : framing.withData(text, json);
+    return Buffer.from(
+      leftOut.reduce((all, marker) => all.replace(marker, leftOutWords), settledText),
+    );
   }
 
   /** A server that keeps on sending what no call asked for keeps this process busy: its stream ends. */
@@ -168,10 +170,10 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
       unaskedSince = performance.now();
     }
     unasked += strings;
-    if (unasked > mostUnasked)
+    if (unasked > maxUnasked)
       throw new SluiceError(
         "protocol",
-        `bridge: spool: the server sent more than ${mostUnasked} long texts in a minute that no call asked for; tell its author`,
+        `bridge: spool: the server sent more than ${maxUnasked} long texts in a minute that no call asked for; tell its author`,
       );
   }
 
@@ -205,7 +207,7 @@ export function createMessageSpooler(limits: SpoolLimits, framing: Framing): Mes
 
 const envelope: ReadonlySet<string> = new Set(["jsonrpc", "id", "method"]);
 /** Long texts of one stream that no call waits for, in a minute. */
-const mostUnasked = 1_000;
+const maxUnasked = 1_000;
 const leftOutWords = "(a long text, left out: no call of the host asked for it)";
 
 function parse(text: string): { readonly value: unknown } | undefined {

@@ -14,7 +14,7 @@ export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings)
   const markers = new Set(spooled.keys());
   const found = findPlaces(message, markers).map(({ marker }) => marker);
   if (found.length === 0) return message;
-  const previewBytes = Math.floor(mostPreviewBytes / found.length);
+  const previewBytes = Math.floor(maxPreviewBytes / found.length);
   const rewritten = rewriteWith(message, {
     file: (marker) => spooled.get(marker),
     describe: (file, mediaType) => describeFile(file, mediaType, previewBytes),
@@ -40,13 +40,13 @@ export function rewriteWith(message: JSONRPCMessage, words: SpoolWords): JSONRPC
 }
 
 /** Of all previews of a message, as JSON carries them. */
-const mostPreviewBytes = 1_024;
-const mostLevels = 130;
+const maxPreviewBytes = 1_024;
+const maxLevels = 130;
 
 function rewriteValue(value: unknown, words: SpoolWords, level = 0, isData = false): unknown {
   const file = fileOf(value, words);
   if (file) return words.sentence(file);
-  if (!isObject(value) || level > mostLevels) return value;
+  if (!isObject(value) || level > maxLevels) return value;
   if (Array.isArray(value))
     return value.map((inner) => rewriteValue(inner, words, level + 1, isData));
   const block = (isData ? undefined : rewriteBlock(value, words)) ?? value;

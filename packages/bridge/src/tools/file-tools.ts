@@ -127,7 +127,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   const tools = new Map<ToolName, readonly string[]>();
   if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
   if (sendFolders) tools.set("send_file", sendFolders.roots);
-  const own = createOwnTools(calls, tools);
+  const ownTools = createOwnTools(calls, tools);
   const remove = async ({ place }: SpooledString): Promise<void> => spoolFolder?.remove(place);
   const awaited = createAwaitedCalls((id, message) => releaseAnswer(spooled, remove, id, message));
   const limits: SpoolLimits | undefined = spoolFolder && {
@@ -155,14 +155,14 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     const { result, ...sent } = await sendForHost(call, context, sendSettings);
     const coding = sent.way === "base64" ? ", as base64" : "";
     const text = `Sent ${sent.name}, ${sent.size} bytes${coding}, to ${sent.tool}. It said:\n${textOf(result)}`;
-    const said = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
-    return result["isError"] === true ? { ...said, isError: true } : said;
+    const report = toolResult(text, { ...sent, result: membersOf(result["structuredContent"]) });
+    return result["isError"] === true ? { ...report, isError: true } : report;
   }
 
   async function request(message: JSONRPCRequest, signal: AbortSignal) {
     const repeated = await paths?.take(message, signal);
     if (repeated || message.method !== "tools/call") return repeated;
-    const tool = await own.find(membersOf(message.params)["name"], signal);
+    const tool = await ownTools.find(membersOf(message.params)["name"], signal);
     if (tool === undefined) return undefined;
     const call = toolCallOf(message, calls(), signal);
     const result = await call
@@ -185,7 +185,7 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     const response = posed(asked, rewriteSpooled(given, spooled) as JSONRPCResponse);
     if (asked.method === "tools/call" && server.kind === "process" && "result" in response)
       context.loopback.learn(membersOf(response.result));
-    if (asked.method === "tools/list") return own.addTo(asked, response);
+    if (asked.method === "tools/list") return ownTools.addTo(asked, response);
     if (asked.method !== "initialize" && asked.method !== "server/discover") return response;
     if (!("result" in response)) return response;
     const result = membersOf(response.result);
@@ -257,10 +257,10 @@ function rewritingCalls(
       if (method === "resources/read" && !answer.error) return answer;
       const places = findPlaces(answer, new Set(spooled.keys()));
       const files = places.map(({ marker }) => spooled.get(marker));
-      const told = answerOf(rewriteSpooled(answerTo(0, answer), spooled) as JSONRPCResponse);
+      const hostAnswer = answerOf(rewriteSpooled(answerTo(0, answer), spooled) as JSONRPCResponse);
       const isTold = method === "tools/call" && !answer.error;
       for (const file of isTold ? [] : files) if (file) void remove(file).catch(() => {});
-      return told;
+      return hostAnswer;
     },
     notifyHost: (method, params) => calls.notifyHost(method, params),
     askHost: (method, params, signal) => calls.askHost(method, params, signal),

@@ -113,12 +113,12 @@ export function createOwnTools(
   calls: () => BridgeCalls,
   tools: ReadonlyMap<ToolName, readonly string[]>,
 ): OwnTools {
-  let taken: ReadonlySet<unknown> | undefined;
+  let takenNames: ReadonlySet<unknown> | undefined;
 
   /** The server's own tool keeps its name. */
   function nameOf(tool: ToolName): string {
     let name: string = tool;
-    while (taken?.has(name)) name = `bridge_${name}`;
+    while (takenNames?.has(name)) name = `bridge_${name}`;
     return name;
   }
 
@@ -127,25 +127,29 @@ export function createOwnTools(
   return {
     async find(name, signal) {
       if (typeof name !== "string" || !isOurs(name)) return undefined;
-      taken ??= namesIn(await listTools(calls(), signal).catch(() => []));
+      takenNames ??= namesIn(await listTools(calls(), signal).catch(() => []));
       return [...tools.keys()].find((tool) => nameOf(tool) === name);
     },
     async addTo(request, response) {
       if (membersOf(request.params)["cursor"] !== undefined) return response;
       const result = "result" in response ? membersOf(response.result) : noTools(response, calls());
       if (!result) return response;
-      const listed = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
+      const listedTools = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
       const { nextCursor } = result;
       const others =
         typeof nextCursor === "string"
           ? await listTools(calls(), undefined, nextCursor).catch(() => [])
           : [];
-      taken = namesIn([...listed.map(membersOf), ...others]);
+      takenNames = namesIn([...listedTools.map(membersOf), ...others]);
       const ours = [...tools].map(([tool, folders]) => ({
         name: nameOf(tool),
         ...toolShape(tool, folders),
       }));
-      return { jsonrpc: "2.0", id: request.id, result: { ...result, tools: [...listed, ...ours] } };
+      return {
+        jsonrpc: "2.0",
+        id: request.id,
+        result: { ...result, tools: [...listedTools, ...ours] },
+      };
     },
   };
 }

@@ -126,15 +126,15 @@ function readBytes(
   files: ReadonlyMap<string, SpooledString>,
   uri: string,
 ): ContentBytes {
-  const given = blob ?? text;
-  if (typeof given !== "string") throw malformed(uri);
-  const file = files.get(given);
+  const content = blob ?? text;
+  if (typeof content !== "string") throw malformed(uri);
+  const file = files.get(content);
   if (file) {
     if (typeof blob === "string" && file.coding !== "base64") throw malformed(uri);
     const { bytes: size, sha256, place: from } = file;
     return { size, sha256, writeTo: (path, name) => saveFile(from, path, { name }) };
   }
-  const bytes = bytesOf(blob, given, uri);
+  const bytes = bytesOf(blob, content, uri);
   const hash = createSha256();
   hash.update(bytes);
   return {
@@ -223,11 +223,11 @@ async function listedSize(
   let params: Members = {};
   const inTime = AbortSignal.any([signal, AbortSignal.timeout(listMs)]);
   try {
-    for (let page = 0; page < mostPages; page++) {
+    for (let page = 0; page < maxPages; page++) {
       const result = await callServer(calls, "resources/list", params, inTime);
       const { resources, nextCursor } = result;
-      const listed = Array.isArray(resources) ? (resources as unknown[]).map(membersOf) : [];
-      const found = listed.find(
+      const entries = Array.isArray(resources) ? (resources as unknown[]).map(membersOf) : [];
+      const found = entries.find(
         (entry) => typeof entry["uri"] === "string" && isSameResource(entry["uri"], uri),
       );
       if (found) return sizeIn(found);
@@ -242,7 +242,7 @@ async function listedSize(
 }
 
 /** A list need not end, or come. */
-const mostPages = 20;
+const maxPages = 20;
 const listMs = 10_000;
 
 function digestIn(meta: Members): string | undefined {

@@ -85,10 +85,10 @@ function cursorIn(args: Members): string | undefined {
 }
 
 function limitIn({ limit = defaultLimit }: Members): number {
-  if (Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= mostLimit)
+  if (Number.isInteger(limit) && Number(limit) >= 1 && Number(limit) <= maxLimit)
     return Number(limit);
-  throw new SluiceError("invalid_argument", `bridge: pass a limit from 1 to ${mostLimit}`);
+  throw new SluiceError("invalid_argument", `bridge: pass a limit from 1 to ${maxLimit}`);
 }
 
 const defaultLimit = 100;
-const mostLimit = 1_000;
+const maxLimit = 1_000;

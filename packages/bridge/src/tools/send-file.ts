@@ -137,11 +137,11 @@ async function sendByUri(send: FileSend): Promise<SentToTool> {
       .senderTo(address)
       .upload(authorized.client, file, { signal, onProgress: progressOf(send) });
   // a process names its address in the answer only: the first try ends there, before any byte
-  const sent = await upload(undefined).catch((error: unknown) => {
+  const sentFile = await upload(undefined).catch((error: unknown) => {
     if (context.server.kind === "http" || !isUntrusted(error)) throw error;
     return upload(membersOf(membersOf(authorized.answer())["upload"])["url"]);
   });
-  const value = taker.isList ? [sent.uri] : sent.uri;
+  const value = taker.isList ? [sentFile.uri] : sentFile.uri;
   const result = await callTool(send, { ...others, [taker.argument as string]: value }, {});
   return sentAs(send, "uri", result);
 }
@@ -191,26 +191,26 @@ async function callAsking(
   const { call, settings, file } = send;
   const meta = { _meta: { [GIVES_FILE_META]: true } };
   let result = await callTool(send, args, meta);
-  let given = 0;
+  let answeredCount = 0;
   for (let round = 0; result["resultType"] === "input_required"; round++) {
     const inputResponses: Record<string, unknown> = {};
     for (const [key, value] of Object.entries(membersOf(result["inputRequests"]))) {
       const { method, params } = membersOf(value);
-      if (round === mostRounds || !asksForFiles(method, params))
+      if (round === maxRounds || !asksForFiles(method, params))
         throw new SluiceError(
           "unsupported",
           "bridge: the tool asks for more than a file; call it yourself",
         );
       inputResponses[key] = await settings.answers.give(params, file, call.signal);
-      given += 1;
+      answeredCount += 1;
     }
     const { requestState } = result;
     result = await callTool(send, args, { ...meta, inputResponses, requestState });
   }
-  return { result, given };
+  return { result, given: answeredCount };
 }
 
-const mostRounds = 5;
+const maxRounds = 5;
 
 /** Sends the file to an address, as to one that `files/authorizeUpload` names. */
 async function sendTo(address: UploadAddress, send: FileSend): Promise<void> {
@@ -234,10 +234,10 @@ async function sendTo(address: UploadAddress, send: FileSend): Promise<void> {
 /** The file in the message itself: small ones, and never without the user's yes. */
 async function sendInArgument(send: FileSend): Promise<SentToTool> {
   const { file, others, taker } = send;
-  if (file.size > mostInlineBytes)
+  if (file.size > maxInlineBytes)
     throw new SluiceError(
       "too_large",
-      `bridge: ${taker.tool} takes the file in its argument, which may have ${mostInlineBytes} bytes`,
+      `bridge: ${taker.tool} takes the file in its argument, which may have ${maxInlineBytes} bytes`,
     );
   await ensureAgreed(send, -1);
   const bytes = await readSendable(file);
@@ -254,7 +254,7 @@ async function sendInArgument(send: FileSend): Promise<SentToTool> {
   return sentAs(send, "base64", result);
 }
 
-const mostInlineBytes = 4 * 2 ** 20;
+const maxInlineBytes = 4 * 2 ** 20;
 
 /** Asks the user about a file of more than `unasked` bytes, or more than the user said beforehand. */
 async function ensureAgreed(
@@ -341,7 +341,7 @@ function addressIn(members: Members, level: number): UploadAddress | undefined {
       }),
     };
   }
-  if (level === mostLevels) return undefined;
+  if (level === maxLevels) return undefined;
   for (const value of Object.values(members)) {
     const found = isMembers(value) ? addressIn(value, level + 1) : undefined;
     if (found) return found;
@@ -350,7 +350,7 @@ function addressIn(members: Members, level: number): UploadAddress | undefined {
 }
 
 const names = ["upload_url", "uploadUrl", "presigned_url", "presignedUrl", "put_url"] as const;
-const mostLevels = 2;
+const maxLevels = 2;
 
 function textIn(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;

@@ -43,8 +43,8 @@ export function createServerClient(calls: BridgeCalls, kind: "http" | "process")
         const { params: sent } = message as { readonly params: Members };
         result = await callServer(calls, method, sent, signal);
       });
-      const own = loopbackOf(result["downloadUrl"]);
-      if (own) await sendFrom(own, request, async () => {});
+      const loopback = loopbackOf(result["downloadUrl"]);
+      if (loopback) await sendFrom(loopback, request, async () => {});
       return parse(schema, result);
     },
   };
@@ -77,7 +77,7 @@ export async function listTools(
 ): Promise<readonly Members[]> {
   const tools: Members[] = [];
   let next = cursor;
-  for (let page = 0; page < mostPages && tools.length < mostTools; page++) {
+  for (let page = 0; page < maxPages && tools.length < maxTools; page++) {
     const result = await callServer(
       calls,
       "tools/list",
@@ -92,5 +92,5 @@ export async function listTools(
   return tools;
 }
 
-const mostPages = 100;
-const mostTools = 5_000;
+const maxPages = 100;
+const maxTools = 5_000;

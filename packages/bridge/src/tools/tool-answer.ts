@@ -28,7 +28,7 @@ export function toolCallOf(
   function note(done: number, more: Members): void {
     notedAt = performance.now();
     // progress must grow
-    noted = Math.max(done, noted + leastProgress);
+    noted = Math.max(done, noted + minProgress);
     calls.notifyHost("notifications/progress", { progressToken, progress: noted, ...more });
   }
   return {
@@ -59,7 +59,7 @@ const everyMs = 500;
 /** Some hosts give up after 30 s without a word. */
 const aliveMs = 15_000;
 /** So little is no byte, also after hours. */
-const leastProgress = 2 ** -20;
+const minProgress = 2 ** -20;
 
 /** The text argument of a name. Throws `invalid_argument` where it is missing or no text. */
 export function textArgument(args: Members, name: string): string {

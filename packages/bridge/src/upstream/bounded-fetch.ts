@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isEventStream, SluiceError, type FetchLike } from "@sluice/core";
-import { mostContainers } from "../spool/scan/string-scanner.ts";
+import { maxContainers } from "../spool/scan/string-scanner.ts";
 import type { Flow } from "./upstream.ts";
 
 /** A message that is being sent, and what comes for it. */
@@ -25,12 +25,12 @@ export const sentMessage: AsyncLocalStorage<SentMessage> = new AsyncLocalStorage
  */
 export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): FetchLike {
   return async (url, init) => {
-    const sent = sentMessage.getStore();
+    const sendState = sentMessage.getStore();
     // the SDK opens a stream again that we broke off
-    if (sent?.fault !== undefined) throw new SluiceError("protocol", sent.fault);
+    if (sendState?.fault !== undefined) throw new SluiceError("protocol", sendState.fault);
     const response = await fetch(url, init);
     const isStream = isEventStream(response.headers);
-    if (sent && isStream) sent.hasStream = true;
+    if (sendState && isStream) sendState.hasStream = true;
     if (!response.body || isSmall(response.headers, maxBytes)) return response;
     const check = createBoundCheck(maxBytes, isStream);
     const bounded = response.body.pipeThrough(
@@ -38,7 +38,7 @@ export function boundedFetch(fetch: FetchLike, maxBytes: number, flow: Flow): Fe
         async transform(chunk, controller) {
           const fault = check(chunk);
           if (fault) {
-            if (isStream) sent?.fail?.(fault.message);
+            if (isStream) sendState?.fail?.(fault.message);
             throw fault;
           }
           await flow.ready();
@@ -92,9 +92,9 @@ function createBoundCheck(
       else if (byte === quote) isInString = !isInString;
       else if (isInString) isEscaped = byte === backslash;
       else if (byte === openBracket || byte === openBrace) containers++;
-      if (length > maxBytes || containers > mostContainers)
+      if (length > maxBytes || containers > maxContainers)
         return tooLarge(
-          length > maxBytes ? `${maxBytes / 2 ** 20} MiB` : `${mostContainers} arrays and objects`,
+          length > maxBytes ? `${maxBytes / 2 ** 20} MiB` : `${maxContainers} arrays and objects`,
         );
     }
     return undefined;

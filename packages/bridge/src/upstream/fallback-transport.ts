@@ -53,17 +53,18 @@ export class FallbackTransport implements Transport {
   }
 
   async send(message: JSONRPCMessage, options: TransportSendOptions = {}): Promise<void> {
-    const sent = this.#track(message);
+    const sendState = this.#track(message);
     const onRequestStreamEnd = (): void => {
-      if (sent.fault === undefined && sent.unread !== undefined) sent.fail?.(sent.unread);
+      if (sendState.fault === undefined && sendState.unread !== undefined)
+        sendState.fail?.(sendState.unread);
       else options.onRequestStreamEnd?.();
     };
     try {
-      await sentMessage.run(sent, () =>
+      await sentMessage.run(sendState, () =>
         this.#current.send(message, { ...options, onRequestStreamEnd }),
       );
       // 202, an empty batch, or answers to other calls: a stream says by itself when it is over
-      if (isCall(message) && !this.#isOlder && !sent.hasStream) onRequestStreamEnd();
+      if (isCall(message) && !this.#isOlder && !sendState.hasStream) onRequestStreamEnd();
     } catch (error) {
       const isFirst = isCall(message) && message.method === "initialize";
       if (this.#isOlder || !isFirst || !isRefusal(error)) throw error;
@@ -75,14 +76,14 @@ export class FallbackTransport implements Transport {
   /** What comes for a message. Only a call has an answer that another can take the place of. */
   #track(message: JSONRPCMessage): SentMessage {
     if (!isCall(message)) return { hasStream: false };
-    const sent: SentMessage = {
+    const sendState: SentMessage = {
       hasStream: false,
       fail: (fault) => {
-        sent.fault = fault;
+        sendState.fault = fault;
         this.onmessage?.(unreadableAnswer(message.id, fault));
       },
     };
-    return sent;
+    return sendState;
   }
 
   /** Throws `refusal` where the server has no stream of the older kind either. */
@@ -113,9 +114,9 @@ export class FallbackTransport implements Transport {
   #listen(transport: Transport): void {
     transport.onmessage = (message, extra) => this.onmessage?.(message, extra);
     transport.onerror = (error) => {
-      const sent = sentMessage.getStore();
+      const sendState = sentMessage.getStore();
       // an event of its stream: the answer may still come
-      if (sent?.hasStream) sent.unread ??= unreadableWords(error);
+      if (sendState?.hasStream) sendState.unread ??= unreadableWords(error);
       this.onerror?.(error);
     };
     transport.onclose = () => this.onclose?.();
@@ -127,8 +128,8 @@ export class FallbackTransport implements Transport {
 
   /** Ends the session at the server, where the transport can. */
   async terminateSession(): Promise<void> {
-    const ending = this.#current as { terminateSession?: () => Promise<void> };
-    await ending.terminateSession?.();
+    const terminable = this.#current as { terminateSession?: () => Promise<void> };
+    await terminable.terminateSession?.();
   }
 
   async close(): Promise<void> {

@@ -50,7 +50,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const fetch = options.wrapFetch?.(serverFetch) ?? serverFetch;
   const signIn =
     options.signIn && token === undefined ? createSignIn(url, options.signIn) : undefined;
-  const sent = token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
+  const sentHeaders =
+    token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
   const paramHeaders = new ParamHeaders();
   let isOlder = false;
 
@@ -61,7 +62,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     open: (flow) => {
       const common: StreamableHTTPClientTransportOptions & Omit<SseOptions, "signIn"> = {
         fetch: boundedFetch(fetch, maxMessageBytes, flow),
-        requestInit: { headers: sent },
+        requestInit: { headers: sentHeaders },
       };
       if (signIn) common.authProvider = signIn.provider;
       const streamable = { ...common, reconnectionOptions: reconnection };
@@ -165,10 +166,10 @@ class ParamHeaders {
 
   #headersOfCall(call: JSONRPCRequest): Readonly<Record<string, string>> | undefined {
     const { name, arguments: given } = membersOf(call.params);
-    const declared = this.#tools.get(String(name));
-    if (!declared) return undefined;
+    const declarations = this.#tools.get(String(name));
+    if (!declarations) return undefined;
     const headers: Record<string, string> = {};
-    for (const { path, header } of declared) {
+    for (const { path, header } of declarations) {
       const value = path.reduce<unknown>((node, key) => membersOf(node)[key], given);
       const text = textOf(value);
       if (text !== undefined) headers[`Mcp-Param-${header}`] = encode(text);
@@ -183,9 +184,9 @@ function headersIn(schema: Members, path: readonly string[]): ParamHeader[] {
     if (!isMembers(property)) return [];
     const here = [...path, name];
     const header = property["x-mcp-header"];
-    const own =
+    const ownHeaders =
       typeof header === "string" && tokenPattern.test(header) ? [{ path: here, header }] : [];
-    return [...own, ...headersIn(property, here)];
+    return [...ownHeaders, ...headersIn(property, here)];
   });
 }
 

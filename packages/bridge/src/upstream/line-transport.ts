@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
 import { isResponse, readJson, readRpc, SluiceError } from "@sluice/core";
-import { mostContainers } from "../spool/scan/string-scanner.ts";
+import { maxContainers } from "../spool/scan/string-scanner.ts";
 
 /** Largest amount of bytes that wait for a reader of our output. */
 const maxWaitingBytes = 64 * 2 ** 20;
@@ -28,7 +28,7 @@ export function readLine(
 /** Errors for the calls that a line of a server answers, where the line is a batch, or too deep or wide to be read. */
 export function refusedAnswers(line: string | LongLine, fault: string): readonly JSONRPCMessage[] {
   if (typeof line !== "string") return [];
-  const { value } = readJson(line, mostContainers);
+  const { value } = readJson(line, maxContainers);
   const ids = Array.isArray(value)
     ? (value as unknown[]).filter(isResponse).map(({ id }) => id)
     : [idAtStart(line.slice(0, endBytes)) ?? idAtEnd(line.slice(-endBytes))];
@@ -115,7 +115,7 @@ interface LongLine {
   readonly tail?: string;
 }
 
-const kept = 512;
+const keptBytes = 512;
 const newline = 0x0a;
 
 /**
@@ -139,7 +139,7 @@ export async function* linesOf(
       length += part.length;
       if (long) long.tail = lastOf(long.tail, part);
       else if (length > maxBytes) {
-        const head = Buffer.concat([...chunks, part.subarray(0, kept)]).subarray(0, kept);
+        const head = Buffer.concat([...chunks, part.subarray(0, keptBytes)]).subarray(0, keptBytes);
         long = { head: head.toString("latin1"), tail: lastOf(Buffer.alloc(0), part) };
         chunks = [];
         yield { head: long.head };
@@ -161,6 +161,9 @@ function join(chunks: readonly Uint8Array[]): string {
 }
 
 function lastOf(before: Buffer, part: Uint8Array): Buffer {
-  const last = part.subarray(Math.max(0, part.length - kept));
-  return Buffer.concat([before.subarray(Math.max(0, before.length + last.length - kept)), last]);
+  const last = part.subarray(Math.max(0, part.length - keptBytes));
+  return Buffer.concat([
+    before.subarray(Math.max(0, before.length + last.length - keptBytes)),
+    last,
+  ]);
 }

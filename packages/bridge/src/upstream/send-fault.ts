@@ -56,18 +56,19 @@ export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
     return answeredFault(status, typeof text === "string" ? text : "", hasSession);
   }
   // `fetch` wraps what a connection failed with
-  const own = [thrown, thrown instanceof Error && thrown.cause].find((error) =>
+  const sluiceError = [thrown, thrown instanceof Error && thrown.cause].find((error) =>
     SluiceError.is(error),
   );
-  if (own?.code === "unavailable") return { kind: "unreached", reason: own.message };
-  if (own?.origin === proxyOrigin) return { kind: "refused", reason: own.message };
+  if (sluiceError?.code === "unavailable")
+    return { kind: "unreached", reason: sluiceError.message };
+  if (sluiceError?.origin === proxyOrigin) return { kind: "refused", reason: sluiceError.message };
   const code = innermostCode(thrown);
   if (unreachedCodes.has(code))
     return { kind: "unreached", reason: unreachedWords[String(code)] ?? String(code) };
   const unread = unreadableWords(thrown);
   // the server took the call
-  if (unread !== undefined || own?.code === "too_large")
-    return { kind: "lost", reason: unread ?? own!.message };
+  if (unread !== undefined || sluiceError?.code === "too_large")
+    return { kind: "lost", reason: unread ?? sluiceError!.message };
   const reason = reasonOf(thrown);
   const name = thrown instanceof Error ? thrown.name : "";
   // faults of signing in and of the transport's own checks come before or instead of an answer

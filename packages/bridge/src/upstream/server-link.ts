@@ -279,9 +279,9 @@ export class ServerLink {
 
 /** Tells the server that the session is over: it may free what it holds. A server need not answer. */
 async function endSession(transport: Transport | undefined): Promise<void> {
-  const ending = transport as { terminateSession?: () => Promise<void> } | undefined;
-  if (transport?.sessionId === undefined || !ending?.terminateSession) return;
-  await isInTime(ending.terminateSession(), 1_000);
+  const terminable = transport as { terminateSession?: () => Promise<void> } | undefined;
+  if (transport?.sessionId === undefined || !terminable?.terminateSession) return;
+  await isInTime(terminable.terminateSession(), 1_000);
 }
 
 function isStreamFault(error: Error): boolean {
@@ -315,15 +315,15 @@ class Exchanges {
     send: (options: MessageOptions) => Promise<void>,
   ): Promise<JSONRPCResponse> {
     const key = keyOf(id);
-    const waiting = defer<JSONRPCResponse>();
-    this.#waiting.set(key, waiting);
+    const pending = defer<JSONRPCResponse>();
+    this.#waiting.set(key, pending);
     const stop = new AbortController();
     const onEnd = (): void =>
-      waiting.reject(new SendError({ kind: "lost", reason: "the answer did not come" }));
-    const removeListener = onAbort(signal, (reason) => waiting.reject(reason));
-    send({ signal: stop.signal, onEnd }).catch((error: unknown) => waiting.reject(error));
+      pending.reject(new SendError({ kind: "lost", reason: "the answer did not come" }));
+    const removeListener = onAbort(signal, (reason) => pending.reject(reason));
+    send({ signal: stop.signal, onEnd }).catch((error: unknown) => pending.reject(error));
     try {
-      return await within(waiting.promise, deadline);
+      return await within(pending.promise, deadline);
     } catch (error) {
       stop.abort(error);
       throw error;
@@ -335,9 +335,9 @@ class Exchanges {
 
   /** Takes the response to one of the requests. False for any other. */
   take(response: JSONRPCResponse): boolean {
-    const waiting = this.#waiting.get(keyOf(response.id));
-    waiting?.resolve(response);
-    return waiting !== undefined;
+    const pending = this.#waiting.get(keyOf(response.id));
+    pending?.resolve(response);
+    return pending !== undefined;
   }
 
   /** Rejects all: their connection is gone. */

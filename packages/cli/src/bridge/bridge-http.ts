@@ -23,7 +23,7 @@ import { openBehind, type ServerBehind } from "./bridged-server.ts";
 import { openServedResults, type ServedResults } from "./served-results.ts";
 
 /** With a connection each for a URL, with a process each for a program. */
-const mostSessions = { http: 1_000, process: 100 };
+const maxSessions = { http: 1_000, process: 100 };
 /** Not every host opens another session when its own is over. */
 const idleMs = 86_400_000;
 const drainMs = 10_000;
@@ -60,7 +60,7 @@ export async function serveBridge(
       },
       // a token that was checked is that of all hosts
       caller: () => "",
-      maxSessions: mostSessions[server.kind],
+      maxSessions: maxSessions[server.kind],
       idleMs,
       onNote: (line) => note(`sluice: ${printable(line)}`),
     });

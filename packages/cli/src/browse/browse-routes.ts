@@ -28,10 +28,10 @@ export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Rou
   /** Another site may lead its user here by a link; it makes no work for the server unseen. */
   async function list({ target, signal, header }: BrowseRequest): Promise<Reply> {
     if (isForeign(header) && header("sec-fetch-dest") !== "document") return foreignPage();
-    const asked = queryOf(target);
-    const folder = asked.get("folder") ?? "";
+    const query = queryOf(target);
+    const folder = query.get("folder") ?? "";
     if (folder !== "" && !folder.endsWith("/")) return problem(404);
-    const cursor = asked.get("after") ?? undefined;
+    const cursor = query.get("after") ?? undefined;
     return page(listingHtml(folder, await readFolder(storage, { folder, cursor, signal })));
   }
 

@@ -87,9 +87,9 @@ interface FolderRequest {
 }
 
 /** Most entries of a page. */
-const mostEntries = 500;
+const maxEntries = 500;
 /** Most objects that are looked at for a page; those of folders below count, too. */
-const mostObjects = 20_000;
+const maxObjects = 20_000;
 const listLimit = 1_000;
 
 /**
@@ -116,11 +116,7 @@ export async function readFolder(
     }
     looked += Math.max(page.objects.length, 1);
     ({ cursor } = page);
-  } while (
-    cursor !== undefined &&
-    looked < mostObjects &&
-    folders.size + files.length < mostEntries
-  );
+  } while (cursor !== undefined && looked < maxObjects && folders.size + files.length < maxEntries);
   return {
     folders: [...folders].toSorted(byName),
     files: files.toSorted((one, other) => byName(one.key, other.key)),

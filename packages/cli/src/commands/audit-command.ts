@@ -34,7 +34,7 @@ export async function auditVerifyCommand(
   if (findings.length > 0)
     throw fault(
       "corrupt",
-      `the audit trail was changed: ${findings.length === mostFindings ? "more than " : ""}${findings.length} finding${findings.length === 1 ? "" : "s"}`,
+      `the audit trail was changed: ${findings.length === maxFindings ? "more than " : ""}${findings.length} finding${findings.length === 1 ? "" : "s"}`,
       "compare with a copy from before",
     );
   const earlier =
@@ -44,7 +44,7 @@ export async function auditVerifyCommand(
 }
 
 /** So many the verifier names. */
-const mostFindings = 100;
+const maxFindings = 100;
 
 async function verify(
   files: readonly string[],

@@ -76,8 +76,8 @@ export async function getCommand(
       run: (index, signal) => {
         const uri = uris[index] as string;
         const place = (pathOf: () => Promise<string>) => order.enter(index, pathOf);
-        const wanted = { uri, consent: consentOf(uri), report: progressOf(), place };
-        return save({ ...connection, signal }, wanted, { ...options, signal }).finally(() =>
+        const request = { uri, consent: consentOf(uri), report: progressOf(), place };
+        return save({ ...connection, signal }, request, { ...options, signal }).finally(() =>
           order.pass(index),
         );
       },
@@ -123,8 +123,8 @@ async function askAtOnce(
     jobs: options.jobs,
     signal: options.signal,
     run: async (index, signal) => {
-      const asked = { ...options, signal };
-      const stream = await openStream(connection, uris[index] as string, asked, undefined);
+      const openOptions = { ...options, signal };
+      const stream = await openStream(connection, uris[index] as string, openOptions, undefined);
       if (!stream) return undefined;
       const { body, ...facts } = stream;
       await body.cancel();
@@ -300,8 +300,8 @@ function describeScale(scale: TransferScale): string {
 async function readAnswer(signal: AbortSignal): Promise<string | undefined> {
   // no line editing: Ctrl-C stays the terminal's own
   const lines = createInterface({ input: process.stdin, terminal: false });
-  const waiting = new AbortController();
-  const until = { signal: AbortSignal.any([signal, waiting.signal]) };
+  const stop = new AbortController();
+  const until = { signal: AbortSignal.any([signal, stop.signal]) };
   try {
     const answered = once(lines, "line", until) as Promise<[string]>;
     const [line] = await Promise.race([answered, once(lines, "close", until)]);
@@ -310,7 +310,7 @@ async function readAnswer(signal: AbortSignal): Promise<string | undefined> {
     signal.throwIfAborted();
     throw error;
   } finally {
-    waiting.abort();
+    stop.abort();
     lines.close();
   }
 }

@@ -155,9 +155,9 @@ export function dropKey(
 
 /** A name that no key of the ring has: names say nothing, and one may come again when its key is long gone. */
 function freeKid(keys: readonly SealingKey[]): string {
-  const taken = new Set(keys.map(({ kid }) => kid));
+  const takenIds = new Set(keys.map(({ kid }) => kid));
   let number = 1;
-  while (taken.has(nameOf(number))) number += 1;
+  while (takenIds.has(nameOf(number))) number += 1;
   return nameOf(number);
 }
 

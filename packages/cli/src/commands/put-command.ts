@@ -68,25 +68,25 @@ export async function putCommand(
   ensureTrust(trust);
   await ensureFiles(files);
   const bar = createProgressBar(process.stderr);
-  const asked: AskedFiles = { sentBytes: 0 };
+  const askedFiles: AskedFiles = { sentBytes: 0 };
   const sender = createFileSender({
     endpoint: endpointOf(server),
     maxFileSize: Number.MAX_SAFE_INTEGER,
     trustedOrigins: trust,
     authorization: () => (token === undefined ? undefined : `Bearer ${token}`),
     onProgress({ sentBytes, totalBytes }) {
-      asked.sentBytes = sentBytes;
+      askedFiles.sentBytes = sentBytes;
       bar.update(sentBytes, totalBytes);
     },
     async onFilesRequested(request, context) {
       try {
         const signal = AbortSignal.any([options.signal, context.signal]);
         const answer = await answerFileRequest(request, { files, signal });
-        asked.wantedBytes = await bytesOf(answer);
+        askedFiles.wantedBytes = await bytesOf(answer);
         return answer;
       } catch (error) {
         // the server hears less about it than the user
-        asked.refusal = error;
+        askedFiles.refusal = error;
         throw new SluiceError("interrupted", "uploads: the user sent nothing", { cause: error });
       }
     },
@@ -95,19 +95,19 @@ export async function putCommand(
   try {
     const chosen = await chooseTool(connection, tool);
     if (chosen.argument === undefined) {
-      const result = await answerTool(connection, chosen, asked);
+      const result = await answerTool(connection, chosen, askedFiles);
       bar.clear();
       await report(result, options);
-      ensureSent(chosen, asked);
+      ensureSent(chosen, askedFiles);
       return;
     }
     if (files.length === 0)
       throw fault("invalid_argument", `${chosen.name} takes files`, "name at least one");
     const sendOne = (file: string) => upload(sender, connection, file, bar);
     if (chosen.isList) {
-      const sent: UploadedReference[] = [];
-      for (const file of files) sent.push(await sendOne(file));
-      return await hand(sent, connection, chosen, options);
+      const references: UploadedReference[] = [];
+      for (const file of files) references.push(await sendOne(file));
+      return await hand(references, connection, chosen, options);
     }
     await forEachFile(files, async (file) => {
       await hand([await sendOne(file)], connection, chosen, options);
@@ -220,7 +220,7 @@ async function upload(
   let isKept = begun !== undefined;
   const startedAt = performance.now();
   try {
-    const sent = await callServer(connection, () =>
+    const reference = await callServer(connection, () =>
       sender.upload(client, resolve(file), {
         signal,
         ...(begun && { begun }),
@@ -237,8 +237,10 @@ async function upload(
     bar.clear();
     await record.forget();
     const durationMs = performance.now() - startedAt;
-    note(`${formatBytes(sent.size)} in ${formatDuration(durationMs)}\nsha256 ${sent.sha256}`);
-    return sent;
+    note(
+      `${formatBytes(reference.size)} in ${formatDuration(durationMs)}\nsha256 ${reference.sha256}`,
+    );
+    return reference;
   } catch (error) {
     const isFull = SluiceError.is(error) && error.code === "no_space";
     if (isFull ? sentBytes === 0 : !isResumableFault(error)) {

@@ -184,13 +184,13 @@ function messageOf(error: unknown): string {
 /** Serves one client over stdin and stdout, in either protocol revision, until it closes stdin or `signal` aborts. */
 async function serveClient(factory: McpServerFactory, signal: AbortSignal): Promise<void> {
   outliveReader();
-  const gone = new AbortController();
+  const disconnect = new AbortController();
   const served = serveStdio(factory, {
-    transport: new EndingTransport(() => gone.abort()),
+    transport: new EndingTransport(() => disconnect.abort()),
     onerror: (error) => note(`sluice: ${printable(error.message)}`),
   });
   try {
-    const over = AbortSignal.any([gone.signal, signal]);
+    const over = AbortSignal.any([disconnect.signal, signal]);
     if (!over.aborted) await once(over, "abort");
   } finally {
     await served.close();

@@ -84,17 +84,17 @@ export async function runInOrder<T>(work: OrderedWork<T>): Promise<void> {
   const results = new Map<number, { readonly result: T }>();
   const running = new Map<number, AbortController>();
   let started = 0;
-  let told = 0;
+  let toldCount = 0;
   let telling: Promise<void> = Promise.resolve();
   let failedAt = count;
   let fault: unknown;
 
   async function tellFrom(first: number): Promise<void> {
-    for (told = first; told < count; told += 1) {
-      const done = results.get(told);
+    for (toldCount = first; toldCount < count; toldCount += 1) {
+      const done = results.get(toldCount);
       if (!done) return;
-      results.delete(told);
-      await work.tell(done.result, told);
+      results.delete(toldCount);
+      await work.tell(done.result, toldCount);
     }
   }
 
@@ -112,7 +112,7 @@ export async function runInOrder<T>(work: OrderedWork<T>): Promise<void> {
       signal.throwIfAborted();
       const result = await work.run(index, stop.signal);
       results.set(index, { result });
-      telling = telling.then(() => tellFrom(told));
+      telling = telling.then(() => tellFrom(toldCount));
       await telling;
     } catch (error) {
       fail(index, error);

@@ -12,9 +12,9 @@ import { unlessMissing } from "@sluice/storage/plugin";
 
 /** The key in the folder: the path that was asked for, and behind a slash at its end the resource's own name. */
 export function targetOf(path: string | undefined, key: string): string {
-  const own = localFileName(key);
-  if (path === undefined || path === "") return own;
-  const whole = path.endsWith("/") ? path + own : path;
+  const ownName = localFileName(key);
+  if (path === undefined || path === "") return ownName;
+  const whole = path.endsWith("/") ? path + ownName : path;
   if (!isPlainPath(whole))
     throw new PathError(
       "pass a path such as reports/2026.pdf: relative, without .., without hidden names and special characters",
@@ -51,12 +51,12 @@ export function isTaken(error: unknown): boolean {
   );
 }
 
-const taken = "a file of that name is there already: pass another path";
+const takenPath = "a file of that name is there already: pass another path";
 const otherPath = "it cannot be written there: pass another path";
 
 const targetSentences: Partial<Record<SluiceErrorCode, string>> = {
-  precondition_failed: taken,
-  already_exists: taken,
+  precondition_failed: takenPath,
+  already_exists: takenPath,
   not_found: otherPath,
   invalid_argument: otherPath,
   permission_denied: otherPath,

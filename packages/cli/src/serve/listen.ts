@@ -60,11 +60,11 @@ export function createAuthenticate(
   refusals: RefusalLog,
 ): NonNullable<NodeHandlerOptions["authenticate"]> {
   return (request, response, next, { kind }) => {
-    const given = bearerIn(request.headers.authorization);
-    if (isToken(given)) return next();
-    refusals.add({ address: request.socket.remoteAddress, kind, hasToken: given !== "" });
+    const bearer = bearerIn(request.headers.authorization);
+    if (isToken(bearer)) return next();
+    refusals.add({ address: request.socket.remoteAddress, kind, hasToken: bearer !== "" });
     // a client learns whether its token came at all (RFC 6750 section 3.1)
-    const reason = given === "" ? "" : ', error="invalid_token"';
+    const reason = bearer === "" ? "" : ', error="invalid_token"';
     response.writeHead(401, { "www-authenticate": `Bearer realm="sluice"${reason}` }).end();
   };
 }

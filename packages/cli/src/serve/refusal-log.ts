@@ -26,12 +26,12 @@ export function createRefusalLog(
   now: () => number = Date.now,
 ): RefusalLog {
   let began = -Infinity;
-  let told = 0;
-  let untold = 0;
+  let logged = 0;
+  let suppressed = 0;
 
   function tellUntold(): void {
-    if (untold > 0) write(`${timeOf(now())} ${untold} more requests refused`);
-    untold = 0;
+    if (suppressed > 0) write(`${timeOf(now())} ${suppressed} more requests refused`);
+    suppressed = 0;
   }
 
   return {
@@ -39,13 +39,13 @@ export function createRefusalLog(
       if (now() - began >= windowMs) {
         tellUntold();
         began = now();
-        told = 0;
+        logged = 0;
       }
-      if (told >= most) {
-        untold++;
+      if (logged >= most) {
+        suppressed++;
         return;
       }
-      told++;
+      logged++;
       const what = hasToken ? "another token" : "no token";
       write(
         `${timeOf(now())} ${printable(address ?? "unknown address")} ${kind}: refused, ${what}`,

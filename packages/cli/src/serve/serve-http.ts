@@ -113,13 +113,13 @@ function takeUpgrades(
   return (request, socket, head) => {
     const isTaken = sockets.upgrade(request, socket, head);
     if (!isTaken) socket.destroy();
-    const given = bearerIn(request.headers.authorization);
+    const bearer = bearerIn(request.headers.authorization);
     const isSocket = request.headers.upgrade?.toLowerCase() === "websocket";
-    if (isTaken && isSocket && isToken && !isToken(given))
+    if (isTaken && isSocket && isToken && !isToken(bearer))
       refusals.add({
         address: request.socket.remoteAddress,
         kind: "socket",
-        hasToken: given !== "",
+        hasToken: bearer !== "",
       });
   };
 }

@@ -4,21 +4,21 @@ import type { SessionsOptions } from "@sluice/transport-http";
 import type { UploadQuota } from "@sluice/uploads";
 
 /** Downloads and reads at the same time, as many as a process has. */
-const mostStreams = 256;
-const mostUploads = 64;
+const maxStreams = 256;
+const maxUploads = 64;
 /** With a server each; at the bound the longest idle one ends. */
-const mostSessions = 256;
+const maxSessions = 256;
 
 /** The limits as the help text says them. */
-export const serveLimitsText: string = `Limits: all callers are one user, with the same token or none. At the same time ${mostStreams} downloads
-and ${mostUploads} uploads, each of at most --max-upload; 1000 uploads may wait for their tool.`;
+export const serveLimitsText: string = `Limits: all callers are one user, with the same token or none. At the same time ${maxStreams} downloads
+and ${maxUploads} uploads, each of at most --max-upload; 1000 uploads may wait for their tool.`;
 
 /**
  * Limits for a server whose callers are one user: all of them show the same token, or none. That user may
  * take every place of the process; the bounds of the process stay.
  */
 export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
-  perPrincipal: mostStreams,
+  perPrincipal: maxStreams,
   listeners: { perPrincipal: 10_000 },
   answers: { perPrincipal: 256 * 2 ** 20 },
 };
@@ -26,8 +26,8 @@ export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
 /** Sessions of such a user: as many as a process has, for a day: not every host opens another one when its own is over. */
 export const serveSessions: SessionsOptions = {
   idleMs: 86_400_000,
-  maxSessions: mostSessions,
-  maxPerPrincipal: mostSessions,
+  maxSessions: maxSessions,
+  maxPerPrincipal: maxSessions,
 };
 
 /** Room for links and slots of such a user: all that there is. */
@@ -35,6 +35,6 @@ export const serveState: MemoryStateStoreOptions = { maxRecordsPerOwner: 100_000
 
 /** Quota for such a server: as many of the largest files as may come at the same time. */
 export function uploadQuota(maxBytes: number): UploadQuota {
-  const bytes = Math.min(mostUploads * maxBytes, Number.MAX_SAFE_INTEGER);
-  return { concurrent: mostUploads, bytes };
+  const bytes = Math.min(maxUploads * maxBytes, Number.MAX_SAFE_INTEGER);
+  return { concurrent: maxUploads, bytes };
 }

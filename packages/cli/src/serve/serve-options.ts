@@ -80,8 +80,12 @@ export function ensureGuarded(
 
 /** The program at the other end of stdin is the only client. */
 function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): void {
-  const given = { "--public-url": publicUrl, "--allow-anonymous": allowAnonymous, "--ws": ws };
-  for (const [name, value] of Object.entries(given))
+  const httpOptions = {
+    "--public-url": publicUrl,
+    "--allow-anonymous": allowAnonymous,
+    "--ws": ws,
+  };
+  for (const [name, value] of Object.entries(httpOptions))
     if (value !== undefined && value !== false)
       throw fault(
         "invalid_argument",

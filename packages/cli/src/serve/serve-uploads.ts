@@ -48,9 +48,9 @@ const toolName = "save_file";
 /** Origin of errors whose message a caller may read. */
 const uploadsOrigin = "uploads";
 /** Most calls whose outcome is remembered. */
-const mostOutcomes = 1_000;
+const maxOutcomes = 1_000;
 /** Names that are tried for one file. */
-const mostNames = 100;
+const maxNames = 100;
 
 /** Lets clients save files into `folder`, each of at most `maxBytes`. Nothing that is there is replaced. */
 export async function createServedUploads(
@@ -60,9 +60,9 @@ export async function createServedUploads(
 ): Promise<ServedUploads> {
   // what a killed process left of a file that it was saving; where another one is at work the next start does it
   await removeAbandonedWrites({ root: folder }).catch(() => 0);
-  const waiting = await makeWaitingFolder(folder);
+  const waitingFolder = await makeWaitingFolder(folder);
   const uploads = createUploads(sluice, {
-    storage: createFsBackend({ root: waiting.path, writable: true }),
+    storage: createFsBackend({ root: waitingFolder.path, writable: true }),
     unscanned: "allow",
     maxBytes,
     quota: uploadQuota(maxBytes),
@@ -70,21 +70,21 @@ export async function createServedUploads(
   const transfer = createFileTransfer(sluice, uploads);
   const target = createFsBackend({ root: folder, writable: true });
   const terms = { maxBytes } as const;
-  const outcomes = createRecentEntries<Promise<SaveOutcome>>(mostOutcomes, mostOutcomes);
+  const outcomes = createRecentEntries<Promise<SaveOutcome>>(maxOutcomes, maxOutcomes);
 
   /** Saves the file of a call, and removes it from where it waits. */
   async function save({ file: argument, upload_id: uploadId }: SaveInput, call: ToolCall) {
-    const given =
+    const answer =
       argument === undefined
         ? await askFor(uploads, call, { maxBytes, uploadId })
         : { file: await transfer.open(argument, terms, call) };
-    if (given.result) return { result: given.result };
-    const { file } = given;
+    if (answer.result) return { result: answer.result };
+    const { file } = answer;
     const { size, sha256 } = file;
     try {
       const name = await saveAs(target, file);
-      const taken = name === file.name ? "" : "; the name was taken";
-      const text = `Saved as ${name}, ${formatBytes(size)}${taken}`;
+      const takenNote = name === file.name ? "" : "; the name was taken";
+      const text = `Saved as ${name}, ${formatBytes(size)}${takenNote}`;
       const saved = { name, size, sha256 };
       return {
         result: { content: [{ type: "text" as const, text }], structuredContent: saved },
@@ -143,7 +143,7 @@ export async function createServedUploads(
     wrap: (handler) => withUploads(handler, uploads),
     close: (options) => uploads.close(options),
     // another server of the folder removes what is left
-    remove: () => waiting.remove().catch(() => {}),
+    remove: () => waitingFolder.remove().catch(() => {}),
   };
 }
 
@@ -200,7 +200,7 @@ type TargetFolder = ReturnType<typeof createFsBackend>;
 
 /** Saves a file under its name, with a number when that is taken. */
 async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string> {
-  for (let number = 0; number < mostNames; number++) {
+  for (let number = 0; number < maxNames; number++) {
     const name = numbered(file.name, number);
     try {
       await write(target, name, file);
@@ -249,16 +249,16 @@ const quietLooks = 10;
 export async function makeWaitingFolder(folder: string): Promise<WaitingFolder> {
   const path = await mkdtemp(join(folder, prefix));
   const look = createLookout(path);
-  let looking: Promise<void> | undefined;
+  let currentLook: Promise<void> | undefined;
   const timer = setInterval(() => {
-    looking ??= look().finally(() => void (looking = undefined));
+    currentLook ??= look().finally(() => void (currentLook = undefined));
   }, lookEveryMs);
   timer.unref();
   return {
     path,
     async remove() {
       clearInterval(timer);
-      await looking;
+      await currentLook;
       await rm(path, { recursive: true, force: true });
     },
   };

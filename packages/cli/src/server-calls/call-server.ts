@@ -28,9 +28,9 @@ export async function callServer<T>(
 /** An SDK hides a fault of its fetch below errors of its own. */
 function sluiceErrorOf(server: string, error: unknown): SluiceError {
   const url = new URL(server);
-  const known =
+  const knownError =
     causesOf(error).find((cause) => SluiceError.is(cause)) ?? tlsFault("client", url, error);
-  if (known) return known;
+  if (knownError) return knownError;
   const answer = causesOf(error).find((cause) => cause instanceof ProtocolError);
   // what knows no method of MCP may be another service that speaks JSON-RPC
   if (answer && answer.code !== methodNotFound) return answeredError(server, answer);
@@ -42,7 +42,7 @@ const methodNotFound: number = ProtocolErrorCode.MethodNotFound;
 
 /** What a server answered, in its words: the cause is in its log. */
 function answeredError(server: string, answer: ProtocolError): SluiceError {
-  const text = answer.message.slice(0, mostText);
+  const text = answer.message.slice(0, maxText);
   return new SluiceError(codeOf(answer), `${server} answered: ${text}; its log says why`, {
     cause: answer,
     origin: answerOrigin,
@@ -58,7 +58,7 @@ function codeOf({ code, data }: ProtocolError): SluiceErrorCode {
   return code === errorTable.internal.modern ? "internal" : "protocol";
 }
 
-const mostText = 200;
+const maxText = 200;
 
 function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode, string] {
   const status = statusOf(error);
@@ -74,7 +74,7 @@ function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode,
   if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
     return ["timeout", "does not answer"];
   const message = error instanceof Error ? error.message : String(error);
-  return ["protocol", `does not speak MCP (${message.slice(0, mostText)})`];
+  return ["protocol", `does not speak MCP (${message.slice(0, maxText)})`];
 }
 
 /** What comes of plain HTTP to a port that speaks TLS. */

@@ -30,21 +30,21 @@ export async function answerFileRequest(
   { files, signal }: PromptOptions,
 ): Promise<FilesAnswer<string>> {
   const { message, origin, fields, requiredForm } = request;
-  const asked = `${origin} asks for files: ${printable(message)}`;
+  const question = `${origin} asks for files: ${printable(message)}`;
   const [only] = fields;
   const isGiven = files.length > 0;
   if (isGiven && only && fields.length === 1 && requiredForm.length === 0) {
-    note(asked);
+    note(question);
     return { action: "accept", files: { [only.name]: files } };
   }
   if (!process.stdin.isTTY || !process.stderr.isTTY)
     throw fault(
       "unsupported",
-      `there is no terminal to ask on: ${asked}`,
+      `there is no terminal to ask on: ${question}`,
       isGiven ? "it wants more than one list of files" : "name the files on the command line",
     );
   const screen = { output: process.stderr, signal } as const;
-  const isWilling = await confirm({ ...screen, message: `${asked}\nChoose files to send?` });
+  const isWilling = await confirm({ ...screen, message: `${question}\nChoose files to send?` });
   if (!heard(isWilling)) return { action: "decline" };
   const chosen: Record<string, readonly string[]> = {};
   for (const field of fields) chosen[field.name] = await askForFiles(field, screen);

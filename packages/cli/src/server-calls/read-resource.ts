@@ -14,7 +14,7 @@ interface ReadContent {
 }
 
 /** Entries of the list that are looked through for the size of a resource. */
-const mostListed = 10_000;
+const maxListed = 10_000;
 
 /**
  * True for an error of `resources/stream` that says that the server does not stream this resource. Servers that know no such
@@ -63,13 +63,13 @@ export async function readResource(
   if (!bytes) throw new SluiceError("protocol", `${server} sends ${name} as malformed base64`);
   if (bytes.length > maxSize)
     throw new SluiceError("too_large", `${name} has ${bytes.length} bytes, more than ${maxSize}`);
-  const listed = await listedSize(connection, uri);
-  if (listed !== undefined && listed !== bytes.length)
+  const listedBytes = await listedSize(connection, uri);
+  if (listedBytes !== undefined && listedBytes !== bytes.length)
     throw new SluiceError(
       "corrupt",
-      `${printable(uri)} came with ${bytes.length} bytes, and the server lists ${listed}`,
+      `${printable(uri)} came with ${bytes.length} bytes, and the server lists ${listedBytes}`,
     );
-  return { bytes, verified: listed === undefined ? "none" : "length" };
+  return { bytes, verified: listedBytes === undefined ? "none" : "length" };
 }
 
 /** Numbers of "no such resource" in the two revisions. */
@@ -87,7 +87,7 @@ async function listedSize(connection: ServerConnection, uri: string): Promise<nu
     for await (const resource of listResources(connection)) {
       if (isSameResource(resource.uri, uri)) return resource.size;
       seen += 1;
-      if (seen >= mostListed) return undefined;
+      if (seen >= maxListed) return undefined;
     }
   } catch (error) {
     connection.signal.throwIfAborted();

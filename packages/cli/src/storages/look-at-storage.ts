@@ -101,12 +101,12 @@ export function tellListFaults(
   write: (line: string) => void,
   now: () => number = Date.now,
 ): StorageBackend {
-  const told = new Map<SluiceErrorCode, number>();
+  const loggedAt = new Map<SluiceErrorCode, number>();
 
   function tell({ code, message }: SluiceError): void {
-    const last = told.get(code) ?? -Infinity;
+    const last = loggedAt.get(code) ?? -Infinity;
     if (!silent.has(code) || now() - last < quietMs) return;
-    told.set(code, now());
+    loggedAt.set(code, now());
     write(`sluice: ${printable(message)}`);
   }
 

@@ -97,12 +97,12 @@ export function errnoOf(error: unknown): string | undefined {
 /** An error and what caused it, at most eight deep. */
 export function causesOf(error: unknown): Error[] {
   const causes: Error[] = [];
-  for (let at = error; at instanceof Error && causes.length < mostCauses; at = at.cause)
+  for (let at = error; at instanceof Error && causes.length < maxCauses; at = at.cause)
     causes.push(at);
   return causes;
 }
 
-const mostCauses = 8;
+const maxCauses = 8;
 
 /** Status for `process.exit`. */
 export function exitStatus(outcome: Outcome): number {

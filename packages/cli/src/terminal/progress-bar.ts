@@ -125,8 +125,8 @@ export function formatProgress(facts: ProgressFacts, columns: number): string {
 
 /** A bar of exactly `width` characters, filled to an eighth of a character. */
 function formatBar(fraction: number, width: number): string {
-  const filled = Math.round(Math.min(Math.max(fraction, 0), 1) * width * 8);
-  const bar = "█".repeat(Math.floor(filled / 8)) + eighths[filled % 8];
+  const filledEighths = Math.round(Math.min(Math.max(fraction, 0), 1) * width * 8);
+  const bar = "█".repeat(Math.floor(filledEighths / 8)) + eighths[filledEighths % 8];
   return bar + "░".repeat(width - bar.length);
 }
 
@@ -143,14 +143,14 @@ export function shareProgress(bar: ProgressBar, count: number): () => ReportProg
   let sized = 0;
   return () => {
     let received = 0;
-    let told: number | undefined;
+    let reportedSize: number | undefined;
     return (bytes, size) => {
       receivedBytes += bytes - received;
       received = bytes;
       if (size !== undefined) {
-        if (told === undefined) sized += 1;
-        totalBytes += size - (told ?? 0);
-        told = size;
+        if (reportedSize === undefined) sized += 1;
+        totalBytes += size - (reportedSize ?? 0);
+        reportedSize = size;
       }
       bar.update(receivedBytes, sized === count ? totalBytes : undefined);
     };

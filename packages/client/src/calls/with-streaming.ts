@@ -59,7 +59,7 @@ async function intercept(
   const { call } = request;
   const headers = Object.fromEntries(new Headers(init.headers));
   const { authorization, "mcp-session-id": sessionId } = headers;
-  const kept = { exchange, credentials: { endpoint: url, authorization, sessionId } };
+  const connection = { exchange, credentials: { endpoint: url, authorization, sessionId } };
   try {
     return await whileOpening(call, init.signal, async (signal) => {
       const answer = await exchange({
@@ -78,11 +78,11 @@ async function intercept(
       });
       const { status, address } = answer;
       const { response, ...rest } = await sortAnswer(answer, request);
-      call.answer = { ...kept, status, address, ...rest };
+      call.answer = { ...connection, status, address, ...rest };
       return response;
     });
   } catch (error) {
-    if (SluiceError.is(error)) call.answer = { ...kept, status: 0, failure: error };
+    if (SluiceError.is(error)) call.answer = { ...connection, status: 0, failure: error };
     throw error;
   }
 }
@@ -130,13 +130,13 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
   if (status === 401 || status === 403)
     return { response: respond(answer, await readBeginning(body)) };
   const what = `resources/stream ${JSON.stringify(request.call.uri)}`;
-  const asked = { what, id: request.id, answerMs: request.call.headersMs };
+  const readOptions = { what, id: request.id, answerMs: request.call.headersMs };
   if (!ok) {
     const failure = httpError(what, status, { retryAfterMs: retryAfterOf(answer) });
     if (essence === "application/json" || essence === "application/problem+json") {
       try {
         // a refusal in JSON-RPC says more than its status
-        const text = answerIn(await readMessage(body, asked), asked);
+        const text = answerIn(await readMessage(body, readOptions), readOptions);
         return { response: respond({ status: 200, headers }, text) };
       } catch (error) {
         if (!SluiceError.is(error)) throw error;
@@ -146,14 +146,16 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
     return { failure, response: placeholder(request) };
   }
   if (!coded && essence === "application/json")
-    return { response: respond(answer, answerIn(await readMessage(body, asked), asked)) };
+    return {
+      response: respond(answer, answerIn(await readMessage(body, readOptions), readOptions)),
+    };
   if (!coded && essence === "text/event-stream") {
     const { call } = request;
     const { watchEvents } = await loadEvents().catch((error: unknown) => {
       body.cancel(error);
       throw error;
     });
-    const events = watchEvents(body, asked, (failure) => {
+    const events = watchEvents(body, readOptions, (failure) => {
       if (call.answer) call.answer = { ...call.answer, failure };
     });
     return { response: respond(answer, events) };
@@ -179,8 +181,8 @@ function respond(
   { status, headers }: Pick<HopAnswer, "status" | "headers">,
   body: string | ReadableStream<Uint8Array>,
 ): Response {
-  const kept = new Headers(headers);
+  const keptHeaders = new Headers(headers);
   // of the body that came
-  for (const name of ["content-length", "content-encoding"]) kept.delete(name);
-  return new Response(body, { status, headers: kept });
+  for (const name of ["content-length", "content-encoding"]) keptHeaders.delete(name);
+  return new Response(body, { status, headers: keptHeaders });
 }

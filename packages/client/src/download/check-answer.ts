@@ -71,10 +71,10 @@ interface Expectation {
 export function checkAnswer(answer: HopAnswer, expectation: Expectation): CheckedAnswer {
   const { status, headers, framing } = answer;
   const { uri, grant, target, demand, redirected = false } = expectation;
-  const own = target === undefined || target.standing === "own";
+  const isOwn = target === undefined || target.standing === "own";
   // the draft asks the header of the answer or of the redirect, not of what lies behind the redirect
-  const named = !grant.isLink && headers.has(RESOURCE_URI_HEADER);
-  if (named || (own && !redirected && !grant.isLink)) ensureNamed(uri, headers);
+  const isNamed = !grant.isLink && headers.has(RESOURCE_URI_HEADER);
+  if (isNamed || (isOwn && !redirected && !grant.isLink)) ensureNamed(uri, headers);
   if (status !== 200 && status !== 206) throw broken(`sent bytes with HTTP ${status}`);
   if (framing === "close") throw broken("does not tell where the bytes end");
   const length = contentLength(headers);
@@ -91,7 +91,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
     throw broken("sent the bytes compressed, which was not asked for");
   const etag = tag?.strong ? tag.tag : undefined;
   // storage behind a redirect may name a version in its own way
-  const ownTag = own ? etag : undefined;
+  const ownTag = isOwn ? etag : undefined;
   return {
     answer,
     start: part?.start ?? 0,
@@ -104,7 +104,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
     contentEncoding: isCoded ? codings.join(", ") : undefined,
     origin: target?.url.origin,
     fileNames: parseContentDisposition(headers.get("content-disposition"))?.fileNames ?? [],
-    named: grant.named || redirected || (own && named),
+    named: grant.named || redirected || (isOwn && isNamed),
   };
 }
 
@@ -140,8 +140,8 @@ const facts = [
  * spelled in the call, so its server names it in the canonical way.
  */
 export function ensureNamed(uri: string, headers: Headers): void {
-  const named = parseResourceUri(headers.get(RESOURCE_URI_HEADER));
-  if (named === undefined || !isSameResource(named, uri))
+  const namedUri = parseResourceUri(headers.get(RESOURCE_URI_HEADER));
+  if (namedUri === undefined || !isSameResource(namedUri, uri))
     throw new SluiceError("protocol", "client: the server answered for another resource");
 }
 
@@ -169,8 +169,8 @@ function checkPart(
   const { range, size } = parseContentRange(headers.get("content-range")) ?? {};
   if (!demand || !range) throw broken("sent a part that was not asked for");
   const { start, end } = range;
-  const asked = demand.range.end ?? Number.POSITIVE_INFINITY;
-  const last = Math.min(asked, size ?? Number.POSITIVE_INFINITY);
+  const askedEnd = demand.range.end ?? Number.POSITIVE_INFINITY;
+  const last = Math.min(askedEnd, size ?? Number.POSITIVE_INFINITY);
   if (start !== demand.range.start || (Number.isFinite(last) && end !== last))
     throw broken("sent another part than was asked for");
   if (length !== undefined && length !== end - start)

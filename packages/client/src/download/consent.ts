@@ -24,14 +24,14 @@ export function formatScale(
   { files, bytes, unknownSizes, from, to }: TransferScale,
   formatBytes: (bytes: number) => string = decimal,
 ): string {
-  const known = unknownSizes < files ? [formatBytes(bytes)] : [];
+  const knownText = unknownSizes < files ? [formatBytes(bytes)] : [];
   const unknown =
     unknownSizes > 0
       ? [unknownSizes === files ? "size unknown" : `${unknownSizes} of unknown size`]
       : [];
   return [
     files === 1 ? "1 file" : `${files} files`,
-    [...known, ...unknown].join(" and "),
+    [...knownText, ...unknown].join(" and "),
     ...(to === undefined ? [] : [`to ${to}`]),
     ...(from.length === 0 ? [] : [`from ${from.join(" and ")}`]),
   ].join(", ");

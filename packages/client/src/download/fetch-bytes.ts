@@ -32,7 +32,7 @@ export async function fetchBytes(
   const visited = new Set<string>();
   let { target, hopsLeft } = grant;
   let redirected = grant.mode === "redirect";
-  const wanted: HopDemand = {
+  const hopDemand: HopDemand = {
     auth: grant.auth,
     sessionBound: grant.sessionBound,
     range: demand && formatRange(demand.range),
@@ -40,13 +40,13 @@ export async function fetchBytes(
   };
   for (;;) {
     visited.add(target.url.href);
-    const asked = performance.now();
-    const answer = await sendHop(target, wanted, grant, settings, signal);
+    const startedAt = performance.now();
+    const answer = await sendHop(target, hopDemand, grant, settings, signal);
     const { status, headers } = answer;
     if (!isRedirect(status)) {
       if (status !== 200 && status !== 206) return refuse(answer, target);
       try {
-        const latencyMs = performance.now() - asked;
+        const latencyMs = performance.now() - startedAt;
         const checked = checkAnswer(answer, { uri, grant, target, redirected, demand });
         return { ...checked, latencyMs };
       } catch (error) {

@@ -26,9 +26,9 @@ export function createGrantProvider(
   settings: StreamSettings,
   fallback: Exchange,
 ): GrantProvider {
-  let held: Promise<DownloadGrant> | undefined;
+  let heldGrant: Promise<DownloadGrant> | undefined;
   let granted = false;
-  const taken = new WeakSet<DownloadGrant>();
+  const takenGrants = new WeakSet<DownloadGrant>();
   let spent: DownloadGrant | undefined;
   let pausedMs = 0;
 
@@ -40,14 +40,14 @@ export function createGrantProvider(
 
   return {
     async grant() {
-      const before = held;
+      const before = heldGrant;
       // of several callers that waited for the same grant, only the first asks for another
-      if (before && (await before) === spent && held === before) held = undefined;
-      held ??= ask();
+      if (before && (await before) === spent && heldGrant === before) heldGrant = undefined;
+      heldGrant ??= ask();
       try {
-        return await held;
+        return await heldGrant;
       } catch (error) {
-        held = undefined;
+        heldGrant = undefined;
         throw error;
       }
     },
@@ -55,8 +55,8 @@ export function createGrantProvider(
       spent = grant;
     },
     takeDirect(grant) {
-      if (taken.has(grant)) return undefined;
-      taken.add(grant);
+      if (takenGrants.has(grant)) return undefined;
+      takenGrants.add(grant);
       return grant.direct;
     },
     mayPause(ms, size) {

@@ -98,9 +98,9 @@ export function createCache(
     async describe(uri, streamOptions = {}) {
       streamOptions.signal?.throwIfAborted();
       const entry = entries.get(uri);
-      const { maxStreamSize: mostDescribed = Number.MAX_SAFE_INTEGER } = streamOptions;
+      const { maxStreamSize: maxDescribed = Number.MAX_SAFE_INTEGER } = streamOptions;
       // what is larger than wanted is asked for again: the refusal is the server's
-      if (entry && Date.now() < entry.freshUntil && (entry.facts.size ?? 0) <= mostDescribed)
+      if (entry && Date.now() < entry.freshUntil && (entry.facts.size ?? 0) <= maxDescribed)
         return entry.facts;
       const answer = await ask(uri, async () => {
         const { body, ...facts } = await open(uri, {

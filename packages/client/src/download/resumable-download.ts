@@ -211,14 +211,14 @@ export function createResumableDownload(
       // no other share takes bytes after the end of the whole: they are not part of this resource
       const isLast = bound === undefined || bound === transfer.size;
       const room = isLast ? Number.POSITIVE_INFINITY : bound - at;
-      const mine = chunk.length > room ? chunk.subarray(0, Math.max(0, room)) : chunk;
-      advance({ type: "received", bytes: mine.length });
+      const ownPart = chunk.length > room ? chunk.subarray(0, Math.max(0, room)) : chunk;
+      advance({ type: "received", bytes: ownPart.length });
       if (transfer.state === "failed") throw failure();
       written = transfer.receivedBytes;
       ensureSize(uri, written, settings.maxStreamSize);
-      const wait = mine.length > 0 ? sink.write(mine, at, release) : undefined;
+      const wait = ownPart.length > 0 ? sink.write(ownPart, at, release) : undefined;
       // another connection has the rest; a body that ends here anyway is read to its end
-      if (chunk.length > room || (mine.length === room && written !== end)) throw enough;
+      if (chunk.length > room || (ownPart.length === room && written !== end)) throw enough;
       if (!wait) return undefined;
       watch.hold();
       return wait.finally(() => watch.go());

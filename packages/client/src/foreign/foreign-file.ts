@@ -55,14 +55,14 @@ export interface ForeignFile {
  */
 export type OpenForeignFile = (url: string, options: ForeignFileOptions) => Promise<ForeignFile>;
 
-const mostRedirects = 5;
+const maxRedirects = 5;
 
 /** Makes it over an exchange that holds connections to their scope. */
 export function createOpenForeignFile(exchange: Exchange): OpenForeignFile {
   return async (text, { trustedOrigins = [], signal }) => {
     ensureTrustedOrigins(trustedOrigins);
     let target = acceptForeign(text, trustedOrigins, undefined);
-    for (let hopsLeft = mostRedirects; ; hopsLeft--) {
+    for (let hopsLeft = maxRedirects; ; hopsLeft--) {
       const answer = await sendHop(exchange, target, signal);
       if (!isRedirect(answer.status)) return fileOf(answer, target.url);
       answer.body.cancel();

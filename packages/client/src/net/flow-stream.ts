@@ -26,9 +26,9 @@ export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
       // lent memory is filled again; and a stream detaches the memory of what it is given, which
       // takes it from others where it is shared, as small Buffers share that of Node's pool
       const isAlone = chunk.byteLength === chunk.buffer.byteLength;
-      const own = giveBack || !isAlone ? new Uint8Array(chunk) : chunk;
+      const ownChunk = giveBack || !isAlone ? new Uint8Array(chunk) : chunk;
       keep(undefined);
-      controller.enqueue(own);
+      controller.enqueue(ownChunk);
     }
   }
 

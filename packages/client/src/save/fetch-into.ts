@@ -59,18 +59,18 @@ export async function fetchShares(
 ): Promise<void> {
   const { part } = filling;
   await filling.reserve?.(version.size);
-  const kept = part.gapless();
-  const missing = version.size - kept;
+  const keptBytes = part.gapless();
+  const missing = version.size - keptBytes;
   const rounds = roundsOf(missing / connections, opened.download.latest()?.latencyMs);
-  const shares = shareRanges(missing, connections, rounds, leastShareBytes);
-  const progress = { received: kept };
-  const first = kept === 0 ? opened.download : undefined;
+  const shares = shareRanges(missing, connections, rounds, minShareBytes);
+  const progress = { received: keptBytes };
+  const first = keptBytes === 0 ? opened.download : undefined;
   if (!first) opened.download.cancel();
   await runConnections(
     { most: connections, isBusy: () => part.isBusy(), cancel: opened.cancel },
     (running, isFirst) =>
       fetchConnection(filling, opened, version, shares, {
-        kept,
+        kept: keptBytes,
         lending: isFirst ? oneConnection : oneOf(connections),
         progress,
         running,
@@ -97,7 +97,7 @@ function writeBytesOf({ blockBytes }: Lending): number {
 }
 
 // a request for less costs more time than it saves
-const leastShareBytes = 512 * 1_024;
+const minShareBytes = 512 * 1_024;
 
 /**
  * How many shares each connection gets. The hash follows the gapless front of the file, so shares
@@ -284,25 +284,25 @@ export function shareRanges(
   size: number,
   connections: number,
   rounds: number,
-  leastBytes: number,
+  minBytes: number,
 ): SharedRanges {
   const open: { at: number; end: number }[] = [];
-  const count = Math.max(1, Math.min(connections * rounds, Math.floor(size / leastBytes)));
+  const count = Math.max(1, Math.min(connections * rounds, Math.floor(size / minBytes)));
   const edge = (index: number): number => Math.floor((size / count) * index);
-  const waiting = Array.from({ length: count }, (_, index) => ({
+  const freshRanges = Array.from({ length: count }, (_, index) => ({
     at: edge(index),
     end: index === count - 1 ? size : edge(index + 1),
   }));
 
   function take(): { at: number; end: number } | undefined {
-    const fresh = waiting.shift();
+    const fresh = freshRanges.shift();
     if (fresh) return fresh;
     const [slowest] = open.toSorted((a, b) => b.end - b.at - (a.end - a.at));
-    if (!slowest || slowest.end - slowest.at < 2 * leastBytes) return undefined;
+    if (!slowest || slowest.end - slowest.at < 2 * minBytes) return undefined;
     const middle = slowest.at + Math.ceil((slowest.end - slowest.at) / 2);
-    const taken = { at: middle, end: slowest.end };
+    const upperHalf = { at: middle, end: slowest.end };
     slowest.end = middle;
-    return taken;
+    return upperHalf;
   }
 
   function close(range: { at: number; end: number }): void {
@@ -318,7 +318,7 @@ export function shareRanges(
         start: range.at,
         end: () => range.end,
         extend() {
-          if (waiting[0]?.at === range.end) range.end = waiting.shift()!.end;
+          if (freshRanges[0]?.at === range.end) range.end = freshRanges.shift()!.end;
           return range.end;
         },
         note(at) {
@@ -328,9 +328,12 @@ export function shareRanges(
         giveBack() {
           close(range);
           if (range.at >= range.end) return;
-          const behind = waiting.findIndex(({ at }) => at > range.at);
+          const behind = freshRanges.findIndex(({ at }) => at > range.at);
           // from the front on, so that the finished part of the file stays together
-          waiting.splice(behind < 0 ? waiting.length : behind, 0, { at: range.at, end: range.end });
+          freshRanges.splice(behind < 0 ? freshRanges.length : behind, 0, {
+            at: range.at,
+            end: range.end,
+          });
         },
       };
     },

@@ -22,8 +22,8 @@ export interface PartFile {
   expect(size: number): void;
   /** Bytes at its beginning that are written without a gap. */
   gapless(): number;
-  /** A buffer for chunks that follow each other, written `leastBytes` at a time. There may be several. */
-  writeBuffer(leastBytes: number): WriteBuffer;
+  /** A buffer for chunks that follow each other, written `minBytes` at a time. There may be several. */
+  writeBuffer(minBytes: number): WriteBuffer;
   /** True while so much waits to be written that more bytes would only wait longer. */
   isBusy(): boolean;
   /** Writes what the buffers hold. */
@@ -128,7 +128,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     }
   }
 
-  function writeBuffer(leastBytes: number): WriteBuffer {
+  function writeBuffer(minBytes: number): WriteBuffer {
     let run: ChunkRun | undefined;
 
     function flush(): Promise<void> | void {
@@ -145,7 +145,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
         if (run && run.isShared !== isShared) void flush();
         run ??= isShared ? createSharedRun(at) : createOwnRun(at);
         run.push(chunk, release);
-        return run.bytes() >= leastBytes ? flush() : undefined;
+        return run.bytes() >= minBytes ? flush() : undefined;
       },
       flush,
       drop() {

@@ -59,7 +59,7 @@ export async function readRecord(path: string): Promise<ResumeRecord | undefined
   const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined);
   try {
     const info = await handle?.stat();
-    if (!handle || !info || !isMine(info) || info.size > mostRecordBytes) return undefined;
+    if (!handle || !info || !isMine(info) || info.size > maxRecordBytes) return undefined;
     const record: unknown = JSON.parse(await handle.readFile("utf8"));
     return isRecord(record) ? (record as ResumeRecord) : undefined;
   } catch {
@@ -69,7 +69,7 @@ export async function readRecord(path: string): Promise<ResumeRecord | undefined
   }
 }
 
-const mostRecordBytes = 65_536;
+const maxRecordBytes = 65_536;
 
 /** Writes a record, whole or not at all, over whatever is there. */
 export async function writeRecord(path: string, record: ResumeRecord): Promise<void> {
@@ -97,9 +97,9 @@ export function thisProcess(): Writer {
 
 /** False when it is surely over. Processes of another host cannot be seen: they may all run. */
 export function mayRun({ host, pid, startedMs }: Writer): boolean {
-  const mine = thisProcess();
-  if (host !== mine.host) return true;
-  if (pid === mine.pid) return Math.abs(startedMs - mine.startedMs) < 1_000;
+  const self = thisProcess();
+  if (host !== self.host) return true;
+  if (pid === self.pid) return Math.abs(startedMs - self.startedMs) < 1_000;
   return isRunning(pid);
 }
 
@@ -112,11 +112,11 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
   if (now >= sweptMs && now - sweptMs < sweepEveryMs) return;
   sweptAt.delete(directory);
   sweptAt.set(directory, now);
-  if (sweptAt.size > mostSwept) sweptAt.delete(sweptAt.keys().next().value as string);
+  if (sweptAt.size > maxSwept) sweptAt.delete(sweptAt.keys().next().value as string);
   const entries = await opendir(directory).catch(() => undefined);
   let looked = 0;
   for await (const { name } of entries ?? []) {
-    if (++looked > mostLooked) break;
+    if (++looked > maxLooked) break;
     const kind = /^\.[0-9a-f]{32}\.(?:(part)|kept(?:\.json|\.[0-9a-f]{8})?)$/.exec(name);
     if (!kind) continue;
     const path = join(directory, name);
@@ -130,7 +130,7 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
 
 /** When each of the folders was looked into that were last. */
 const sweptAt = new Map<string, number>();
-const mostSwept = 256;
+const maxSwept = 256;
 const sweepEveryMs = 60_000;
 const dayMs = 86_400_000;
-const mostLooked = 10_000;
+const maxLooked = 10_000;

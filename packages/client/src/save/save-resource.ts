@@ -83,13 +83,13 @@ export async function saveResource(
     await sweepOrphans(directory, Date.now());
     const permissions = await permissionsOf(target);
     const recordPath = join(directory, recordName(facts.uri, target.name));
-    const kept = resume && version ? await openKept(recordPath, version) : undefined;
+    const keptPart = resume && version ? await openKept(recordPath, version) : undefined;
     return await fill(
-      kept ?? (await createPartFile(directory)),
+      keptPart ?? (await createPartFile(directory)),
       opened,
       reopen,
       options,
-      kept && recordPath,
+      keptPart && recordPath,
       async (part) => {
         await part.allow(permissions);
         return publishFile(part.path, target);

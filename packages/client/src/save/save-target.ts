@@ -46,8 +46,8 @@ export async function resolveTarget(
   const target = { directory: full, name: localFileName(name), mayRename: true, overwrite };
   // a name that is taken is numbered, unless its file is to be replaced
   if (overwrite) {
-    const wanted = join(full, target.name);
-    ensureFree(wanted, await stat(wanted).catch(() => undefined), overwrite);
+    const wantedPath = join(full, target.name);
+    ensureFree(wantedPath, await stat(wantedPath).catch(() => undefined), overwrite);
   }
   return target;
 }
@@ -116,12 +116,12 @@ export async function publishFile(
   part: string,
   { directory, name, mayRename, overwrite }: SaveTarget,
 ): Promise<string> {
-  const wanted = join(directory, name);
+  const wantedPath = join(directory, name);
   try {
     if (overwrite) {
-      await rename(part, wanted);
+      await rename(part, wantedPath);
       await syncDirectory(directory);
-      return wanted;
+      return wantedPath;
     }
     for (const candidate of mayRename ? numbered(name) : [name]) {
       const path = join(directory, candidate);
@@ -130,9 +130,9 @@ export async function publishFile(
       return path;
     }
   } catch (error) {
-    throw diskError(`save ${JSON.stringify(wanted)}`, error);
+    throw diskError(`save ${JSON.stringify(wantedPath)}`, error);
   }
-  throw taken(wanted);
+  throw taken(wantedPath);
 }
 
 /** Moves the part to a free name; false when the name is taken. */
@@ -177,9 +177,9 @@ function* numbered(name: string): Generator<string> {
   const stem = name.slice(0, name.length - extension.length);
   const characters = Array.from(new Intl.Segmenter("en").segment(stem), ({ segment }) => segment);
   for (let count = 1; count <= 99; count++) {
-    const ending = ` (${count})${extension}`;
-    while (Buffer.byteLength(characters.join("") + ending) > maxNameBytes) characters.pop();
-    yield characters.join("") + ending;
+    const suffix = ` (${count})${extension}`;
+    while (Buffer.byteLength(characters.join("") + suffix) > maxNameBytes) characters.pop();
+    yield characters.join("") + suffix;
   }
 }
 

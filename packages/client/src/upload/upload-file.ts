@@ -81,8 +81,8 @@ export async function uploadFile(
     onSent: (sentBytes: number) => onProgress?.({ sentBytes, totalBytes: size, name }),
   };
   if (begun) {
-    const sent = await goOn(begun, shipment, settings);
-    if (sent) return { ...sent, uri: begun.uri };
+    const sentFile = await goOn(begun, shipment, settings);
+    if (sentFile) return { ...sentFile, uri: begun.uri };
   }
   const authorized = await authorize(client, source, signal);
   const { uri } = authorized.file;

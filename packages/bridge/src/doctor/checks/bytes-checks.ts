@@ -6,11 +6,11 @@ import type { Finding } from "../finding.ts";
 /** The server's download URLs lead where this client may go. */
 export const checkPublicUrl: Check = ({ endpoint, grant }) => {
   if (!grant || !("refusal" in grant.accepted)) return undefined;
-  const given = URL.canParse(grant.text) ? new URL(grant.text) : undefined;
-  const isSame = given?.hostname === endpoint.hostname;
-  const isInner = given && loopback.test(given.hostname) && !loopback.test(endpoint.hostname);
-  const is = given?.origin ?? "something that is no URL";
-  if (!given || isSame || isInner || grant.answersAt !== undefined)
+  const grantUrl = URL.canParse(grant.text) ? new URL(grant.text) : undefined;
+  const isSame = grantUrl?.hostname === endpoint.hostname;
+  const isInner = grantUrl && loopback.test(grantUrl.hostname) && !loopback.test(endpoint.hostname);
+  const is = grantUrl?.origin ?? "something that is no URL";
+  if (!grantUrl || isSame || isInner || grant.answersAt !== undefined)
     return {
       cause: "public-url",
       message: `The server gives download URLs at ${is}, but clients reach it at ${endpoint.origin}: have its operator set its public URL (sluice serve --public-url) to ${endpoint.origin}${endpoint.pathname}.`,

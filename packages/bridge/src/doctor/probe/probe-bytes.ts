@@ -18,13 +18,13 @@ import { membersOf } from "../../messages/messages.ts";
 const wholeBytes = 768 * 1024;
 
 /** With less left of what may be downloaded, nothing is. */
-const leastBytes = 4_096;
+const minBytes = 4_096;
 
 /** GETs the resource as a whole, up to 768 KiB. */
 export async function probeWhole(visit: Visit): Promise<void> {
   const { evidence } = visit;
   const { grant } = evidence;
-  if (!grant || "refusal" in grant.accepted || visit.budget.left < leastBytes) return;
+  if (!grant || "refusal" in grant.accepted || visit.budget.left < minBytes) return;
   const { url } = grant.accepted;
   // half of what is left: a slow beginning is looked at twice
   const atMost = Math.min(wholeBytes, Math.floor(visit.budget.left / 2));
@@ -63,16 +63,16 @@ export async function getBytes(
   url: URL,
   { range, atMost, isBare, post }: Reading,
 ): Promise<SeenBody> {
-  const sent: Record<string, string> = {
+  const sentHeaders: Record<string, string> = {
     accept: "*/*",
     ...post?.headers,
     "accept-encoding": "identity",
   };
-  if (range !== undefined) sent["range"] = range;
+  if (range !== undefined) sentHeaders["range"] = range;
   if (!post && !isBare && url.origin === evidence.endpoint.origin) {
-    Object.assign(sent, headers);
+    Object.assign(sentHeaders, headers);
     const { sessionId } = (client.transport ?? {}) as { readonly sessionId?: string };
-    if (sessionId !== undefined) sent["mcp-session-id"] = sessionId;
+    if (sessionId !== undefined) sentHeaders["mcp-session-id"] = sessionId;
   }
   const limit = Math.max(1, Math.min(atMost, budget.left));
   const chunks: Uint8Array[] = [];
@@ -83,7 +83,13 @@ export async function getBytes(
     const end = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
     const method = post ? "POST" : "GET";
     const body = post?.body ?? null;
-    const answer = await request(url, { dispatcher, method, headers: sent, body, signal: end });
+    const answer = await request(url, {
+      dispatcher,
+      method,
+      headers: sentHeaders,
+      body,
+      signal: end,
+    });
     status = answer.statusCode;
     answered = new Headers();
     for (const [name, value] of Object.entries(answer.headers))
@@ -199,9 +205,15 @@ const directBytes = 256 * 1024;
 /** Asks for the bytes in the answer itself, as clients do. Its link stands in for a download URL that was not given. */
 export async function probeDirect(visit: Visit): Promise<void> {
   const { evidence, budget, client, signal } = visit;
-  const sent = evidence.exchanges.findLast(({ rpcMethod }) => rpcMethod === STREAM_METHOD)?.sent;
-  if (!sent || budget.left < leastBytes) return;
-  const direct = await postStream(visit, sent, Math.min(directBytes, Math.floor(budget.left / 3)));
+  const sentRequest = evidence.exchanges.findLast(
+    ({ rpcMethod }) => rpcMethod === STREAM_METHOD,
+  )?.sent;
+  if (!sentRequest || budget.left < minBytes) return;
+  const direct = await postStream(
+    visit,
+    sentRequest,
+    Math.min(directBytes, Math.floor(budget.left / 3)),
+  );
   if (direct.status !== 200 || !direct.headers.has(RESOURCE_URI_HEADER)) return;
   evidence.direct = direct;
   const link = linkWith(direct.headers, "stream");
@@ -213,7 +225,7 @@ export async function probeDirect(visit: Visit): Promise<void> {
       sha256: parseReprDigest(direct.headers.get("repr-digest") ?? ""),
     };
   if (direct.firstByteMs < lateMs) return;
-  const second = await postStream(visit, sent, 1);
+  const second = await postStream(visit, sentRequest, 1);
   // what any request takes is not held back
   const begun = performance.now();
   await client.request({ method: "resources/list" }, { signal, timeout: answerMs }).catch(() => {});
@@ -227,10 +239,10 @@ function postStream(visit: Visit, { headers, body }: SentCall, atMost: number): 
   const message = membersOf(readJson(body).value);
   const params = membersOf(message["params"]);
   const meta = membersOf(params["_meta"]);
-  const declared = membersOf(meta[CAPABILITIES_KEY]);
+  const capabilities = membersOf(meta[CAPABILITIES_KEY]);
   const direct = streamingCapabilities({ prefer: ["direct"] });
-  const extensions = { ...membersOf(declared["extensions"]), ...direct.extensions };
-  const _meta = { ...meta, [CAPABILITIES_KEY]: { ...declared, ...direct, extensions } };
+  const extensions = { ...membersOf(capabilities["extensions"]), ...direct.extensions };
+  const _meta = { ...meta, [CAPABILITIES_KEY]: { ...capabilities, ...direct, extensions } };
   return getBytes(visit, visit.evidence.endpoint, {
     atMost,
     post: {

@@ -9,11 +9,11 @@ const linkTool = "get_download_link";
 /** Lists the tools, for what files do with them. */
 export async function probeTools({ client, evidence, signal }: Visit): Promise<void> {
   if (client.getServerCapabilities()?.tools === undefined) return;
-  const listed = await client
+  const listResult = await client
     .request({ method: "tools/list" }, { signal, timeout: answerMs })
     .catch(() => undefined);
   signal.throwIfAborted();
-  const { tools = [] } = listed ?? {};
+  const { tools = [] } = listResult ?? {};
   evidence.tools = {
     // one that changes something is not called
     makeLinks: tools.some(

@@ -108,14 +108,14 @@ async function readTime(endpoint: URL, signal: AbortSignal): Promise<number | un
 const triedKiB = [64, 256, 1_088, 2_048];
 
 /** KiB of all bodies together. */
-const mostKiB = 4_096;
+const maxKiB = 4_096;
 
 /** Milliseconds that one body may be expected to take. */
 const longestMs = 3_000;
 
 /** Sends larger and larger requests that change nothing, until one is refused; then looks for where that begins. */
 export async function probeBody(visit: Visit): Promise<void> {
-  let leftKiB = mostKiB;
+  let leftKiB = maxKiB;
   let passedKiB = 0;
   let msOfOne = 0;
   const send = async (kib: number): Promise<SeenCap["answer"]> => {
@@ -191,8 +191,8 @@ export async function probeEvents(visit: Visit): Promise<void> {
 async function isOpened({ evidence, signal }: Visit): Promise<boolean> {
   for (let waited = 0; waited < 2 * patienceMs; waited += paceMs) {
     await sleep(paceMs, signal);
-    const asked = evidence.exchanges.filter(({ httpMethod }) => httpMethod === "GET");
-    if (asked.every(({ status, fault }) => status !== undefined || fault !== undefined))
+    const getRequests = evidence.exchanges.filter(({ httpMethod }) => httpMethod === "GET");
+    if (getRequests.every(({ status, fault }) => status !== undefined || fault !== undefined))
       return true;
   }
   return false;
@@ -203,8 +203,8 @@ const paceMs = 50;
 
 /** True when the stream begins, and when the server has none. */
 async function isAcknowledged({ client, signal }: Visit): Promise<boolean> {
-  const given = new AbortController();
-  const end = AbortSignal.any([signal, given.signal]);
+  const stop = new AbortController();
+  const end = AbortSignal.any([signal, stop.signal]);
   const subscription = client.listen({ resourcesListChanged: true }, { signal: end });
   const isSettled = await isInTime(
     subscription.catch(() => {}),
@@ -212,7 +212,7 @@ async function isAcknowledged({ client, signal }: Visit): Promise<boolean> {
     signal,
   );
   signal.throwIfAborted();
-  if (!isSettled) given.abort(new Error("silent"));
+  if (!isSettled) stop.abort(new Error("silent"));
   return isSettled;
 }
 

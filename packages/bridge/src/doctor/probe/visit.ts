@@ -50,19 +50,19 @@ export function createDispatcher(onCertificate: (seen: PeerCertificate) => void)
 }
 
 function lookupOnce(): LookupFunction {
-  const known = new Map<string, readonly LookupAddress[]>();
+  const addressCache = new Map<string, readonly LookupAddress[]>();
   return (hostname, options, callback) => {
     const give = (addresses: readonly LookupAddress[]): void => {
       const [first] = addresses;
       if (options.all || !first) callback(null, [...addresses]);
       else callback(null, first.address, first.family);
     };
-    const found = known.get(hostname);
+    const found = addressCache.get(hostname);
     if (found) return process.nextTick(give, found);
     return lookup(hostname, { all: true }, (error, addresses) => {
       if (error) return callback(error, []);
-      if (!known.has(hostname)) known.set(hostname, addresses);
-      return give(known.get(hostname) ?? addresses);
+      if (!addressCache.has(hostname)) addressCache.set(hostname, addresses);
+      return give(addressCache.get(hostname) ?? addresses);
     });
   };
 }

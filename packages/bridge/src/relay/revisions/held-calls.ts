@@ -68,23 +68,27 @@ export class HeldCalls {
 
   /** Puts a question of the server to the host, in the result of `call`. */
   ask(call: OpenCall, question: JSONRPCRequest): void {
-    const held = this.#byServerId.get(keyOf(call.serverId)) ?? this.#hold(call);
-    if (!held || held.questions.size >= maxQuestions || held.rounds >= this.#parts.maxRounds) {
+    const heldCall = this.#byServerId.get(keyOf(call.serverId)) ?? this.#hold(call);
+    if (
+      !heldCall ||
+      heldCall.questions.size >= maxQuestions ||
+      heldCall.rounds >= this.#parts.maxRounds
+    ) {
       const message = "The client has too many questions to answer";
       this.#parts.toServer(refusal(question.id, codes.internal, message));
       return;
     }
-    held.questions.set(randomUUID(), question);
-    if (!held.host || held.timer) return;
-    held.timer = setTimeout(() => {
-      held.timer = undefined;
-      this.#pose(held);
+    heldCall.questions.set(randomUUID(), question);
+    if (!heldCall.host || heldCall.timer) return;
+    heldCall.timer = setTimeout(() => {
+      heldCall.timer = undefined;
+      this.#pose(heldCall);
     }, gatherMs);
   }
 
   #hold(call: OpenCall): HeldCall | undefined {
     if (this.#byServerId.size >= maxHeld) return undefined;
-    const held: HeldCall = {
+    const heldCall: HeldCall = {
       call,
       host: call.request,
       state: undefined,
@@ -93,8 +97,8 @@ export class HeldCalls {
       rounds: 0,
       timer: undefined,
     };
-    this.#byServerId.set(keyOf(call.serverId), held);
-    return held;
+    this.#byServerId.set(keyOf(call.serverId), heldCall);
+    return heldCall;
   }
 
   #pose(held: HeldCall): void {
@@ -122,18 +126,18 @@ export class HeldCalls {
     const { requestState, inputResponses } = membersOf(request.params);
     if (requestState === undefined) return undefined;
     const state = typeof requestState === "string" ? requestState : "";
-    const held = this.#byState.get(state);
-    if (!held) {
+    const heldCall = this.#byState.get(state);
+    if (!heldCall) {
       const message = "That call is over. Call again without requestState.";
       return refusal(request.id, codes.invalidParams, message);
     }
     this.#byState.delete(state);
-    clearTimeout(held.timer);
-    held.timer = undefined;
-    held.state = undefined;
-    held.host = request;
-    this.#answerQuestions(held, membersOf(inputResponses));
-    return held;
+    clearTimeout(heldCall.timer);
+    heldCall.timer = undefined;
+    heldCall.state = undefined;
+    heldCall.host = request;
+    this.#answerQuestions(heldCall, membersOf(inputResponses));
+    return heldCall;
   }
 
   #answerQuestions(held: HeldCall, responses: Members): void {

@@ -149,11 +149,11 @@ export class LegacyHostSession implements Session {
     const questions = Object.entries(membersOf(result["inputRequests"]));
     if (questions.length > maxQuestions)
       throw new SluiceError("protocol", `it asked ${questions.length} questions at once`);
-    const asked = questions.map(async ([key, question]) => [
+    const responses = questions.map(async ([key, question]) => [
       key,
       await this.#ask(membersOf(question), abort.signal),
     ]);
-    const inputResponses = Object.fromEntries(await Promise.all(asked)) as Members;
+    const inputResponses = Object.fromEntries(await Promise.all(responses)) as Members;
     if (questions.length === 0) await sleep(repeatPauseMs, abort.signal);
     abort.signal.throwIfAborted();
 
@@ -172,9 +172,9 @@ export class LegacyHostSession implements Session {
     if (typeof method !== "string")
       throw new SluiceError("protocol", "a question without a method");
     const request = { jsonrpc: "2.0" as const, id: this.#parts.host.newId(), method };
-    const asked = params === undefined ? request : { ...request, params: membersOf(params) };
+    const outgoing = params === undefined ? request : { ...request, params: membersOf(params) };
     const answer =
-      (await this.#parts.answerServer(asked)) ??
+      (await this.#parts.answerServer(outgoing)) ??
       (await this.#parts.host.ask(method, params === undefined ? undefined : membersOf(params), {
         timeoutMs: this.#parts.limits.askMs,
         signal,

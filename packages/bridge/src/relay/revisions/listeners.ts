@@ -67,12 +67,12 @@ export class Listeners {
       honored[member] = true;
       lists.add(method);
     }
-    const wanted: readonly unknown[] = Array.isArray(filter["resourceSubscriptions"])
+    const wantedUris: readonly unknown[] = Array.isArray(filter["resourceSubscriptions"])
       ? filter["resourceSubscriptions"]
       : [];
     const canSubscribe = membersOf(capabilities["resources"])["subscribe"] === true;
     const uris = await this.#subscribe(
-      canSubscribe ? wanted.filter((uri) => typeof uri === "string") : [],
+      canSubscribe ? wantedUris.filter((uri) => typeof uri === "string") : [],
     );
     if (uris.length > 0) honored["resourceSubscriptions"] = uris;
 
@@ -87,12 +87,12 @@ export class Listeners {
   }
 
   async #subscribe(uris: readonly string[]): Promise<string[]> {
-    const taken: string[] = [];
+    const takenUris: string[] = [];
     for (const uri of uris) {
       const isKnown = this.#isWanted(uri);
-      if (isKnown || (await this.#isTaken(uri))) taken.push(uri);
+      if (isKnown || (await this.#isTaken(uri))) takenUris.push(uri);
     }
-    return taken;
+    return takenUris;
   }
 
   #isTaken(uri: string): Promise<boolean> {

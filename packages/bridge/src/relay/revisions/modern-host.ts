@@ -133,9 +133,9 @@ export class ModernHostSession implements Session {
     const cancelled = cancelledBy(message);
     if (cancelled === undefined) return this.#parts.link.send(message);
     if (this.#listeners.close(cancelled)) return;
-    const held = this.#held.byHostId(cancelled);
-    if (held) this.#held.end(held);
-    const call = held?.call ?? this.#calls.get(cancelled);
+    const heldCall = this.#held.byHostId(cancelled);
+    if (heldCall) this.#held.end(heldCall);
+    const call = heldCall?.call ?? this.#calls.get(cancelled);
     if (call) await this.#cancelAtServer(call);
   }
 
@@ -168,9 +168,9 @@ export class ModernHostSession implements Session {
   #progress(notice: JSONRPCNotification): void {
     const params = membersOf(notice.params);
     const call = this.#calls.newest(({ request }) => tokenOf(request) === params["progressToken"]);
-    const held = call && this.#held.get(call.serverId);
-    if (!held) return this.#parts.host.send(notice);
-    const progressToken = held.host && tokenOf(held.host);
+    const heldCall = call && this.#held.get(call.serverId);
+    if (!heldCall) return this.#parts.host.send(notice);
+    const progressToken = heldCall.host && tokenOf(heldCall.host);
     if (progressToken === undefined) return;
     this.#parts.host.send({ ...notice, params: { ...params, progressToken } });
   }
@@ -196,10 +196,10 @@ export class ModernHostSession implements Session {
   #answered(response: JSONRPCResponse, call?: OpenCall): void {
     const { id } = response;
     if (id === undefined) return;
-    const held = this.#held.get(call?.serverId ?? id);
+    const heldCall = this.#held.get(call?.serverId ?? id);
     const method = call?.request.method ?? "";
     const answer = this.#modern(method, answerOf(response));
-    if (held) this.#held.answer(held, answer);
+    if (heldCall) this.#held.answer(heldCall, answer);
     else this.#parts.answerHost(answerTo(id, answer));
   }
 

@@ -92,15 +92,15 @@ export function createRoom({ maxBytes, records, wholeBytes, fault }: RoomOptions
       return {
         grow: (needed) => grow(needed, 0),
         growAhead: (needed) =>
-          grow(needed, Math.min(Math.max(needed, leastAheadBytes), mostAheadBytes)),
+          grow(needed, Math.min(Math.max(needed, minAheadBytes), maxAheadBytes)),
         release: () => recorded.release(),
       };
     },
   };
 }
 
-const leastAheadBytes = 65_536;
-const mostAheadBytes = 4 * 2 ** 20;
+const minAheadBytes = 65_536;
+const maxAheadBytes = 4 * 2 ** 20;
 
 /** Reservations of this process alone. */
 export function createMemoryReservations(): ReservationRecords {

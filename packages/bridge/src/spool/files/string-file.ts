@@ -168,9 +168,9 @@ function createBase64Decoder(): Base64Decoder {
       const most = (text.length / 4 + 1) * 3;
       if (bytes.length < most) bytes = new Uint8Array(most);
       const first = add(isWhole ? quad : quad.subarray(0, 0), 0);
-      const filled = first === undefined ? undefined : add(text.subarray(head, end), first);
-      if (filled === undefined || (isPadded && carry.length > 0)) return undefined;
-      return bytes.subarray(0, filled);
+      const filledBytes = first === undefined ? undefined : add(text.subarray(head, end), first);
+      if (filledBytes === undefined || (isPadded && carry.length > 0)) return undefined;
+      return bytes.subarray(0, filledBytes);
     },
     rest: () => carry,
   };
@@ -178,7 +178,7 @@ function createBase64Decoder(): Base64Decoder {
 
 /** Decodes whole quads, of which padding may end the last; how many bytes `bytes` has then. */
 function decodeQuads(digits: Uint8Array, bytes: Uint8Array, from: number): number | undefined {
-  let filled = from;
+  let filledBytes = from;
   for (let at = 0; at < digits.length; at += 4) {
     const bits =
       (valueOf(digits[at]) << 18) |
@@ -187,12 +187,12 @@ function decodeQuads(digits: Uint8Array, bytes: Uint8Array, from: number): numbe
       valueOf(digits[at + 3]);
     // −1 in any of them
     if (bits < 0)
-      return at + 4 === digits.length ? decodePadded(digits, at, bytes, filled) : undefined;
-    bytes[filled++] = bits >> 16;
-    bytes[filled++] = bits >> 8;
-    bytes[filled++] = bits;
+      return at + 4 === digits.length ? decodePadded(digits, at, bytes, filledBytes) : undefined;
+    bytes[filledBytes++] = bits >> 16;
+    bytes[filledBytes++] = bits >> 8;
+    bytes[filledBytes++] = bits;
   }
-  return filled;
+  return filledBytes;
 }
 
 function decodePadded(

@@ -44,7 +44,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
   let string: StringKind = "none";
   let isEscaped = false;
   /** What has come of a candidate in earlier chunks, or of a key. */
-  const held = new ByteQueue();
+  const heldBytes = new ByteQueue();
   /** The next backslash of this chunk at or behind the place that was asked for. */
   let backslashAt = -1;
 
@@ -66,9 +66,9 @@ export function createStringScanner(inlineBytes: number): StringScanner {
   }
 
   function readKey(rest: Uint8Array): void {
-    held.push(rest);
-    member = held.bytes > longestName ? undefined : nameOf(held.join());
-    held.clear();
+    heldBytes.push(rest);
+    member = heldBytes.bytes > longestName ? undefined : nameOf(heldBytes.join());
+    heldBytes.clear();
     isCall ||= levels.length === 1 && member === "method";
   }
 
@@ -85,7 +85,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
   function readMark(byte: number): void {
     if (byte === openBrace || byte === openBracket) {
       containers += 1;
-      if (levels.length === mostLevels) isTooDeep = true;
+      if (levels.length === maxLevels) isTooDeep = true;
       if (isTooDeep) return;
       levels.push(byte === openBrace);
       if (member === "inputRequests" && isInResult(levels)) requestsLevel = levels.length;
@@ -102,13 +102,13 @@ export function createStringScanner(inlineBytes: number): StringScanner {
   }
 
   function takeHeld(): ScanStep[] {
-    const steps = held.take().map((bytes): ScanStep => ({ kind: "inline", bytes }));
+    const steps = heldBytes.take().map((bytes): ScanStep => ({ kind: "inline", bytes }));
     return string === "candidate" ? steps : [];
   }
 
   return {
     get isTooWide() {
-      return containers > mostContainers;
+      return containers > maxContainers;
     },
     scan(chunk) {
       const steps: ScanStep[] = [];
@@ -123,7 +123,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
       const begin = (): void => {
         string = "long";
         steps.push({ kind: "begin", member, level: levels.length });
-        for (const bytes of held.take()) steps.push({ kind: "content", bytes });
+        for (const bytes of heldBytes.take()) steps.push({ kind: "content", bytes });
       };
       while (at < chunk.length) {
         if (string === "none") {
@@ -137,15 +137,15 @@ export function createStringScanner(inlineBytes: number): StringScanner {
         const end = close < 0 ? chunk.length : close;
         if (string === "key") {
           if (close >= 0) readKey(chunk.subarray(at, end));
-          else if (held.bytes <= longestName) held.push(chunk.subarray(at, end));
+          else if (heldBytes.bytes <= longestName) heldBytes.push(chunk.subarray(at, end));
         } else if (string === "candidate") {
-          const isLong = held.bytes + end - at > inlineBytes;
+          const isLong = heldBytes.bytes + end - at > inlineBytes;
           if (isLong || close < 0) pass(at);
           if (isLong) begin();
           else if (close < 0) {
-            held.push(chunk.subarray(at, end));
+            heldBytes.push(chunk.subarray(at, end));
             from = end;
-          } else if (held.bytes > 0) steps.push({ kind: "inline", bytes: held.join() });
+          } else if (heldBytes.bytes > 0) steps.push({ kind: "inline", bytes: heldBytes.join() });
         }
         if (string === "long") {
           if (end > at) steps.push({ kind: "content", bytes: chunk.subarray(at, end) });
@@ -184,9 +184,9 @@ export function createStringScanner(inlineBytes: number): StringScanner {
 }
 
 /** Deeper than this nothing is read by a parser of ours. */
-export const mostLevels = 128;
+export const maxLevels = 128;
 /** More arrays and objects than this in one answer are not parsed: it takes long for each, and all hosts wait. */
-export const mostContainers = 250_000;
+export const maxContainers = 250_000;
 /** Longest name of a member that means something here, as it is written. */
 const longestName = 256;
 /** Values that the host gives back to the server as they are. */

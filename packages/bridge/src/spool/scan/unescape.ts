@@ -24,10 +24,10 @@ export function createUnescaper(): Unescaper {
   let escape: number[] = [];
   let high: number | undefined;
   let out: Uint8Array = new Uint8Array();
-  let filled = 0;
+  let filledBytes = 0;
 
   function put(...bytes: readonly number[]): void {
-    for (const byte of bytes) out[filled++] = byte;
+    for (const byte of bytes) out[filledBytes++] = byte;
   }
 
   function putPoint(point: number): void {
@@ -77,7 +77,7 @@ export function createUnescaper(): Unescaper {
       }
       // an escape has at least as many bytes as what it means, but for the surrogate of an earlier chunk
       if (out.length < written.length + 8) out = new Uint8Array(written.length + 8);
-      filled = 0;
+      filledBytes = 0;
       for (let at = 0; at < written.length;) {
         if (escape.length > 0) {
           readEscape(written[at] as number);
@@ -89,20 +89,20 @@ export function createUnescaper(): Unescaper {
         if (end > at) {
           ensurePrintable(written, at, end);
           endSurrogate();
-          out.set(written.subarray(at, end), filled);
-          filled += end - at;
+          out.set(written.subarray(at, end), filledBytes);
+          filledBytes += end - at;
         }
         if (found >= 0) escape = [backslash];
         at = end + 1;
       }
-      return out.subarray(0, filled);
+      return out.subarray(0, filledBytes);
     },
     finish() {
       if (escape.length > 0) throw new MalformedString(Uint8Array.from(escape));
       out = new Uint8Array(8);
-      filled = 0;
+      filledBytes = 0;
       endSurrogate();
-      return out.subarray(0, filled);
+      return out.subarray(0, filledBytes);
     },
   };
 }

@@ -41,14 +41,14 @@ export function createPathQuestions(
   answers: FileAnswers,
 ): PathQuestions {
   const { server, questions, calls } = context;
-  const held = new Map<string, PosedRequests>();
+  const heldRequests = new Map<string, PosedRequests>();
 
   const isOfHost = (): boolean => "binary" in membersOf(calls().hostCapabilities["elicitation"]);
 
   function questionFor(params: unknown, fault?: string): HostQuestion {
     const below = folders.roots.join(" or ");
-    const asked = `${server.name} asks for a file: ${wordsOf(params)}. Which one below ${below}?`;
-    const message = fault === undefined ? asked : `${fault}. ${asked}`;
+    const question = `${server.name} asks for a file: ${wordsOf(params)}. Which one below ${below}?`;
+    const message = fault === undefined ? question : `${fault}. ${question}`;
     return { message, field: "path", schema: { type: "string", title: "Path", maxLength: 1_000 } };
   }
 
@@ -63,9 +63,10 @@ export function createPathQuestions(
     faults: ReadonlyMap<string, string>,
   ): Members {
     const state = randomUUID();
-    held.set(state, posed);
+    heldRequests.set(state, posed);
     // a host that never comes back must not fill the memory
-    for (const oldest of held.keys()) if (held.size > mostHeld) held.delete(oldest);
+    for (const oldest of heldRequests.keys())
+      if (heldRequests.size > maxHeld) heldRequests.delete(oldest);
     const forms = [...posed.open].map(([key, params]) => {
       const form = formOf(questionFor(params, faults.get(key)));
       return [key, { method: "elicitation/create", params: form }] as const;
@@ -95,15 +96,15 @@ export function createPathQuestions(
 
     pose(method, result) {
       if (result["resultType"] !== "input_required" || isOfHost()) return result;
-      const asked = Object.entries(membersOf(result["inputRequests"]));
-      const forFiles = asked.filter(([, value]) => isForFiles(value));
+      const requests = Object.entries(membersOf(result["inputRequests"]));
+      const forFiles = requests.filter(([, value]) => isForFiles(value));
       if (forFiles.length === 0) return result;
       if (!questions.isPossible())
         return method === "tools/call"
           ? { resultType: "complete", ...toolFault(new Error(cannotAsk)) }
           : result;
       const open = new Map(forFiles.map(([key, value]) => [key, membersOf(value)["params"]]));
-      const others = Object.fromEntries(asked.filter(([key]) => !open.has(key)));
+      const others = Object.fromEntries(requests.filter(([key]) => !open.has(key)));
       const { requestState: serverState } = result;
       const posed = { serverState, open, answered: {}, tries: 1 };
       return { ...result, ...hold(posed, others, new Map()) };
@@ -112,9 +113,9 @@ export function createPathQuestions(
     async take(request, signal) {
       const { requestState, inputResponses, ...params } = membersOf(request.params);
       const state = typeof requestState === "string" ? requestState : "";
-      const posed = held.get(state);
+      const posed = heldRequests.get(state);
       if (!posed) return undefined;
-      held.delete(state);
+      heldRequests.delete(state);
       const { serverState, open, tries } = posed;
       const responses = membersOf(inputResponses);
       const answered: Record<string, unknown> = { ...responses, ...posed.answered };
@@ -134,22 +135,25 @@ export function createPathQuestions(
           faults.set(key, faultWords(error));
         }
       }
-      if (faults.size > 0 && tries < mostTries) {
+      if (faults.size > 0 && tries < maxTries) {
         const again = new Map([...open].filter(([key]) => faults.has(key)));
         const next = { serverState, open: again, answered, tries: tries + 1 };
         return { answer: { result: hold(next, {}, faults) } };
       }
-      const sent = { ...params, inputResponses: answered };
+      const answeredParams = { ...params, inputResponses: answered };
       return {
         ...request,
-        params: serverState === undefined ? sent : { ...sent, requestState: serverState },
+        params:
+          serverState === undefined
+            ? answeredParams
+            : { ...answeredParams, requestState: serverState },
       };
     },
   };
 }
 
-const mostHeld = 64;
-const mostTries = 3;
+const maxHeld = 64;
+const maxTries = 3;
 const cannotAsk =
   "The host cannot pick files: have the model call the tool send_file with a path and this tool";
 
@@ -209,20 +213,20 @@ interface Giving extends Pick<ToolSendSettings, "whileGiving"> {
 /** The one file that requests of the server are answered with: calls wait for each other. */
 export function createGiving(): Giving {
   let file: SendableFile | undefined;
-  let given = 0;
+  let givenBytes = 0;
   let fault: { readonly error: unknown } | undefined;
   let end = new AbortController();
   let last: Promise<void> = Promise.resolve();
 
   async function give<T>(next: SendableFile, work: () => Promise<T>) {
     file = next;
-    given = 0;
+    givenBytes = 0;
     fault = undefined;
     end = new AbortController();
     try {
       const value = await work();
       if (fault) throw (fault as { readonly error: unknown }).error;
-      return { value, given };
+      return { value, given: givenBytes };
     } finally {
       file = undefined;
       end.abort(new SluiceError("interrupted", "bridge: the call is over"));
@@ -231,7 +235,7 @@ export function createGiving(): Giving {
 
   return {
     current() {
-      if (file) given += 1;
+      if (file) givenBytes += 1;
       return file;
     },
     signal: () => end.signal,

@@ -75,11 +75,11 @@ function refusal({ host }: URL, why: string): SluiceError {
 /** Calls that wait at most 30 s, read at most 1 MiB of each answer, and follow redirects of a GET alone. */
 export function signInFetch(places: SignInPlaces, signal: AbortSignal): SignInCalls {
   let fault: string | undefined;
-  let refused: SluiceError | undefined;
+  let refusedFault: SluiceError | undefined;
 
   async function send(input: string | URL, init: RequestInit): Promise<Response> {
     let url = new URL(input);
-    for (let hopsLeft = mostRedirects; ; hopsLeft--) {
+    for (let hopsLeft = maxRedirects; ; hopsLeft--) {
       const response = await places.fetch(url, init);
       const location = response.headers.get("location");
       if (!redirects.has(response.status) || location === null) return response;
@@ -104,7 +104,7 @@ export function signInFetch(places: SignInPlaces, signal: AbortSignal): SignInCa
       } catch (error) {
         signal.throwIfAborted();
         const cause = error instanceof Error && SluiceError.is(error.cause) ? error.cause : error;
-        if (SluiceError.is(cause) && cause.code === "untrusted") refused ??= cause;
+        if (SluiceError.is(cause) && cause.code === "untrusted") refusedFault ??= cause;
         if (isRefresh) fault = "it does not answer";
         throw error;
       }
@@ -117,14 +117,14 @@ export function signInFetch(places: SignInPlaces, signal: AbortSignal): SignInCa
       );
     },
     get refusal() {
-      return refused;
+      return refusedFault;
     },
   };
 }
 
-const mostRedirects = 5;
+const maxRedirects = 5;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-const mostBytes = 2 ** 20;
+const maxBytes = 2 ** 20;
 /** Statuses that say nothing of the refresh token. */
 const passing: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
@@ -137,7 +137,7 @@ async function whole({ status, body }: Response): Promise<Response> {
   let bytes = 0;
   for await (const chunk of body ?? []) {
     bytes += chunk.length;
-    if (bytes > mostBytes)
+    if (bytes > maxBytes)
       throw new SluiceError("too_large", "bridge: an answer to a sign-in is larger than 1 MiB");
     chunks.push(chunk);
   }

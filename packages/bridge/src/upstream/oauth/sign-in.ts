@@ -61,7 +61,7 @@ interface ScopeChallenge {
 
 const defaultUserMs = 300_000;
 /** A server that makes up scopes must not open one page after the other. */
-const mostWidenings = 8;
+const maxWidenings = 8;
 
 /**
  * Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. Where a server names an address
@@ -87,10 +87,10 @@ export function createSignIn(
   /** Signs in, one page at a time: the lock keeps out the other calls of this process and other bridges. */
   async function signIn(challenge: Challenge): Promise<void> {
     ensureConfidential("bridge", url);
-    const refused = lastToken;
+    const refusedToken = lastToken;
     return whileLocked(path, 2 * userMs, signal, async () => {
       const stored = await readSignIn(path);
-      const isNewer = accessTokenOf(stored) !== undefined && accessTokenOf(stored) !== refused;
+      const isNewer = accessTokenOf(stored) !== undefined && accessTokenOf(stored) !== refusedToken;
       const isWide = !isStrictScopeSuperset(challenge.scope, stored.scope);
       // another bridge has done it meanwhile
       if (isNewer && (isWide || !challenge.isWider)) return;
@@ -119,9 +119,9 @@ export function createSignIn(
         places.ensure(page);
         return options.openBrowser(page);
       };
-      const given = { ...options, openBrowser, state, scope };
-      const provider = new FileProvider(path, stored, callback, given);
-      const known = {
+      const providerOptions = { ...options, openBrowser, state, scope };
+      const provider = new FileProvider(path, stored, callback, providerOptions);
+      const authOptions = {
         serverUrl: url,
         fetchFn: calls.fetch,
         ...definedMembers({ scope, resourceMetadataUrl }),
@@ -137,12 +137,12 @@ export function createSignIn(
           throw calls.refusal ?? signInFault(error);
         }
       };
-      if ((await run(provider, { ...known, forceReauthorization })) === "AUTHORIZED") return;
+      if ((await run(provider, { ...authOptions, forceReauthorization })) === "AUTHORIZED") return;
       const params = await callback.wait(userMs, signal);
       const code = params.get("code");
       if (code === null) throw signInRefused(faultIn(params));
       const iss = params.get("iss");
-      const answered = { ...known, authorizationCode: code };
+      const answered = { ...authOptions, authorizationCode: code };
       await run(provider, iss === null ? answered : { ...answered, iss });
     } finally {
       callback.close();
@@ -161,7 +161,7 @@ export function createSignIn(
       const { scope = "" } = challenge;
       let widening = widenings.get(scope);
       if (!widening) {
-        if (widenings.size === mostWidenings)
+        if (widenings.size === maxWidenings)
           throw new SluiceError(
             "permission_denied",
             `bridge: ${url.origin} wants more scopes again and again; restart the bridge to go on`,

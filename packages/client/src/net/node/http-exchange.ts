@@ -74,12 +74,12 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
     const body = bodyOf(request, outgoing);
     let connected = false;
     let interim = 0;
-    let settled = false;
+    let isSettled = false;
     let sending = Promise.resolve();
 
     function fail(error: unknown): void {
-      if (settled) return;
-      settled = true;
+      if (isSettled) return;
+      isSettled = true;
       body?.stop();
       reject(signal.aborted ? signal.reason : error);
       outgoing.destroy();
@@ -91,7 +91,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
     async function sendBody(begun: BodySending): Promise<void> {
       try {
         await begun.begin();
-        if (!settled) progress?.sent();
+        if (!isSettled) progress?.sent();
       } catch (error) {
         fail(error);
       }
@@ -113,8 +113,8 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
         fail(new SluiceError("protocol", `client: ${url.origin} answers without an end`));
     });
     outgoing.once("response", (response) => {
-      if (settled) return;
-      settled = true;
+      if (isSettled) return;
+      isSettled = true;
       // a server that has answered wants nothing more
       const sentAll = body?.stop() ?? true;
       if (!sentAll) response.once("close", () => outgoing.destroy());
@@ -124,17 +124,17 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
     });
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
       // the body reports what happens after the headers
-      if (settled) return;
+      if (isSettled) return;
       // the server closed an idle connection just as it was taken up again: it heard nothing
       const isStale = error.code === staleConnection && interim === 0;
       if (!isStale || signal.aborted) return fail(faultOf(error));
-      settled = true;
+      isSettled = true;
       body?.stop();
       resolve(sendAgain());
     });
     // an answer that is none of ours, as 101 is, ends in neither of the two
     outgoing.once("close", () => {
-      if (!settled) fail(faultOf());
+      if (!isSettled) fail(faultOf());
     });
   });
 }

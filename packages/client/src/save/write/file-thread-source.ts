@@ -6,7 +6,7 @@
  * `{ gapless, isLast }`, and answers each write with `{ written, fault? }` and the last message with the digest.
  */
 export const threadSource: string = `
-const { parentPort, workerData: { fd, mostWriteBytes } } = require("node:worker_threads");
+const { parentPort, workerData: { fd, maxWriteBytes } } = require("node:worker_threads");
 const { readSync, writeSync } = require("node:fs");
 const hash = require("node:crypto").createHash("sha256");
 // behind a longer one, as after what an earlier run kept, bytes that arrive do not wait
@@ -40,7 +40,7 @@ function write(chunks, start) {
     for (let from = 0; from < chunk.length;) {
       let bytes = 0;
       try {
-        bytes = writeSync(fd, chunk, from, Math.min(mostWriteBytes, chunk.length - from), at);
+        bytes = writeSync(fd, chunk, from, Math.min(maxWriteBytes, chunk.length - from), at);
       } catch ({ code, message }) {
         hasFailed = true;
         return endWrite(start, at, { code, message });

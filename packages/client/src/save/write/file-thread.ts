@@ -9,7 +9,7 @@ import { threadSource } from "./file-thread-source.ts";
  * looks for memory to make them of: where that is scarce, or has to come back from the host of a
  * virtual machine, a write took up to ten times as long. Below this it hardly matters.
  */
-export const mostWriteBytes: number = 192 * 1_024;
+export const maxWriteBytes: number = 192 * 1_024;
 
 /**
  * A SHA-256 over an open file that is being written. A small file is hashed here as its chunks are
@@ -57,7 +57,7 @@ export function createFileThread(fd: number): FileThread {
   const hash = createHash("sha256");
   let hashed = 0;
   let isSmall = true;
-  let told = 0;
+  let toldBytes = 0;
   let gapless = 0;
   let isReady = false;
   const writes: WriteDone[] = [];
@@ -65,7 +65,7 @@ export function createFileThread(fd: number): FileThread {
   function start(): Worker {
     const started = new Worker(threadSource, {
       eval: true,
-      workerData: { fd, mostWriteBytes },
+      workerData: { fd, maxWriteBytes },
       // not this process's own: loaders and --input-type would change what the source means
       execArgv: [],
     });
@@ -104,8 +104,8 @@ export function createFileThread(fd: number): FileThread {
     },
     advance(to) {
       gapless = to;
-      if (to - told < stepBytes) return;
-      told = to;
+      if (to - toldBytes < stepBytes) return;
+      toldBytes = to;
       worker ??= start();
       worker.postMessage({ gapless });
     },

@@ -1,14 +1,14 @@
 import type { FileHandle } from "node:fs/promises";
 import { ByteQueue } from "@sluice/core";
 import { diskError } from "../disk-error.ts";
-import { mostWriteBytes, type FileThread } from "./file-thread.ts";
+import { maxWriteBytes, type FileThread } from "./file-thread.ts";
 
 /** Writes to one file that are on their way, in bounded memory. */
 interface FileWrites {
   /** Writes a run in its turn, and gives its memory back. A promise means: too much is on its way. */
   push(run: ChunkRun): Promise<void> | void;
   /** Waits until no more than so many bytes are on their way. Throws what stopped a write. */
-  settle(mostBytes: number): Promise<void>;
+  settle(maxBytes: number): Promise<void>;
   /** Waits for every write, also after a fault. */
   idle(): Promise<void>;
   /** True while so much waits that more bytes would only wait longer. */
@@ -19,7 +19,7 @@ interface FileWrites {
   fail(fault: unknown): void;
 }
 
-const mostQueuedBytes = 4 * 2 ** 20;
+const maxQueuedBytes = 4 * 2 ** 20;
 
 const busyBytes = 2 ** 20 - 2 ** 17;
 
@@ -95,10 +95,10 @@ export function createFileWrites(
     if (fault !== undefined) throw fault;
   }
 
-  const isAbove = (mostBytes: number): boolean => queuedBytes > mostBytes;
+  const isAbove = (maxBytes: number): boolean => queuedBytes > maxBytes;
 
-  async function settle(mostBytes: number): Promise<void> {
-    while (isAbove(mostBytes)) {
+  async function settle(maxBytes: number): Promise<void> {
+    while (isAbove(maxBytes)) {
       ensureSound();
       await nextEnd();
     }
@@ -113,7 +113,7 @@ export function createFileWrites(
         queue.push(run);
         if (!isDraining) void drain();
       }
-      return queuedBytes > mostQueuedBytes ? settle(mostQueuedBytes) : undefined;
+      return queuedBytes > maxQueuedBytes ? settle(maxQueuedBytes) : undefined;
     },
     settle,
     isBusy: () => isAbove(busyBytes),
@@ -137,7 +137,7 @@ async function writeChunks(
   let rest = chunks;
   let position = at;
   while (rest.length > 0) {
-    const { bytesWritten } = await handle.writev(upTo(mostWriteBytes, rest), position);
+    const { bytesWritten } = await handle.writev(upTo(maxWriteBytes, rest), position);
     position += bytesWritten;
     onWritten(position);
     rest = from(bytesWritten, rest);

@@ -63,8 +63,8 @@ export async function answerRequest<Picked>(
     chosen.set(name, await Promise.all(picked.map(sourceOf)));
   const { form = {} } = answer;
   ensureChosen(read.request, chosen, form);
-  const sent = await sendAll(read, chosen, answering, context);
-  return { action: "accept", content: { ...form, ...sent } };
+  const fileContent = await sendAll(read, chosen, answering, context);
+  return { action: "accept", content: { ...form, ...fileContent } };
 }
 
 async function sendAll<Picked>(
@@ -89,8 +89,8 @@ async function sendAll<Picked>(
     const { uploadId, target, isList } = place;
     const files = await sendFiles({ sources, target, signal, onSent }, answering);
     before += files.reduce((sum, { size }) => sum + size, 0);
-    const named = files.map((file) => ({ ...file, uploadId }));
-    content[name] = isList ? named : (named[0] as AnsweredFile);
+    const answeredFiles = files.map((file) => ({ ...file, uploadId }));
+    content[name] = isList ? answeredFiles : (answeredFiles[0] as AnsweredFile);
   }
   return content;
 }

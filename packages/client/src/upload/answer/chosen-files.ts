@@ -27,9 +27,9 @@ export function ensureChosen(
   files: ReadonlyMap<string, readonly FileSource[]>,
   values: Readonly<Record<string, FormValue>>,
 ): void {
-  const known = new Set(fields.map(({ name }) => name));
+  const fieldNames = new Set(fields.map(({ name }) => name));
   for (const name of files.keys())
-    if (!known.has(name)) throw wrong(name, "the server asked for no such file");
+    if (!fieldNames.has(name)) throw wrong(name, "the server asked for no such file");
   for (const field of fields) ensureField(field, files.get(field.name) ?? []);
   for (const name of Object.keys(values))
     if (!Object.hasOwn(form, name)) throw wrong(name, "the server asked for no such value");

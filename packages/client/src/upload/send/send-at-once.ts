@@ -60,7 +60,7 @@ async function send(
   const { target, settings, signal } = transfer;
   const tries = countTries(signal, settings.timeouts.pauseScale);
   for (;;) {
-    let sent = 0;
+    let sentBytes = 0;
     try {
       const answer = await sendRequest(
         {
@@ -70,8 +70,8 @@ async function send(
           body,
           signal,
           onSent(bytes) {
-            sent += bytes;
-            reportSent(sent, transfers);
+            sentBytes += bytes;
+            reportSent(sentBytes, transfers);
           },
         },
         target,

@@ -36,9 +36,9 @@ export function sendFiles(
   return withDeadline([shipment.signal], fairMsOf(bytes), tooLong, async (signal) => {
     const timed = { ...shipment, signal };
     if (target.wire === "multipart") return sendTogether(timed, settings);
-    const sent: SentFile[] = [];
-    for (const source of sources) sent.push(await sendOne(source, sent, timed, settings));
-    return sent;
+    const sentFiles: SentFile[] = [];
+    for (const source of sources) sentFiles.push(await sendOne(source, sentFiles, timed, settings));
+    return sentFiles;
   });
 }
 
@@ -58,7 +58,7 @@ async function sendTogether(
     const transfers = sources.map((source, at): OutgoingFile => {
       const file = files[at] as OpenFile;
       const digest = digests[at] as RunningDigest;
-      const told = (bytes: number): void => {
+      const report = (bytes: number): void => {
         if (counts[at] === bytes) return;
         counts[at] = bytes;
         onSent(
@@ -66,7 +66,7 @@ async function sendTogether(
           source,
         );
       };
-      return { source, file, digest, target, settings, signal, onSent: told };
+      return { source, file, digest, target, settings, signal, onSent: report };
     });
     await sendForm(transfers);
     return await Promise.all(transfers.map(describeSent));
@@ -84,9 +84,17 @@ async function sendOne(
   const base = before.reduce((sum, { size }) => sum + size, 0);
   const file = await source.open();
   try {
-    const told = (bytes: number): void => onSent(base + bytes, source);
+    const report = (bytes: number): void => onSent(base + bytes, source);
     const digest = await startDigest(file);
-    const transfer: OutgoingFile = { source, file, digest, target, settings, signal, onSent: told };
+    const transfer: OutgoingFile = {
+      source,
+      file,
+      digest,
+      target,
+      settings,
+      signal,
+      onSent: report,
+    };
     const inSteps = target.wire === "resumable" && file.size > shortBytes;
     await (inSteps ? sendResumable(transfer, begun) : sendRaw(transfer));
     return await describeSent(transfer);

@@ -76,10 +76,10 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
       body: { length: 0, pieces: [] },
     });
     if (!isSuccess(answer.status)) throw uploadError(answer);
-    const named = answer.headers.get("location");
-    if (named === null)
+    const namedLocation = answer.headers.get("location");
+    if (namedLocation === null)
       throw new SluiceError("protocol", "client: the server does not say where the file goes");
-    location = acceptLocation(named, target, trust);
+    location = acceptLocation(namedLocation, target, trust);
     applyLimits(answer);
     offset = 0;
     await begun.onLocation?.(location.href);
@@ -96,17 +96,17 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
 
   /** Takes the offset that the server names. Throws `protocol` for one that cannot be. */
   function acceptOffset(answer: SenderAnswer): void {
-    const said = parseIntegerField(answer.headers.get(UPLOAD_OFFSET_HEADER));
-    if (said === undefined || said > furthest || said < least)
+    const serverOffset = parseIntegerField(answer.headers.get(UPLOAD_OFFSET_HEADER));
+    if (serverOffset === undefined || serverOffset > furthest || serverOffset < least)
       throw new SluiceError(
         "protocol",
         "client: the server says that it has a part of the file that it cannot have",
       );
-    offset = said;
-    least = said;
-    furthest = Math.max(furthest, said);
-    tries.progressed(said);
-    transfer.onSent(said);
+    offset = serverOffset;
+    least = serverOffset;
+    furthest = Math.max(furthest, serverOffset);
+    tries.progressed(serverOffset);
+    transfer.onSent(serverOffset);
   }
 
   /** Asks how far the server is; true when it has everything. */
@@ -126,7 +126,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
     const end = Math.min(size, start + stepBytes);
     const isLast = end === size;
     await digest.catchUp(start);
-    let sent = start;
+    let sentOffset = start;
     const pieces = end > start ? [{ file, start, end, seen: digest.see }] : [];
     offset = undefined;
     // the platform does not tell how much of it went out
@@ -141,9 +141,9 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
       },
       body: { length: end - start, pieces },
       onSent(bytes) {
-        sent = Math.min(end, sent + bytes);
-        furthest = Math.max(furthest, sent);
-        transfer.onSent(sent);
+        sentOffset = Math.min(end, sentOffset + bytes);
+        furthest = Math.max(furthest, sentOffset);
+        transfer.onSent(sentOffset);
       },
     });
     const isComplete = parseBooleanField(answer.headers.get(UPLOAD_COMPLETE_HEADER)) === true;
@@ -186,20 +186,25 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
     },
     /** Reports what the server has kept, or has confirmed last where it does not say. */
     async reportKept(): Promise<void> {
-      let kept = least;
+      let keptBytes = least;
       try {
         if (!location) return;
         const late = AbortSignal.timeout(reportMs);
         const request = { method: "HEAD", url: location, headers: {}, signal: late } as const;
         const { status, headers } = await sendRequest(request, target, settings);
-        const said = parseIntegerField(headers.get(UPLOAD_OFFSET_HEADER));
-        if (status === 404 || status === 410) kept = 0;
-        else if (isSuccess(status) && said !== undefined && said >= least && said <= furthest)
-          kept = said;
+        const serverOffset = parseIntegerField(headers.get(UPLOAD_OFFSET_HEADER));
+        if (status === 404 || status === 410) keptBytes = 0;
+        else if (
+          isSuccess(status) &&
+          serverOffset !== undefined &&
+          serverOffset >= least &&
+          serverOffset <= furthest
+        )
+          keptBytes = serverOffset;
       } catch {
         // what it confirmed is what is known
       } finally {
-        transfer.onSent(kept);
+        transfer.onSent(keptBytes);
       }
     },
     /** Tells the server that the rest will not come. It may not hear it. */

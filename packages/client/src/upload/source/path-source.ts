@@ -65,11 +65,16 @@ function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFi
   ];
 
   async function fill(buffer: Buffer, at: number, length: number): Promise<Buffer> {
-    let filled = 0;
-    while (filled < length) {
-      const { bytesRead } = await handle.read(buffer, filled, length - filled, at + filled);
+    let filledBytes = 0;
+    while (filledBytes < length) {
+      const { bytesRead } = await handle.read(
+        buffer,
+        filledBytes,
+        length - filledBytes,
+        at + filledBytes,
+      );
       if (bytesRead === 0) throw fileChanged(name);
-      filled += bytesRead;
+      filledBytes += bytesRead;
     }
     return buffer.subarray(0, length);
   }
@@ -137,11 +142,13 @@ function ensureRegular(stats: BigIntStats, name: string): void {
 }
 
 function diskError(name: string, error: NodeJS.ErrnoException): SluiceError {
-  const said = `client: ${JSON.stringify(name)}`;
+  const subject = `client: ${JSON.stringify(name)}`;
   if (error.code === "ENOENT" || error.code === "ENOTDIR")
-    return new SluiceError("not_found", `${said}: there is no such file`, { cause: error });
+    return new SluiceError("not_found", `${subject}: there is no such file`, { cause: error });
   if (error.code === "EACCES" || error.code === "EPERM")
-    return new SluiceError("permission_denied", `${said} may not be read`, { cause: error });
+    return new SluiceError("permission_denied", `${subject} may not be read`, { cause: error });
   if (error.code === "ELOOP") return fileChanged(name, error);
-  return new SluiceError("unavailable", `${said} cannot be read (${error.code})`, { cause: error });
+  return new SluiceError("unavailable", `${subject} cannot be read (${error.code})`, {
+    cause: error,
+  });
 }
