@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isEventStream, SluiceError, type FetchLike } from "@sluice/core";
-import { maxContainers } from "../spool/scan/string-scanner.ts";
+import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 import type { Flow } from "./upstream.ts";
 
 /** A message that is being sent, and what comes for it. */
@@ -92,9 +92,11 @@ function createBoundCheck(
       else if (byte === quote) isInString = !isInString;
       else if (isInString) isEscaped = byte === backslash;
       else if (byte === openBracket || byte === openBrace) containers++;
-      if (length > maxBytes || containers > maxContainers)
+      if (length > maxBytes || containers > maxResponseContainers)
         return tooLarge(
-          length > maxBytes ? `${maxBytes / 2 ** 20} MiB` : `${maxContainers} arrays and objects`,
+          length > maxBytes
+            ? `${maxBytes / 2 ** 20} MiB`
+            : `${maxResponseContainers} arrays and objects`,
         );
     }
     return undefined;

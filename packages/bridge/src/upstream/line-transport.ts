@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
 import { isResponse, readJson, readRpc, SluiceError } from "@sluice/core";
-import { maxContainers } from "../spool/scan/string-scanner.ts";
+import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 
 /** Largest amount of bytes that wait for a reader of our output. */
 const maxWaitingBytes = 64 * 2 ** 20;
@@ -28,7 +28,7 @@ export function readLine(
 /** Errors for the calls that a line of a server answers, where the line is a batch, or too deep or wide to be read. */
 export function refusedAnswers(line: string | LongLine, fault: string): readonly JSONRPCMessage[] {
   if (typeof line !== "string") return [];
-  const { value } = readJson(line, maxContainers);
+  const { value } = readJson(line, maxResponseContainers);
   const ids = Array.isArray(value)
     ? (value as unknown[]).filter(isResponse).map(({ id }) => id)
     : [idAtStart(line.slice(0, endBytes)) ?? idAtEnd(line.slice(-endBytes))];

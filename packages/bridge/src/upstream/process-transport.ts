@@ -5,7 +5,7 @@ import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/async";
-import { maxContainers } from "../spool/scan/string-scanner.ts";
+import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 import { readLine, refusedAnswers, linesOf, LineWriter } from "./line-transport.ts";
 import type { Flow, Upstream } from "./upstream.ts";
 
@@ -84,7 +84,7 @@ class ProcessTransport implements Transport {
     try {
       for await (const line of lines) {
         await this.#flow.ready();
-        const { message, fault } = readLine(line, maxMessageBytes, maxContainers);
+        const { message, fault } = readLine(line, maxMessageBytes, maxResponseContainers);
         if (message) this.onmessage?.(message);
         else {
           for (const answer of refusedAnswers(line, fault)) this.onmessage?.(answer);

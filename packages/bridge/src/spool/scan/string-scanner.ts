@@ -108,7 +108,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
 
   return {
     get isTooWide() {
-      return containers > maxContainers;
+      return containers > maxResponseContainers;
     },
     scan(chunk) {
       const steps: ScanStep[] = [];
@@ -186,7 +186,7 @@ export function createStringScanner(inlineBytes: number): StringScanner {
 /** Deeper than this nothing is read by a parser of ours. */
 export const maxLevels = 128;
 /** More arrays and objects than this in one answer are not parsed: it takes long for each, and all hosts wait. */
-export const maxContainers = 250_000;
+export const maxResponseContainers = 250_000;
 /** Longest name of a member that means something here, as it is written. */
 const longestName = 256;
 /** Values that the host gives back to the server as they are. */
