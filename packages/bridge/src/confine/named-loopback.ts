@@ -81,7 +81,7 @@ export function createNamedLoopback(options: NamedLoopbackOptions): NamedLoopbac
       if (await isAllowed(loopback.origin, request, signal)) return loopback;
       throw new SluiceError(
         "permission_denied",
-        `bridge: the user lets no file come from or go to ${loopback.origin}`,
+        `bridge: the user allows no files from or to ${loopback.origin}`,
       );
     },
   };

@@ -68,7 +68,7 @@ export function createTransferDoctor(url: URL, options: TransferDoctorOptions): 
         signal.throwIfAborted();
         return undefined;
       } finally {
-        stop.abort(new SluiceError("interrupted", "bridge: the diagnosis is over"));
+        stop.abort(new SluiceError("interrupted", "bridge: the diagnosis has ended"));
       }
     },
   };

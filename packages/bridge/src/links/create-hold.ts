@@ -266,7 +266,8 @@ function createHold(parts: HoldParts): ResultHold {
       faultOf,
       publish(name) {
         const now = Date.now();
-        if (now > begunAt + longestComingMs) throw ownFault("timeout", "it took too long to come");
+        if (now > begunAt + longestComingMs)
+          throw ownFault("timeout", "it took too long to arrive");
         entry.wholeAt = now;
         entry.until = now + unlinkedMs;
         return mapper.toUri(`${id}/${name}`);

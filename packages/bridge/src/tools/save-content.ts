@@ -173,7 +173,7 @@ function onlyContent({ contents }: Members, uri: string): Members {
     return content;
   throw new SluiceError(
     "protocol",
-    `bridge: the server answers with ${list.length} contents, not with this resource alone`,
+    `bridge: the server answers with ${list.length} contents, not only with this resource`,
   );
 }
 

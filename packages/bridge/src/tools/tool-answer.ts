@@ -82,7 +82,7 @@ export function toolResult(text: string, structuredContent: Members): Members {
 export function toolFault(error: unknown, cause?: string): Members {
   const fault = faultWords(error);
   const text =
-    cause === undefined ? fault : `${fault.replace(/\.$/, "")}; the cause seems to be: ${cause}`;
+    cause === undefined ? fault : `${fault.replace(/\.$/, "")}; probable cause: ${cause}`;
   return { content: [{ type: "text", text }], isError: true };
 }
 

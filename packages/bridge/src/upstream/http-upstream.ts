@@ -82,10 +82,7 @@ type ShownTo = Pick<HttpUpstreamOptions, "url" | "headers" | "token">;
 /** Throws for a URL that no server may have, or that these credentials must not go to. `operation` begins the message. */
 export function ensureServerUrl(operation: string, { url, headers = {}, token }: ShownTo): void {
   if (url.protocol !== "https:" && url.protocol !== "http:")
-    throw new SluiceError(
-      "invalid_argument",
-      `${operation}: ${url.protocol} is no URL of a server`,
-    );
+    throw new SluiceError("invalid_argument", `${operation}: ${url.protocol} is not a server URL`);
   // never repeats it
   if (url.username !== "" || url.password !== "")
     throw new SluiceError(

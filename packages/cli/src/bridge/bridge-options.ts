@@ -68,7 +68,7 @@ export function checkBridgeOptions(options: BridgeCommandOptions): void {
     "--yes-below": yesBelow,
   };
   if (http) ensureAbsent(forFolders, "with --http", "hosts have no folder on this machine");
-  else ensureAbsent(forHttp, "without --http", "pass --http, too");
+  else ensureAbsent(forHttp, "without --http", "also pass --http");
   if (!options.spool)
     ensureAbsent(
       { ...forResults, "--inline": options.inline },
@@ -78,7 +78,7 @@ export function checkBridgeOptions(options: BridgeCommandOptions): void {
   if (!http && token !== undefined && serverToken !== undefined)
     throw fault(
       "invalid_argument",
-      "--token and --server-token are one thing without --http",
+      "--token and --server-token are the same without --http",
       "leave one of them out; SLUICE_TOKEN is --token",
     );
 }

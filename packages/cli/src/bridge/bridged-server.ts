@@ -35,7 +35,7 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
   if (isForeignAddress(first) && !existsSync(first))
     throw fault(
       "invalid_argument",
-      "that is neither an http: nor https: address nor a program",
+      "neither an http: nor https: URL nor a program",
       "write it like https://mcp.example.com/mcp",
     );
   if (!/^https?:\/\//i.test(first))
@@ -43,7 +43,7 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
   if (args.length > 0)
     throw fault("invalid_argument", `${args.length + 1} servers are given`, "pass one URL");
   if (!URL.canParse(first))
-    throw fault("invalid_argument", "that is no URL", "pass the address of an MCP endpoint");
+    throw fault("invalid_argument", "not a URL", "pass the address of an MCP endpoint");
   const url = new URL(first);
   return { kind: "http", name: url.origin, url };
 }

@@ -20,7 +20,7 @@ export async function auditVerifyCommand(
 ): Promise<void> {
   const expect = head === undefined ? undefined : parseHead(head);
   if (head !== undefined && !expect)
-    throw fault("invalid_argument", "--head is no head", "pass what an earlier run has printed");
+    throw fault("invalid_argument", "invalid --head", "pass what an earlier run has printed");
   const verdict = await verify(files, { signal, ...(expect && { expect }) });
   const { findings, lines, continues } = verdict;
   for (const { path, line, problem, message } of findings)

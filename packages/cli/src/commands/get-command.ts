@@ -60,7 +60,7 @@ export async function getCommand(
   const { output } = options;
   ensureTrust(options.trust);
   if (!isOne && !(await isFolder(output)))
-    throw fault("invalid_argument", `${output} is no folder`, "name one for several resources");
+    throw fault("invalid_argument", `${output} is not a folder`, "name one for several resources");
   const connection = await connect(server, options);
   const bar = createProgressBar(process.stderr);
   try {
@@ -278,8 +278,8 @@ export function createConsent({ yes, maxSize, signal }: ConsentOptions): Consent
     if (!process.stdin.isTTY || !process.stderr.isTTY)
       throw fault(
         "too_large",
-        `there is no terminal to ask on whether to fetch ${what}`,
-        "pass --yes, or --max-size with what is all right",
+        `no terminal to ask whether to fetch ${what}`,
+        "pass --yes, or a sufficient --max-size",
       );
     process.stderr.write(`Download ${what}? [y/N] `);
     if (/^\s*y(es)?\s*$/i.test((await readAnswer(signal)) ?? "")) return true;

@@ -34,7 +34,7 @@ export function readToken(given: string | undefined): string | undefined {
   if (!/^[\x21-\x7e]+$/.test(given))
     throw fault(
       "invalid_argument",
-      "the token has characters that no token has",
+      "the token has invalid characters",
       "look for spaces and line ends around it",
     );
   return given;

@@ -45,7 +45,7 @@ const hints: Partial<Record<SluiceErrorCode, string>> = {
   unsupported: "send a file of a type that the tool takes",
   too_large: "send a smaller one, or ask for a higher limit",
   no_space: "ask the server's operator to make room",
-  corrupt: "run the same command again, and tell the server's operator if it stays so",
+  corrupt: "run the same command again, and tell the server's operator if it persists",
   precondition_failed: "run the same command again",
   untrusted: "pass --trust ORIGIN if you trust that address with the file",
 };

@@ -143,7 +143,7 @@ function noteStart({ source, options }: Serving, { served, trail, side }: Starte
     return;
   }
   if (trail && options.audit === undefined)
-    note(`  audit trail: ${printable(trail.path)}; --no-audit keeps none`);
+    note(`  audit trail: ${printable(trail.path)}; --no-audit disables it`);
   if (side.hasListing) note(`  in a browser: ${new URL("/", url).href}`);
   note(`  sluice ls ${url}\n  sluice get ${url} ${uri}NAME`);
   if (served.uploads) note(`  sluice put ${url} FILE`);
@@ -172,7 +172,7 @@ async function openKeys(path: string | undefined): Promise<KeyFile | undefined> 
   try {
     return await openKeyFile({ path, onError: (error) => note(`sluice: ${messageOf(error)}`) });
   } catch (error) {
-    const advice = "make one with `sluice keys new`; it is its owner's alone (chmod 600)";
+    const advice = "make one with `sluice keys new`; only its owner may read it (chmod 600)";
     throw fault("invalid_argument", messageOf(error), advice);
   }
 }

@@ -14,7 +14,7 @@ export async function listen(host: string, port: number): Promise<Server> {
   server.on("request", answerNotYet);
   server.listen(port, host);
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
-    const message = `${host}:${port} cannot be listened on (${error.code})`;
+    const message = `cannot listen on ${host}:${port} (${error.code})`;
     throw fault("unavailable", message, "pass another --host or --port");
   });
   return server;

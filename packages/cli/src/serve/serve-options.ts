@@ -95,7 +95,7 @@ function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): 
   if (!isLoopbackHost(host))
     throw fault(
       "invalid_argument",
-      `${host} cannot be listened on with --stdio: its links are for this machine`,
+      `cannot listen on ${host} with --stdio: its links are for this machine`,
       "leave --host out",
     );
 }
@@ -106,7 +106,7 @@ function ensureUsed(options: ServeOptions): void {
   if (printConfig && !stdio && port === 0)
     throw fault(
       "invalid_argument",
-      "settings need an address that stays, and port 0 is another one each time",
+      "settings need a fixed address, and port 0 differs each time",
       "pass --port with a number, or --stdio",
     );
   if (maxTotal !== undefined && saveTo === undefined)
@@ -127,7 +127,7 @@ function hostIn(url: string): string {
   if (URL.canParse(url)) return new URL(url).hostname;
   throw fault(
     "invalid_argument",
-    `${url} is no URL`,
+    `${url} is not a URL`,
     "write it like https://files.example.com/mcp",
   );
 }

@@ -117,12 +117,12 @@ export async function createServedUploads(
         {
           title: "Save a file",
           description:
-            "Takes a file from the user into this server's folder; without `file` it asks for one.",
+            "Takes a file from the user into this server's folder; without `file` it requests one.",
           inputSchema: z.object({
             file: fileInput(terms)
-              .describe("Leave it out: the answer says how the user sends the file")
+              .describe("Omit it: the result says how the user sends the file")
               .optional(),
-            upload_id: uploadIdInput().describe("From the answer upload_required"),
+            upload_id: uploadIdInput().describe("From the result upload_required"),
           }),
           annotations: { destructiveHint: false },
           _meta: openAiFileMeta(["file"]),
@@ -212,7 +212,7 @@ async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string>
     }
   }
   const origin = uploadsOrigin;
-  const message = `uploads: too many files are called ${file.name}`;
+  const message = `uploads: too many files are named ${file.name}`;
   throw new SluiceError("already_exists", message, { origin });
 }
 

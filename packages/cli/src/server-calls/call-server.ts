@@ -62,14 +62,14 @@ const maxText = 200;
 
 function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode, string] {
   const status = statusOf(error);
-  if (status === 401) return ["unauthenticated", "wants a valid token"];
+  if (status === 401) return ["unauthenticated", "requires a valid token"];
   if (status === 403) return ["permission_denied", "denies access"];
   if (status === 429) return ["throttled", "is busy"];
   if (status !== undefined && status >= 500) return ["unavailable", `answers HTTP ${status}`];
   if (status !== undefined) return ["protocol", `answers HTTP ${status}, not MCP`];
   const errno = networkErrno(error);
   if (errno !== undefined && protocol === "http:" && cutCodes.test(errno))
-    return ["unavailable", `breaks off (${errno}): is it an https: address?`];
+    return ["unavailable", `disconnects (${errno}): is it an https: address?`];
   if (errno !== undefined) return ["unavailable", `cannot be reached (${errno})`];
   if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
     return ["timeout", "does not answer"];

@@ -70,7 +70,7 @@ function parseAddress(address: string, token: string | undefined): URL {
   )
     throw fault(
       "invalid_argument",
-      `${JSON.stringify(address)} is no server address`,
+      `${JSON.stringify(address)} is not a server URL`,
       "write it like http://127.0.0.1:2532/mcp",
     );
   if (token !== undefined) ensureConfidential("client", url);

@@ -26,7 +26,7 @@ export async function* listResources(connection: ServerConnection): AsyncGenerat
     }
     cursor = page.nextCursor;
     if (cursor !== undefined && cursor === landmark)
-      throw new SluiceError("protocol", `${server} gives the same pages again and again`);
+      throw new SluiceError("protocol", `${server} keeps giving the same pages`);
     pages += 1;
     if (Number.isInteger(Math.log2(pages))) landmark = cursor;
   } while (cursor !== undefined);

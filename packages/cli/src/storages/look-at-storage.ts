@@ -60,7 +60,7 @@ const names: Readonly<Record<EntryKind, string>> = {
   file: "check the path",
   s3: "check the name of the bucket, and region= and endpoint= in the URL",
   azblob: "check the name of the container, and that it is in this account",
-  graph: "check the id of the drive, the path behind it, and the permissions of the token",
+  graph: "check the id of the drive, the path after it, and the permissions of the token",
 };
 
 /** For a service that cannot be reached, and for answers that are not its own. */

@@ -71,10 +71,10 @@ function accountIn(
     throw missing("AZURE_STORAGE_CONNECTION_STRING or AZURE_STORAGE_ACCOUNT", "azblob:");
   if (!/^[a-z0-9]{3,24}$/.test(account))
     throw new TypeError(
-      "AZURE_STORAGE_ACCOUNT is no name of an account; write 3 to 24 lower-case letters and digits",
+      "AZURE_STORAGE_ACCOUNT is not an account name; write 3 to 24 lower-case letters and digits",
     );
   if (key && !/^[a-z0-9+/]+=*$/i.test(key))
-    throw new TypeError("AZURE_STORAGE_KEY is no base64; copy it from the portal of Azure");
+    throw new TypeError("AZURE_STORAGE_KEY is not base64; copy it from the Azure portal");
   if (key)
     return {
       connectionString: `DefaultEndpointsProtocol=https;AccountName=${account};AccountKey=${key};EndpointSuffix=core.windows.net`,

@@ -8,7 +8,7 @@ export async function ensureFolder(folder: string, option?: string): Promise<voi
   if ((await kindOf(folder)) !== "folder")
     throw fault(
       "invalid_argument",
-      `${named(folder, option)} is no folder`,
+      `${named(folder, option)} is not a folder`,
       "name one that exists",
     );
 }
@@ -16,7 +16,7 @@ export async function ensureFolder(folder: string, option?: string): Promise<voi
 /** Throws for what is there and is no folder. `option` is what named it. */
 export async function ensureNoFile(folder: string, option?: string): Promise<void> {
   if ((await kindOf(folder)) === "other")
-    throw fault("invalid_argument", `${named(folder, option)} is no folder`, "name another one");
+    throw fault("invalid_argument", `${named(folder, option)} is not a folder`, "name another one");
 }
 
 /**
@@ -31,7 +31,7 @@ export async function prepareFolder(folder: string, mode: number, option?: strin
     if (errno === "EEXIST") return;
     throw fault(
       "invalid_argument",
-      `${named(folder, option)} is not there and cannot be made (${errno})`,
+      `${named(folder, option)} cannot be created (${errno})`,
       "make it, or name one that exists",
     );
   }

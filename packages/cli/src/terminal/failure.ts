@@ -19,9 +19,7 @@ const runAgain = "run the same command again";
 
 /** What to do about a transfer that broke off, of which so many bytes need not travel again. */
 export function goOnAdvice(bytes: number, state: "kept" | "sent"): string {
-  return bytes === 0
-    ? runAgain
-    : `${formatBytes(bytes)} are ${state}: ${runAgain} to go on from there`;
+  return bytes === 0 ? runAgain : `${formatBytes(bytes)} are ${state}: ${runAgain} to resume`;
 }
 
 /** What to do next, by what went wrong. */
@@ -41,9 +39,9 @@ const hints: Partial<Record<SluiceErrorCode, string>> = {
   timeout: runAgain,
   interrupted: runAgain,
   corrupt:
-    "nothing was saved: run the same command again, and tell the server's operator if it stays so",
+    "nothing was saved: run the same command again, and tell the server's operator if it persists",
   untrusted: "pass --trust ORIGIN if you trust that address with the download",
-  protocol: "check that the address is the one of an MCP server",
+  protocol: "check that it is the address of an MCP server",
 };
 
 /** How a failed run ends. */

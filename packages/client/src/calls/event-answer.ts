@@ -94,6 +94,6 @@ const CONNECTION_CLOSED = -32000;
 function endedEarly({ what }: AnsweredCall): SluiceError {
   return new SluiceError(
     "interrupted",
-    `client: ${what}: the server ended its stream of events without an answer`,
+    `client: ${what}: the server ended its event stream without a response`,
   );
 }

@@ -63,7 +63,7 @@ export function foreign({ what }: AnsweredCall): SluiceError {
 }
 
 function malformed({ what }: AnsweredCall): SluiceError {
-  return new SluiceError("protocol", `client: ${what}: the server's answer is no JSON-RPC`);
+  return new SluiceError("protocol", `client: ${what}: the server's answer is not JSON-RPC`);
 }
 
 export function tooLong(what: string, bytes: number): SluiceError {

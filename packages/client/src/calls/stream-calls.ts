@@ -108,7 +108,7 @@ export function streamingCapabilities(streaming: ClientStreaming = {}): Streamin
   const { maxStreamSize, prefer } = streaming;
   if (maxStreamSize !== undefined && !(Number.isSafeInteger(maxStreamSize) && maxStreamSize > 0))
     throw new RangeError(
-      `client: maxStreamSize ${maxStreamSize} is no byte count; pass a safe integer from 1`,
+      `client: maxStreamSize ${maxStreamSize} is not a byte count; pass a safe integer from 1`,
     );
   const size = definedMembers({ maxStreamSize });
   return {

@@ -182,7 +182,7 @@ function contentLength(headers: Headers): number | undefined {
   const text = headers.get("content-length");
   if (text === null) return undefined;
   const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(length)) throw broken("sent a length that is no number");
+  if (!Number.isSafeInteger(length)) throw broken("sent an invalid length");
   return length;
 }
 

@@ -34,7 +34,7 @@ const reasons: Partial<Record<SluiceErrorCode, string>> = {
 export function rangeless(uri: string): SluiceError {
   return new SluiceError(
     "interrupted",
-    `client: ${JSON.stringify(uri)} breaks off again and again, and the server gives no ranges; try again on a better connection`,
+    `client: ${JSON.stringify(uri)} keeps breaking off, and the server gives no ranges; try again on a better connection`,
   );
 }
 

@@ -151,7 +151,7 @@ function ensureWhole(answer: HopAnswer): void {
 function sizeIn(length: string): number {
   const size = /^\d{1,16}$/.test(length) ? Number(length) : Number.NaN;
   if (Number.isSafeInteger(size)) return size;
-  throw new SluiceError("protocol", "client: the server sent a length that is no number");
+  throw new SluiceError("protocol", "client: the server sent an invalid length");
 }
 
 function nameIn({ pathname }: URL): string | undefined {

@@ -56,7 +56,7 @@ function ensureFree(path: string, info: Stats | undefined, overwrite: boolean): 
   if (info && overwrite && !info.isFile())
     throw new SluiceError(
       "already_exists",
-      `client: save ${JSON.stringify(path)}: that is no file; choose another name`,
+      `client: save ${JSON.stringify(path)}: that is not a file; choose another name`,
     );
   if (info && !overwrite) throw taken(path);
 }

@@ -106,7 +106,7 @@ function parseTrusted(text: string): { readonly origin?: string; readonly suffix
     return { origin: url.origin };
   throw new SluiceError(
     "invalid_argument",
-    `client: ${JSON.stringify(text.slice(0, 200))} is no origin; write https://cdn.example.com or https://*.example.com`,
+    `client: ${JSON.stringify(text.slice(0, 200))} is not an origin; write https://cdn.example.com or https://*.example.com`,
   );
 }
 

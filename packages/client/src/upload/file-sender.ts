@@ -84,7 +84,7 @@ export function assembleFileSender<Picked>(
   const { maxFileSize = 2 ** 30, authorization } = options;
   if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
     throw new RangeError(
-      `client: maxFileSize ${maxFileSize} is no byte count; pass an integer from 1`,
+      `client: maxFileSize ${maxFileSize} is not a byte count; pass an integer from 1`,
     );
   ensureTrustedOrigins(trustedOrigins);
   const session = createSession(new URL(options.endpoint), authorization);

@@ -165,7 +165,7 @@ const methodNotFound = -32601;
 const refusals: ReadonlyMap<unknown, readonly [SluiceErrorCode, string]> = new Map([
   ["maxSizeExceeded", ["too_large", "larger than the server takes"]],
   ["mimeTypeNotAccepted", ["unsupported", "a type of file that the server does not take"]],
-  ["invalidMimeType", ["invalid_argument", "the media type is none"]],
+  ["invalidMimeType", ["invalid_argument", "the media type is invalid"]],
 ] satisfies [string, readonly [SluiceErrorCode, string]][]);
 
 /** A descriptor of SEP-2631 authenticates itself, unless it says otherwise. */

@@ -229,7 +229,7 @@ export function createGiving(): Giving {
       return { value, given: givenBytes };
     } finally {
       file = undefined;
-      end.abort(new SluiceError("interrupted", "bridge: the call is over"));
+      end.abort(new SluiceError("interrupted", "bridge: the call has ended"));
     }
   }
 

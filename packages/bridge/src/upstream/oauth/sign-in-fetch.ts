@@ -148,7 +148,7 @@ async function whole({ status, body }: Response): Promise<Response> {
     return Response.json({ error }, { status });
   }
   if (!isMembers(value))
-    throw new SluiceError("protocol", "bridge: an answer to a sign-in is no JSON object");
+    throw new SluiceError("protocol", "bridge: an answer to a sign-in is not a JSON object");
   return Response.json(value, { status });
 }
 

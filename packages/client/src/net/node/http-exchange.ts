@@ -267,7 +267,7 @@ export function ensurePublic(host: string): void {
 function notPublic(host: string): SluiceError {
   return new SluiceError(
     "untrusted",
-    `client: ${host} is no address of the public internet, where the MCP server is`,
+    `client: ${host} is not an address of the public internet, where the MCP server is`,
   );
 }
 

@@ -98,10 +98,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
   function acceptOffset(answer: SenderAnswer): void {
     const serverOffset = parseIntegerField(answer.headers.get(UPLOAD_OFFSET_HEADER));
     if (serverOffset === undefined || serverOffset > furthest || serverOffset < least)
-      throw new SluiceError(
-        "protocol",
-        "client: the server says that it has a part of the file that it cannot have",
-      );
+      throw new SluiceError("protocol", "client: the server reports an impossible upload offset");
     offset = serverOffset;
     least = serverOffset;
     furthest = Math.max(furthest, serverOffset);
@@ -151,10 +148,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
       acceptOffset(answer);
       // bytes of an earlier connection were still on their way: it is asked what became of them
       if (isComplete) offset = undefined;
-      throw new SluiceError(
-        "interrupted",
-        "client: the server and this side disagreed on how far they are",
-      );
+      throw new SluiceError("interrupted", "client: the server is at another upload offset");
     }
     if (answer.status >= 300 || (isLast && isComplete)) {
       ensureReceived(answer, { size, sha256: await digest.finish() });

@@ -137,7 +137,7 @@ function ensureRegular(stats: BigIntStats, name: string): void {
     ? "is a symbolic link; name the file that it leads to"
     : stats.isDirectory()
       ? "is a folder; name the files in it"
-      : "is no regular file";
+      : "is not a regular file";
   throw new SluiceError("invalid_argument", `client: ${JSON.stringify(name)} ${what}`);
 }
 
