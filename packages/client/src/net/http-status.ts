@@ -18,7 +18,7 @@ export function retryAfterOf({ headers }: Pick<HopAnswer, "headers">): number | 
   return parseRetryAfter(headers.get("retry-after"), Date.now());
 }
 
-/** An answer that took no file, as an error of ours. The server's words are not in it. */
+/** An answer that rejects a file, as an error of ours, without the server's words. */
 export function uploadError(answer: Pick<HopAnswer, "status" | "headers">): SluiceError {
   const { status } = answer;
   const [code, hint] = uploadRows.get(status) ?? uploadFallback(status);
