@@ -67,6 +67,8 @@ const unread =
 const held = [
   "archive",
   "binary-transfer",
+  "bridge/src",
+  "cli/src",
   "client/src",
   "core",
   "resume",

@@ -151,7 +151,7 @@ test("a file in place of such a folder is an error, and so is a folder below not
   for (const [target, said] of [
     ["file", /file is not a folder; /],
     ["file/inbox", /inbox is not a folder; /],
-    ["nothing/inbox", /cannot be made \(ENOENT\); make it/],
+    ["nothing/inbox", /cannot be created \(ENOENT\); create it/],
   ] as const) {
     const run = await runHere(["serve", ".", "--port", "0", "--uploads", target], { cwd: folder });
     expect(run.stderr).toMatch(said);

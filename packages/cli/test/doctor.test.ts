@@ -67,8 +67,8 @@ test("a server of web pages, which knows no POST, is no endpoint", async () => {
 });
 
 test.each([
-  [["nowhere"], exitCodes.usage.status, /no address of a server/],
-  [["ftp://a.example/"], exitCodes.usage.status, /no address of a server/],
+  [["nowhere"], exitCodes.usage.status, /not a server URL/],
+  [["ftp://a.example/"], exitCodes.usage.status, /not a server URL/],
   [["http://a.example/mcp", "--header", "secret"], exitCodes.usage.status, /--header is malformed/],
   [["http://a.example/mcp", "--trust", "x"], exitCodes.usage.status, /--trust/],
   [["http://a.example/mcp", "--token", "t"], exitCodes.refused.status, /in the clear/],

@@ -60,7 +60,7 @@ export interface DiagnoseOptions {
 
 /** What a diagnosis saw. */
 export interface Diagnosis {
-  /** Absent where there was no session. */
+  /** Absent if there was no session. */
   readonly server?: SeenServer | undefined;
   /** What stands in the way, and none that another one explains. */
   readonly findings: readonly Finding[];

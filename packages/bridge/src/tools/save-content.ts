@@ -144,7 +144,7 @@ function readBytes(
   };
 }
 
-/** Throws `corrupt` where the bytes are not those that the server declares. */
+/** Throws `corrupt` if the bytes are not those that the server declares. */
 function verifiedBy(
   declared: DeclaredFacts,
   found: Pick<ContentBytes, "size" | "sha256">,

@@ -48,7 +48,7 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
   return { kind: "http", name: url.origin, url };
 }
 
-/** True for a host with a port or a path: no program is called so. */
+/** True for a host with a port or a path: no program has such a name. */
 function isBareAddress(text: string): boolean {
   const [, host = "", port, path] =
     /^([a-z\d-]+(?:\.[a-z\d-]+)*|\[[\da-f:]+\])(:\d+)?(\/.*)?$/i.exec(text) ?? [];
@@ -78,7 +78,7 @@ const launchers: ReadonlySet<string> = new Set(
   "npx bunx pnpx uvx node bun deno python python3".split(" "),
 );
 
-/** What stands around the messages of a server. */
+/** The surroundings of a server's messages. */
 type AroundMessages = Pick<FileTools, "wrapFetch" | "wrapOutput">;
 
 /** A connection to the server, or a process of its own. `access`: what a server behind a URL is shown. */

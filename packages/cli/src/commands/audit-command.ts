@@ -43,7 +43,7 @@ export async function auditVerifyCommand(
   await print(formatHead(verdict.head));
 }
 
-/** So many the verifier names. */
+/** The verifier names this many. */
 const maxFindings = 100;
 
 async function verify(

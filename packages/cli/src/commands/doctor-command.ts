@@ -19,8 +19,8 @@ export interface DoctorOptions {
 }
 
 /**
- * `sluice doctor`: says what stands between this machine and the bytes of a server, one sentence each, and fails when
- * there is something.
+ * `sluice doctor`: diagnoses why transfers with a server fail on this machine, one sentence each, and fails if there is
+ * any.
  */
 export async function doctorCommand(server: string, options: DoctorOptions): Promise<void> {
   const { header = [], trust = [], watch, token, json, signal } = options;

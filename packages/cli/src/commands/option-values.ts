@@ -28,7 +28,7 @@ export function collect(value: string, before: readonly string[] = []): string[]
   return [...before, value];
 }
 
-/** The token as given, or `undefined` for an empty one. Never repeats it, also not when it is malformed. */
+/** The token as given, or `undefined` for an empty one. Never repeats it, even if it is malformed. */
 export function readToken(given: string | undefined): string | undefined {
   if (given === undefined || given === "") return undefined;
   if (!/^[\x21-\x7e]+$/.test(given))

@@ -14,7 +14,7 @@ import { fault, Stopped } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 
-/** What the command line says already, and what ends the wait for a person. */
+/** The choices of the command line, and the signal that ends the wait for a person. */
 interface PromptOptions {
   /** Files to answer with; none: ask for them. */
   readonly files: readonly string[];

@@ -32,7 +32,7 @@ export async function* listResources(connection: ServerConnection): AsyncGenerat
   } while (cursor !== undefined);
 }
 
-/** What a server without resources is called, whatever it answered; `undefined` for one that has some. */
+/** The error for a server without resources, whatever it answered; `undefined` for one that has some. */
 export function resourcelessFault({ client, server }: ServerConnection): Advice | undefined {
   if (client.getServerCapabilities()?.resources) return undefined;
   return fault("unsupported", `${server} has no resources`, "name a server that has some");

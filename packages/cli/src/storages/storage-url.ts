@@ -14,7 +14,7 @@ export type StorageUrl =
   | { readonly kind: "azblob"; readonly container: string; readonly prefix?: string }
   | { readonly kind: "graph"; readonly driveId: string; readonly path?: string };
 
-/** Packages that open what is no folder. */
+/** Packages for storages other than folders. */
 export const plugins = {
   s3: "@sluice/storage-s3",
   azblob: "@sluice/storage-azure-blob",

@@ -9,7 +9,7 @@ function unanswered({ sessionFault, exchanges }: Evidence): SeenExchange | undef
   return last?.status === undefined ? last : undefined;
 }
 
-/** Codes of the fault that kept it from its answer; none where there was one. */
+/** Codes of the fault that kept it from its answer; none if there was one. */
 function faultCodes(evidence: Evidence): string[] | undefined {
   const exchange = unanswered(evidence);
   return exchange && codesOf(exchange.fault);

@@ -11,7 +11,7 @@ import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";
 export interface SpoolFolderOptions {
   /** A folder that the user named. It must exist. Files go to `spooled` in it, which is made. */
   readonly folder: string;
-  /** Most bytes of all spooled files together. A string that has no room fails with `no_space`. */
+  /** Maximum bytes of all spooled files. A string that has no room fails with `no_space`. */
   readonly maxBytes: number;
   /** Spooled files that are older are removed, by `clean` and before others are written. */
   readonly maxAgeMs: number;

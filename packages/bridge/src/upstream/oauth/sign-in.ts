@@ -64,8 +64,8 @@ const defaultUserMs = 300_000;
 const maxWidenings = 8;
 
 /**
- * Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. Where a server names an address
- * that it must not, and over plain http to another machine, it throws `untrusted`.
+ * Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. If a server names a
+ * forbidden address, and over plain http to another machine, it throws `untrusted`.
  */
 export function createSignIn(
   url: URL,
@@ -322,8 +322,8 @@ function signInRefused(why: string): SluiceError {
 }
 
 /**
- * Sends a message, and again once where the server wants a wider scope and the user has given it: nothing was done
- * before. Rejects with `permission_denied` where the scope is still missing.
+ * Sends a message, and again once if the server requires a wider scope and the user has given it: nothing was done
+ * before. Rejects with `permission_denied` if the scope is still missing.
  */
 export async function sendWithScope(
   send: () => Promise<void>,
