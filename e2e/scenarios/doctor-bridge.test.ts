@@ -68,7 +68,7 @@ test("bytes that a proxy packs are why a save fails", async () => {
   });
   const said = await callTool(new URL(url), "save_resource", { uri });
   expect(said).toMatch(
-    /; the cause seems to be: The bytes arrive packed \(Content-Encoding: gzip\).*: turn compression off/,
+    /; probable cause: The bytes arrive packed \(Content-Encoding: gzip\).*: turn compression off/,
   );
   // of the bridge, and of the diagnosis
   expect(new Set(tokens)).toEqual(new Set(["Bearer right"]));
@@ -80,7 +80,7 @@ test("a refused address and a refused path are no matter of the network", async 
     headers: (headers) => void methods.push(headers["mcp-method"]),
   });
   for (const args of [{ uri: "http://10.0.0.1/a" }, { uri, path: "../a" }])
-    expect(await callTool(new URL(url), "save_resource", args)).not.toContain("the cause seems");
+    expect(await callTool(new URL(url), "save_resource", args)).not.toContain("probable cause");
   // a diagnosis begins with it, and this host does not
   expect(methods).not.toContain("server/discover");
 });
@@ -118,7 +118,7 @@ test("a diagnosis asks no address that the server names beside its own", async (
     },
   });
   const said = await callTool(new URL(url), "save_resource", { uri });
-  expect(said).toContain("the cause seems to be: ");
+  expect(said).toContain("probable cause: ");
   expect(asked).toBe(0);
 });
 
@@ -139,5 +139,5 @@ test.skipIf(!hasNginx)("a limit of nginx for requests is why a file does not arr
   onTestFinished(() => site[Symbol.asyncDispose]());
   const args = { path: "my.bin", tool: "keep", argument: "file" };
   const said = await callTool(new URL(site.url), "send_file", args);
-  expect(said).toMatch(/; the cause seems to be: Requests of \d+ KiB are refused \(413\)/);
+  expect(said).toMatch(/; probable cause: Requests of \d+ KiB are refused \(413\)/);
 });

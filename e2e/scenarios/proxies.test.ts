@@ -228,7 +228,7 @@ test.each(Object.keys(hostile))(
       const { status, stderr } = await sluice(args, { env });
       return {
         status,
-        isAdvised: /proxy|cannot|not answer|stands in the way/.test(stderr),
+        isAdvised: /proxy|cannot|not answer|problems? found/.test(stderr),
         few: count() <= 20,
       };
     });

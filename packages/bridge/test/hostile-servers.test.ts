@@ -113,7 +113,7 @@ const servers: Record<string, HostileServer> = {
   "a result that names a file of the user": {
     mcp: content({ uri: "file:///etc/passwd", text: "x" }),
     calls: { save: uri },
-    error: /not with this resource alone/,
+    error: /not only with this resource/,
   },
   "a resource with the URI of a file": {
     mcp: content({ text: "the server's" }),

@@ -122,7 +122,9 @@ for (const revision of ["legacy", "modern"] as const)
       const { client, questions } = await hostWith("decline", revision);
       await callTool(client, "give", { ...structured(upload()) });
       expect(await saveFrom(client)).toMatchObject({ isError: true });
-      expect((await sendBy(client, structured(upload()))).text).toContain("the user lets no file");
+      expect((await sendBy(client, structured(upload()))).text).toContain(
+        "the user allows no files",
+      );
       expect(questions).toHaveLength(1);
       expect(requests).toEqual([]);
     });

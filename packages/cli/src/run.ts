@@ -1,2 +1,2 @@
-// the whole command, for the package `sluice`, whose program it is, too
+// the whole command, also for the package `sluice`
 export { run } from "./commands/run.ts";

@@ -55,7 +55,7 @@ test("without --audit serve keeps a trail for its address where the user's state
   };
   const { url, stderr } = await run();
   const kept = join(state, "sluice", "audit", `127.0.0.1_${new URL(url).port}.log`);
-  expect(stderr).toContain(`audit trail: ${kept}; --no-audit keeps none`);
+  expect(stderr).toContain(`audit trail: ${kept}; --no-audit disables it`);
   expect((await verify(kept)).stderr).toMatch(/^\d+ lines, none changed\n$/);
   await rm(join(state, "sluice"), { recursive: true });
   expect((await run("--no-audit")).stderr).not.toContain("audit trail");
@@ -66,7 +66,7 @@ test("where no state can be kept, serve says what to do instead of serving unrec
   const env = { XDG_STATE_HOME: join(root, "a.bin") };
   const { status, stderr } = await runHere(["serve", root, "--port", "0"], { env });
   expect(status).toBe(exitCodes.usage.status);
-  expect(stderr).toMatch(/^sluice: .+ takes no records \(ENOTDIR\); .*--no-audit\n$/);
+  expect(stderr).toMatch(/^sluice: cannot write to .+ \(ENOTDIR\); .*--no-audit\n$/);
 });
 
 test("verify prints the head of a whole trail, and takes it back", async () => {

@@ -193,9 +193,9 @@ test.each(["localhost:3000/mcp", "mcp.acme.com/mcp", "acme:3000", "[::1]:3000"])
 );
 
 test.each([
-  [["--save-to", "/proc/nope"], /--save-to \/proc\/nope is not there and cannot be made/],
-  [["--save-to", "/dev/null"], /--save-to \/dev\/null is no folder; name another one/],
-  [["--send-from", "/proc/nope"], /--send-from \/proc\/nope is no folder; name one that exists/],
+  [["--save-to", "/proc/nope"], /--save-to \/proc\/nope cannot be created/],
+  [["--save-to", "/dev/null"], /--save-to \/dev\/null is not a folder; name another one/],
+  [["--send-from", "/proc/nope"], /--send-from \/proc\/nope is not a folder; name one that exists/],
   [["--port", "1"], /--port has no effect without --http/],
   [["--token", "a", "--server-token", "b"], /are one thing without --http/],
 ])("sluice bridge %j is refused", async (args, words) => {

@@ -76,7 +76,7 @@ test("a place that is no origin is told how to be written, and nothing is sent",
     const { status, stderr } = await runHere([...args, "--trust", "cdn.example.com"]);
     expect(status).toBe(exitCodes.usage.status);
     expect(stderr).toMatch(
-      /^sluice: "cdn.example.com" is no origin.*; write it like --trust https:.*\n$/,
+      /^sluice: "cdn.example.com" is not an origin.*; write it like --trust https:.*\n$/,
     );
   }
 });
@@ -121,7 +121,7 @@ test("a server that is not there is a network error that says what to do", async
 test("a folder that is not there cannot be served", async () => {
   const { status, stderr } = await runHere(["serve", join(folder, "nothing")]);
   expect(status).toBe(exitCodes.usage.status);
-  expect(stderr).toMatch(/^sluice: .*nothing is no folder.*\n$/);
+  expect(stderr).toMatch(/^sluice: .*nothing is not a folder.*\n$/);
 });
 
 test("folders that files come into are made where they are missing, one level deep", async () => {
@@ -149,9 +149,9 @@ test("a token with --stdio has no effect, and that is said", { tags: "slow" }, a
 test("a file in place of such a folder is an error, and so is a folder below nothing", async () => {
   await writeFile(join(folder, "file"), "");
   for (const [target, said] of [
-    ["file", /file is no folder; /],
-    ["file/inbox", /inbox is no folder; /],
-    ["nothing/inbox", /cannot be made \(ENOENT\); make it/],
+    ["file", /file is not a folder; /],
+    ["file/inbox", /inbox is not a folder; /],
+    ["nothing/inbox", /cannot be created \(ENOENT\); create it/],
   ] as const) {
     const run = await runHere(["serve", ".", "--port", "0", "--uploads", target], { cwd: folder });
     expect(run.stderr).toMatch(said);

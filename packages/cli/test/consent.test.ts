@@ -68,7 +68,7 @@ test("without a terminal a large download is refused at once, and --max-size ans
   expect(refused.status).toBe(exitCodes.refused.status);
   const { host } = new URL(served.url);
   expect(refused.stderr).toBe(
-    `sluice: there is no terminal to ask on whether to fetch 1 file, 1.5 GiB, to huge.bin, from ${host}; pass --yes, or --max-size with what is all right\n`,
+    `sluice: no terminal to ask whether to fetch 1 file, 1.5 GiB, to huge.bin, from ${host}; pass --yes, or a sufficient --max-size\n`,
   );
   const limited = await runHere(["get", served.url, uri, "--max-size", "1G"], { cwd });
   expect(limited.stderr).toContain("raise --max-size");

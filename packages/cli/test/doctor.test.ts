@@ -27,16 +27,14 @@ const doctor = (...args: string[]) => runHere(["doctor", ...args]);
 test("a healthy server is said to be one, with the exit code 0", { tags: "slow" }, async () => {
   const run = await doctor(served.url, "--token", "right", "--watch", "1");
   expect(run).toMatchObject({ status: exitCodes.ok.status, stderr: "" });
-  expect(run.stdout).toMatch(
-    / speaks MCP 20\S+ and streams its resources\nnothing stands in the way\n$/,
-  );
+  expect(run.stdout).toMatch(/ speaks MCP 20\S+ and streams its resources\nno problems found\n$/);
 });
 
 test("a finding is a line, and the exit code is 1", async () => {
   const run = await doctor(served.url);
-  expect(run.stdout).toMatch(/^sign-in: The server wants a token \(401\): .*\.\n$/);
+  expect(run.stdout).toMatch(/^sign-in: The server requires a token \(401\): .*\.\n$/);
   expect(run.stderr).toBe(
-    "sluice: one thing stands in the way; change it and look again: what comes behind it was not looked at\n",
+    "sluice: one problem found; fix it and run again: what depends on it was not checked\n",
   );
   expect(run.status).toBe(exitCodes.failed.status);
 });
@@ -69,8 +67,8 @@ test("a server of web pages, which knows no POST, is no endpoint", async () => {
 });
 
 test.each([
-  [["nowhere"], exitCodes.usage.status, /no address of a server/],
-  [["ftp://a.example/"], exitCodes.usage.status, /no address of a server/],
+  [["nowhere"], exitCodes.usage.status, /not a server URL/],
+  [["ftp://a.example/"], exitCodes.usage.status, /not a server URL/],
   [["http://a.example/mcp", "--header", "secret"], exitCodes.usage.status, /--header is malformed/],
   [["http://a.example/mcp", "--trust", "x"], exitCodes.usage.status, /--trust/],
   [["http://a.example/mcp", "--token", "t"], exitCodes.refused.status, /in the clear/],

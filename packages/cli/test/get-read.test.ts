@@ -199,7 +199,7 @@ test("a service that knows no method of MCP is no MCP server", async () => {
   const error = { code: -32601, message: "unknown method" };
   const url = await listenRaw({ initialize: undefined as never }, error);
   const run = await runHere(["ls", url]);
-  expect(run.stderr).toMatch(/does not speak MCP \(.*; check that the address/);
+  expect(run.stderr).toMatch(/does not speak MCP \(.*; check that it is the address/);
   expect(run.status).toBe(exitCodes.refused.status);
 });
 

@@ -68,7 +68,7 @@ test("pages that lead in a circle are an error, however long it is", async () =>
     const { status, stderr } = await run(["ls", `${origin}/mcp`]);
     expect([status, stderr]).toEqual([
       exitCodes[outcomes.protocol].status,
-      expect.stringContaining("the same pages again and again"),
+      expect.stringContaining("keeps giving the same pages"),
     ]);
   }
 });

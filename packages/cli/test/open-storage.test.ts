@@ -70,7 +70,7 @@ describe("variables that are missing or wrong are named", () => {
   test.each([
     ["azblob://files", {}, /AZURE_STORAGE_CONNECTION_STRING or AZURE_STORAGE_ACCOUNT/],
     ["azblob://files", account, /AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN/],
-    ["azblob://files", { AZURE_STORAGE_ACCOUNT: "evil.example/" }, /no name of an account/],
+    ["azblob://files", { AZURE_STORAGE_ACCOUNT: "evil.example/" }, /not an account name/],
     ["graph://drive", {}, /GRAPH_ACCESS_TOKEN/],
   ])("%s with %o", async (setting, environment, message) => {
     await expect(openStorage(setting, environment)).rejects.toThrow(message);

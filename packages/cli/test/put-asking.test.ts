@@ -153,7 +153,7 @@ test("without a terminal the user is not asked, and that is said", async () => {
     ["a.txt", "--tool", "sign"],
   ]) {
     const { status, stderr, stdout } = await runHere(["put", url, ...args], { cwd: root });
-    expect(stderr).toMatch(/there is no terminal to ask on: .* asks for files: Texts/);
+    expect(stderr).toMatch(/no terminal to ask on: .* asks for files: Texts/);
     expect([status, stdout]).toEqual([exitCodes.refused.status, ""]);
   }
 });

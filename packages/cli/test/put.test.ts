@@ -69,8 +69,8 @@ test(
 );
 
 test.each([
-  ["a file that is not there", ["nothing.bin"], exitCodes.usage, "nothing.bin is no file"],
-  ["a folder", ["inbox"], exitCodes.usage, "is no file"],
+  ["a file that is not there", ["nothing.bin"], exitCodes.usage, "nothing.bin is not a file"],
+  ["a folder", ["inbox"], exitCodes.usage, "is not a file"],
   ["a tool that is not there", ["note.txt", "--tool", "x"], exitCodes.notFound, "no tool x"],
   ["no file at all", [], exitCodes.usage, "save_file takes files"],
 ])("%s is refused with one line", async (_, args, { status }, text) => {
@@ -87,7 +87,7 @@ test("a file that cannot be saved does not stay where it waited", async () => {
   const { status, stderr } = await put([served.url, "taken.txt"]);
   expect([status, stderr]).toEqual([
     exitCodes.failed.status,
-    expect.stringContaining("too many files are called taken.txt"),
+    expect.stringContaining("too many files are named taken.txt"),
   ]);
   const waiting = (await readdir(inbox)).find((name) => name.startsWith(".sluice-uploads-"));
   const left = (await readdir(join(inbox, waiting!), { recursive: true })).filter((name) =>

@@ -59,7 +59,7 @@ test("save_file says what its argument is", async () => {
   const { inputSchema } = result.tools.find(({ name }: any) => name === "save_file");
   expect(inputSchema.required ?? []).toEqual([]);
   expect(inputSchema.properties.file).toMatchObject({
-    description: expect.stringMatching(/^Leave it out/),
+    description: expect.stringMatching(/^Omit it/),
     format: "uri",
     [FILE_KEYWORD]: { maxSize: expect.any(Number) },
   });

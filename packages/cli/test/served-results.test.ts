@@ -115,7 +115,7 @@ test("--results-to a bucket holds them below its prefix", async () => {
 test("a storage that is none is refused with what to write", async () => {
   for (const [resultsTo, words] of [
     ["ftp://a/b", "unknown scheme"],
-    ["/etc/hostname", "is no folder"],
+    ["/etc/hostname", "is not a folder"],
     ["s3://key:secret@bucket", "has credentials in it"],
   ] as const) {
     const { signal } = new AbortController();

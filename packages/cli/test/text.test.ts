@@ -129,7 +129,7 @@ test("a malformed token is refused without being repeated", () => {
   const secret = "tok en\n";
   expect(describeFailure(thrownBy(() => readToken(secret)))).toEqual({
     outcome: "usage",
-    line: "the token has characters that no token has; look for spaces and line ends around it",
+    line: "the token has invalid characters; look for spaces and line ends around it",
   });
 });
 

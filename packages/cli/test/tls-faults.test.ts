@@ -69,9 +69,9 @@ test.each([
   ["https", "plain", refused, /does not speak TLS .*http: address\?/],
   ["wss", "plain", refused, /does not speak TLS .*http: address\?/],
   ["https", "other", refused, /does not speak TLS .*http: address\?/],
-  ["http", "self-signed", away, /breaks off .*is it an https: address\?/],
+  ["http", "self-signed", away, /disconnects .*is it an https: address\?/],
   ["ws", "self-signed", away, /could not be reached: is it a wss: address\?/],
-  ["http", "other", away, /breaks off .*is it an https: address\?/],
+  ["http", "other", away, /disconnects .*is it an https: address\?/],
 ] as const)(
   "%s: at a server that is %s names what is wrong with TLS",
   async (scheme, name, code, said) => {

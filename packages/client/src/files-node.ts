@@ -1,7 +1,7 @@
 import { createOpenForeignFile, type OpenForeignFile } from "./foreign/foreign-file.ts";
 import { createHttpExchange } from "./net/node/http-exchange.ts";
 
-// what is declared here takes the place of the portable export of the same name
+// declarations here replace the portable export of the same name
 export * from "./files.ts";
 
 /**

@@ -5,7 +5,7 @@ import { fetchExchange } from "./net/fetch-exchange.ts";
 
 export type { ForeignFile, ForeignFileOptions, OpenForeignFile } from "./foreign/foreign-file.ts";
 
-/** A `fetch` connects where a name leads: it is let to origins that the caller trusts. */
+/** A `fetch` connects where a name leads: it is limited to origins that the caller trusts. */
 const trustedExchange: Exchange = async (request) => {
   if (request.scope === "any") return fetchExchange(request);
   throw new SluiceError(
@@ -15,7 +15,7 @@ const trustedExchange: Exchange = async (request) => {
 };
 
 /**
- * Opens a file under a URL that a third party named, without credentials. Takes origins that the caller trusts; in Node also
- * every HTTPS origin at a public address.
+ * Opens a file under a URL that a third party named, without credentials. Accepts origins that the caller trusts; in
+ * Node also every HTTPS origin at a public address.
  */
 export const openForeignFile: OpenForeignFile = createOpenForeignFile(trustedExchange);

@@ -1,4 +1,4 @@
-// what is declared here takes the place of the portable export of the same name
+// declarations here replace the portable export of the same name
 export * from "./index.ts";
 export { createResourceCache, streamResource, type SavableStream } from "./save/savable-stream.ts";
 export { withDownloads, withStreaming } from "./calls/node-streaming.ts";

@@ -9,7 +9,7 @@ import { httpExchange } from "./net/node/http-exchange.ts";
 import { createSender } from "./upload/send/sender.ts";
 import { pathSource, type PickedPath } from "./upload/source/path-source.ts";
 
-// what is declared here takes the place of the portable export of the same name
+// declarations here replace the portable export of the same name
 export * from "./uploads.ts";
 export type { PickedPath } from "./upload/source/path-source.ts";
 

@@ -23,8 +23,8 @@ export type { SendTimeouts } from "./upload/send/sender.ts";
 export type { PeerTimeouts } from "./net/timeouts.ts";
 
 /**
- * Sends files that a server asks for (SEP-1306) over the platform's `fetch`. Files are `File`s, as an
- * `<input type="file">` gives them, or blobs with names. In Node they may be paths, too.
+ * Sends files that a server asks for (SEP-1306) over the platform's `fetch`. Files are `File`s, as an `<input
+ * type="file">` gives them, or blobs with names. In Node they may also be paths.
  */
 export function createFileSender(
   options: FileSenderOptions<File | NamedBlob>,

@@ -27,9 +27,9 @@ export interface HostQuestion {
 export interface HostQuestions {
   /** True when the host can show a form. */
   readonly isPossible: () => boolean;
-  /** True when the user says yes. Rejects with `permission_denied` and `advice` where none can be asked. */
+  /** True if the user says yes. Rejects with `permission_denied` and `advice` if none can be asked. */
   agree(request: JSONRPCRequest, message: string, options: AgreeOptions): Promise<boolean>;
-  /** The user's value; undefined where there is none. In revisions up to 2025-11-25 only. */
+  /** The user's value; undefined if there is none. In revisions up to 2025-11-25 only. */
   askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown>;
 }
 
@@ -114,7 +114,7 @@ export function showsForms({ elicitation }: Members): boolean {
   return "form" in elicitation || Object.keys(elicitation).length === 0;
 }
 
-/** The value of a field in the answer to a form; undefined where the user declined. */
+/** The value of a field in the answer to a form; undefined if the user declined. */
 export function valueIn(answer: unknown, field: string): unknown {
   const { action, content } = membersOf(answer);
   return action === "accept" ? membersOf(content)[field] : undefined;

@@ -81,7 +81,7 @@ export function createNamedLoopback(options: NamedLoopbackOptions): NamedLoopbac
       if (await isAllowed(loopback.origin, request, signal)) return loopback;
       throw new SluiceError(
         "permission_denied",
-        `bridge: the user lets no file come from or go to ${loopback.origin}`,
+        `bridge: the user allows no files from or to ${loopback.origin}`,
       );
     },
   };
@@ -98,7 +98,7 @@ export function loopbackOf(url: unknown): URL | undefined {
 
 const loopbackHosts: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
 
-/** Strings of a result that are nothing but an address, where its server wrote them itself. */
+/** Strings of a result that are only an address, if its server wrote them itself. */
 function* addressesIn({ content, structuredContent }: Members): Generator {
   for (const block of Array.isArray(content) ? (content as unknown[]).map(membersOf) : [])
     if (block["type"] === "resource_link") yield block["uri"];

@@ -36,7 +36,7 @@ export async function openSaveFolder(folder: string): Promise<SaveFolder> {
     throw diskFault(error, folder);
   });
   if (!(await lstat(root)).isDirectory())
-    throw new SluiceError("invalid_argument", "bridge: the place to save to is no folder");
+    throw new SluiceError("invalid_argument", "bridge: the place to save to is not a folder");
   return {
     root,
     async save(path, ownName, write) {
@@ -86,7 +86,7 @@ async function writeHeld<T>(
     await unlink(place.held).catch(() => {});
   throw new SluiceError(
     "untrusted",
-    "bridge: a folder of that path was replaced meanwhile; nothing was saved",
+    "bridge: a folder of that path was replaced; nothing was saved",
   );
 }
 
@@ -104,7 +104,7 @@ function folderFault(error: unknown): unknown {
   if (code !== "ENOTDIR") return diskFault(error);
   return new SluiceError(
     "untrusted",
-    "bridge: a part of that path is no folder; pass another path",
+    "bridge: a part of that path is not a folder; pass another path",
   );
 }
 

@@ -89,7 +89,7 @@ async function sendable({ root, names }: SendPlace): Promise<SendableFile | unde
   try {
     const info = await handle.stat({ bigint: true });
     if (!info.isFile())
-      throw new SluiceError("invalid_argument", "bridge: that is no file; pass the path of one");
+      throw new SluiceError("invalid_argument", "bridge: that is not a file; pass the path of one");
     return {
       path,
       name: names.at(-1) as string,

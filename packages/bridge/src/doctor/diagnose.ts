@@ -60,7 +60,7 @@ export interface DiagnoseOptions {
 
 /** What a diagnosis saw. */
 export interface Diagnosis {
-  /** Absent where there was no session. */
+  /** Absent if there was no session. */
   readonly server?: SeenServer | undefined;
   /** What stands in the way, and none that another one explains. */
   readonly findings: readonly Finding[];
@@ -222,7 +222,7 @@ function firstOf(checks: readonly Check[], evidence: Evidence): Finding | undefi
 function slow({ endpoint }: Evidence, timeoutMs: number): Finding {
   return {
     cause: "connection",
-    message: `${endpoint.host} is not done within ${Math.round(timeoutMs / 1_000)} s: check its load, and that no firewall stands between.`,
+    message: `${endpoint.host} did not finish within ${Math.round(timeoutMs / 1_000)} s: check its load, and that no firewall stands between.`,
   };
 }
 

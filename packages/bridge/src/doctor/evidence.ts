@@ -16,7 +16,7 @@ export interface SeenExchange {
   readonly sent?: SentCall | undefined;
   status?: number;
   headers: Headers;
-  /** Beginning of an answer that is no message. */
+  /** Beginning of an answer that is not a message. */
   text: string;
   /** Code of the JSON-RPC error in an answer of status 400 and above. */
   rpcCode?: number | undefined;

@@ -16,8 +16,8 @@ export interface TransferDoctor {
   /** Wraps the `fetch` of messages: their credentials are those of a diagnosis. */
   readonly watch: (fetch: FetchLike) => FetchLike;
   /**
-   * What to add to the words of an error: the cause and what to change. Undefined where no network can have caused it,
-   * within a minute after the last diagnosis, and where none is found within 5 s. Rejects with the abort's reason only.
+   * What to add to the words of an error: the cause and what to change. Undefined if no network can have caused it,
+   * within a minute after the last diagnosis, and if none is found within 5 s. Rejects only with the abort's reason.
    */
   readonly causeOf: (
     error: unknown,
@@ -68,13 +68,16 @@ export function createTransferDoctor(url: URL, options: TransferDoctorOptions): 
         signal.throwIfAborted();
         return undefined;
       } finally {
-        stop.abort(new SluiceError("interrupted", "bridge: the diagnosis is over"));
+        stop.abort(new SluiceError("interrupted", "bridge: the diagnosis has ended"));
       }
     },
   };
 }
 
-/** The transfer that a call of one of the bridge's tools asks for. A link is no resource: looking at it may use it up. */
+/**
+ * The transfer that a call of one of the bridge's tools asks for. A link is not a resource: looking at it may use it
+ * up.
+ */
 export function transferIn(tool: string, { uri }: Members): FailedTransfer {
   if (tool === "send_file") return { direction: "upload" };
   const isResource = typeof uri === "string" && !/^https?:/i.test(uri);

@@ -32,7 +32,7 @@ export interface HttpHostsOptions {
    * equal name count as those of one user. Default: its verified token, else its `Authorization` field.
    */
   readonly caller?: (request: Request, authInfo: AuthInfo | undefined) => string;
-  /** Most sessions, and connections for hosts without sessions, together. Default: 1,000. */
+  /** Maximum sessions, and connections for hosts without sessions, together. Default: 1,000. */
   readonly maxSessions?: number;
   /** Milliseconds without a request or an open stream after which a session ends. Default: 30 min. */
   readonly idleMs?: number;
@@ -40,7 +40,7 @@ export interface HttpHostsOptions {
   readonly maxRequestBodySize?: number;
   /** Bounds and deadlines of each session. Default: those of {@link BridgeLimits}, with 100 open calls. */
   readonly limits?: Partial<BridgeLimits>;
-  /** Gets lines for people, such as that the server is away. Default: they are dropped. */
+  /** Receives log lines, such as "server unreachable". Default: they are dropped. */
   readonly onNote?: (line: string) => void;
 }
 
@@ -56,7 +56,7 @@ export interface HttpHosts {
  * Makes a bridge that hosts reach over Streamable HTTP. A host of 2025-11-25 or older has a session, with a connection
  * or process of its own behind it. A request of 2026-07-28 has one for itself while it is open; the next request of the
  * same caller and client gets the same one. A full bridge ends the longest idle session of the same caller for a new
- * one, or answers 503. Throws a `RangeError` for a bound that is no whole number from 1.
+ * one, or answers 503. Throws a `RangeError` for a bound that is not a whole number from 1.
  */
 export function createHttpHosts(options: HttpHostsOptions): HttpHosts {
   const { open, caller = callerOf, onNote = () => {} } = options;

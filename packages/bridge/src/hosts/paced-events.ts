@@ -29,7 +29,7 @@ export function pacedEvents(
   const queue: Uint8Array[] = [];
   const arrived = new Notifier();
   const takeNotifier = new Notifier();
-  let waiting = 0;
+  let waitingBytes = 0;
   let isEnded = false;
   let removeListener: (() => void) | undefined;
   /** The writer has ended, with an error where it broke. */
@@ -39,7 +39,7 @@ export function pacedEvents(
     try {
       for (let read = await reader.read(); !read.done; read = await reader.read()) {
         queue.push(read.value);
-        waiting += read.value.length;
+        waitingBytes += read.value.length;
         arrived.notify();
       }
       over = {};
@@ -56,7 +56,7 @@ export function pacedEvents(
     }
     const chunk = queue.shift();
     if (!chunk && over && "error" in over) throw over.error;
-    waiting -= chunk?.length ?? 0;
+    waitingBytes -= chunk?.length ?? 0;
     takeNotifier.notify();
     return chunk;
   }
@@ -73,7 +73,7 @@ export function pacedEvents(
   }
 
   function ready(): Promise<void> | undefined {
-    return waiting > maxWaitingBytes && !isEnded ? takeNotifier.wait().then(ready) : undefined;
+    return waitingBytes > maxWaitingBytes && !isEnded ? takeNotifier.wait().then(ready) : undefined;
   }
 
   removeListener = onAbort(signal, (reason) => void end(reason));

@@ -73,7 +73,7 @@ export class SessionHost implements Transport {
     );
     post.events = events;
     if (isListening) this.#stream = events;
-    // what was refused here is no open call
+    // a refused call is not open
     if (!response.ok) for (const { id } of calls) this.#calls.delete(keyOf(id));
     else if (isListening || calls.length > 0)
       for (const message of this.#early.take()) void this.send(message).catch(() => {});
@@ -126,7 +126,7 @@ export class SessionHost implements Transport {
     const call = this.#calls.get(key);
     this.#calls.delete(key);
     await this.#inner.send(message);
-    // a session that the server refused is none
+    // a session that the server rejected does not exist
     if ("error" in message && call?.method === "initialize") return this.close();
     if (!call) return;
     this.#endStream(call.post);

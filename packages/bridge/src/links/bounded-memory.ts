@@ -17,7 +17,7 @@ interface BoundedMemory extends WritableStorage {
   usedBytes(): number;
 }
 
-/** Objects in memory, of at most so many bytes together: also what is being written, and what is still being read. */
+/** Objects in memory, of at most `maxBytes` together, including those being written or still being read. */
 export function createBoundedMemory(maxBytes: number): BoundedMemory {
   const backend = createMemoryBackend();
   const objects = new Map<string, Kept>();
@@ -120,7 +120,7 @@ interface MemoryBlocks {
 
 /** Counts the memory of all blocks. */
 interface MemoryRoom {
-  /** Throws `no_space` where so many bytes have no room. */
+  /** Throws `no_space` if the bytes have no room. */
   reserve(bytes: number): void;
   release(bytes: number): void;
 }

@@ -15,7 +15,7 @@ import { createBoundedMemory, memoryAdvice } from "./bounded-memory.ts";
 
 /** Options of {@link createMemoryHold}. */
 export interface MemoryHoldOptions {
-  /** Most bytes of memory that results take together. Default: 256 MiB. */
+  /** Maximum bytes of memory for all results. Default: 256 MiB. */
   readonly maxBytes?: number | undefined;
   /** How long a result is kept, in milliseconds. Its link may keep it longer. Default: 15 minutes. */
   readonly maxAgeMs?: number | undefined;
@@ -23,7 +23,7 @@ export interface MemoryHoldOptions {
 
 /**
  * Keeps large results in the memory of this process: nothing is written, and links end with the process. A result that
- * has no room fails with `no_space`. Throws a `RangeError` for an option that is no number above 0.
+ * has no room fails with `no_space`. Throws a `RangeError` for an option that is not a number above 0.
  */
 export function createMemoryHold(options: MemoryHoldOptions = {}): ResultHold {
   const { maxBytes = 256 * 2 ** 20, maxAgeMs = 15 * 60_000 } = options;
@@ -44,7 +44,7 @@ export function createMemoryHold(options: MemoryHoldOptions = {}): ResultHold {
 export interface StorageHoldOptions {
   /** A storage that writes and removes, such as a bucket. Results lie below `held/` in it; nothing else is touched. */
   readonly storage: StorageBackend;
-  /** Most bytes of results together, those of other processes too. Default: 10 GiB. */
+  /** Maximum bytes of all results, including those of other processes. Default: 10 GiB. */
   readonly maxBytes?: number | undefined;
   /** How long a result is kept, in milliseconds. Its link may keep it longer. Default: 15 minutes. */
   readonly maxAgeMs?: number | undefined;
@@ -53,11 +53,11 @@ export interface StorageHoldOptions {
 }
 
 /**
- * Keeps large results in a storage. Several processes may share it: each removes what it wrote when its time is over, and
- * a quarter of an hour later what a process left that ended. A result that has no room fails with `no_space`.
+ * Keeps large results in a storage. Several processes may share it: each removes what it wrote when its time is over,
+ * and a quarter of an hour later what a process left that ended. A result that has no room fails with `no_space`.
  *
- * Throws a `TypeError` for a storage that does not write and remove, and a `RangeError` for an option that is no number
- * above 0.
+ * Throws a `TypeError` for a storage that does not write and remove, and a `RangeError` for an option that is not a
+ * number above 0.
  */
 export function createStorageHold(options: StorageHoldOptions): ResultHold {
   const { storage, maxBytes = 10 * 2 ** 30, maxAgeMs = 15 * 60_000 } = options;
@@ -85,7 +85,7 @@ function isWritable(storage: StorageBackend): storage is WritableStorage {
 interface HoldParts {
   /** A storage that writes and removes. */
   readonly storage: WritableStorage;
-  /** Most bytes of all results together, of every process. */
+  /** Maximum total bytes of results, in all processes. */
   readonly maxBytes: number;
   /** What they take. Default: their bytes. */
   readonly usedBytes?: () => number;
@@ -158,7 +158,7 @@ function createHold(parts: HoldParts): ResultHold {
     entry.share.bytes += bytes;
   }
 
-  /** Removes results until so many bytes have room, or none is left that goes for this session. */
+  /** Removes results until `bytes` have room, or none is left that may go for this session. */
   async function makeRoom(share: ShareState, bytes: number): Promise<void> {
     while (usedBytes() + bytes > maxBytes) {
       const goers = [...ownEntries.values()].filter(
@@ -266,7 +266,8 @@ function createHold(parts: HoldParts): ResultHold {
       faultOf,
       publish(name) {
         const now = Date.now();
-        if (now > begunAt + longestComingMs) throw ownFault("timeout", "it took too long to come");
+        if (now > begunAt + longestComingMs)
+          throw ownFault("timeout", "it took too long to arrive");
         entry.wholeAt = now;
         entry.until = now + unlinkedMs;
         return mapper.toUri(`${id}/${name}`);

@@ -41,7 +41,7 @@ export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
     try {
       return await work();
     } catch (error) {
-      // what its end brings about is no fault of the storage
+      // a failure caused by its end is not a fault of the storage
       throw discarded ? removed() : faultOf(error);
     }
   }

@@ -11,8 +11,8 @@ export interface HoldShare extends SpoolTarget {
 /** Keeps large results until their time: in memory, or in a storage. Several sessions share one. */
 export interface ResultHold {
   /**
-   * Begins the share of a session. Where a result has no room, others go for it: first those of ended sessions, then those
-   * of sessions that have more, in each the unopened ones first. A result that is being read stays.
+   * Begins the share of a session. If a result has no room, others are evicted: first those of ended sessions, then
+   * those of sessions that have more, in each the unopened ones first. A result that is being read stays.
    */
   openShare(): HoldShare;
   /** What is held, to be read: `createSluice({ storage: hold.storage, baseUri: hold.baseUri, links: {} })` serves it. */

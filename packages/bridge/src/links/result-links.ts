@@ -41,7 +41,7 @@ export interface ResultLinksOptions {
   readonly link: (result: HeldResult) => Promise<HeldLink>;
   /** Longest string of an answer that the host gets itself, in bytes. Default: 64 KiB. */
   readonly inlineBytes?: number | undefined;
-  /** Most bytes of the strings of one answer together. Default: 1 GiB. */
+  /** Maximum bytes of all strings of one answer. Default: 1 GiB. */
   readonly maxResultBytes?: number | undefined;
   /** Gets faults of `link` that hosts hear no cause of. Default: `console.error`. */
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -167,7 +167,7 @@ const toolMethods: ReadonlySet<string> = new Set(["tools/call", "tasks/result"])
 
 /** Ids of the requests in the body of a POST. */
 function idsIn(body: unknown): readonly unknown[] {
-  // a form of OAuth is none
+  // a form of OAuth has no ids
   if (typeof body !== "string" || !/^\s*[[{]/.test(body)) return [];
   const parsed = JSON.parse(body) as JSONRPCMessage | readonly JSONRPCMessage[];
   return [parsed].flat().flatMap((message) => (isCall(message) ? [message.id] : []));

@@ -58,7 +58,7 @@ export function membersOf(value: unknown): Members {
   return isMembers(value) ? value : {};
 }
 
-/** True for an object that is no array. */
+/** True for an object that is not an array. */
 export function isMembers(value: unknown): value is Members {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -59,8 +59,8 @@ export class HostLink implements Flow {
   }
 
   /**
-   * Sends a message. A host that is gone gets nothing more, which is no fault. What is nested too deep to be written is
-   * dropped; an answer becomes an error.
+   * Sends a message. A disconnected host gets nothing more, without an error. A message nested too deep to be written
+   * is dropped; an answer becomes an error.
    */
   send(message: JSONRPCMessage): void {
     const size = sizeOf(message);

@@ -30,7 +30,7 @@ export interface BridgeOptions {
   readonly hooks?: RelayHooks | undefined;
   /** Ends the bridge. */
   readonly signal?: AbortSignal | undefined;
-  /** Gets lines for people, such as that the server is away. Default: they are dropped. */
+  /** Receives log lines, such as "server unreachable". Default: they are dropped. */
   readonly onNote?: ((line: string) => void) | undefined;
   /** Bounds and deadlines. Default: those of {@link BridgeLimits}. */
   readonly limits?: Partial<BridgeLimits> | undefined;

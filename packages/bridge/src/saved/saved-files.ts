@@ -27,7 +27,7 @@ interface SavedFilesOptions {
   /** Absolute, without links. */
   readonly root: string;
   readonly records: SaveRecords;
-  /** Most bytes that the files of bridges in the folder have together. */
+  /** Maximum bytes of all files of bridges in the folder. */
   readonly maxBytes: number;
   /** Unchanged files are removed after it, in milliseconds. Undefined: none is ever removed. */
   readonly maxAgeMs: number | undefined;

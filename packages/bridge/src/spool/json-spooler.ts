@@ -160,7 +160,7 @@ function boundedBody(
         if (bytes > maxBytes)
           throw new SluiceError(
             "too_large",
-            `bridge: the server sent a body of more than ${maxBytes} bytes that is no message`,
+            `bridge: the server sent a body of more than ${maxBytes} bytes that is not a message`,
           );
         controller.enqueue(chunk);
       },

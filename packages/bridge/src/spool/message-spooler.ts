@@ -14,11 +14,11 @@ export interface SpoolLimits {
   readonly spooled: SpooledStrings;
   /** Longest string that stays in its message, in bytes as it is written between its quotes. */
   readonly inlineBytes: number;
-  /** Most bytes of the files of one message together. */
+  /** Maximum bytes of all files of one message. */
   readonly maxBytes: number;
-  /** Most files of one message. Default: 256. */
+  /** Maximum files of one message. Default: 256. */
   readonly maxStrings?: number | undefined;
-  /** Most bytes of a message without its long strings. Default: 32 MiB. */
+  /** Maximum bytes of a message without its long strings. Default: 32 MiB. */
   readonly maxMessageBytes?: number | undefined;
   /** False: no call of the host waits for this answer, so no file of it is kept. Default: true for every answer. */
   readonly isAwaited?: ((id: RpcId) => boolean) | undefined;

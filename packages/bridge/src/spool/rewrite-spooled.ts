@@ -26,7 +26,7 @@ export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings)
 
 /** What is said in place of strings. */
 interface SpoolWords {
-  /** The string that a marker stands for; `undefined` for what is none. */
+  /** The string that a marker stands for; `undefined` for other text. */
   file(marker: string): SpooledString | undefined;
   /** Where a model reads text. */
   describe(file: SpooledString, mediaType: string | undefined): string;
@@ -128,7 +128,7 @@ export function factsOf(
   return [`${bytes} bytes`, ...type, ...decoded, `sha-256 ${sha256}`].join(", ");
 }
 
-/** Words and how the string begins, in at most so many bytes of JSON. */
+/** A note and the beginning of the string, in at most `previewBytes` of JSON. */
 export function withPreview(words: string, file: SpooledString, previewBytes: number): string {
   const head = cutToFit(file.head, previewBytes);
   if (head === "") return words;

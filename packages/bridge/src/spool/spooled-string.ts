@@ -19,7 +19,7 @@ export interface SpooledString {
   readonly bytes: number;
   /** SHA-256 of the file in lower-case hex. */
   readonly sha256: string;
-  /** At most the first 1 KiB of the text; of bytes that are no text, the first 32 in hexadecimal. */
+  /** At most the first 1 KiB of the text; of bytes that are not text, the first 32 in hexadecimal. */
   readonly head: string;
   readonly coding: StringCoding;
 }

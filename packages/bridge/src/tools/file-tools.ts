@@ -52,7 +52,7 @@ export interface FileToolsOptions {
   readonly spool?: boolean | undefined;
   /** Largest file to save or to spool. Default: 10 GiB. */
   readonly maxSaveBytes?: number | undefined;
-  /** Most bytes of all saved and spooled files together. Default: 100 GiB. */
+  /** Maximum bytes of all saved and spooled files. Default: 100 GiB. */
   readonly maxTotalBytes?: number | undefined;
   /**
    * Where it is remembered what was saved, so that other bridges and later ones count, list and clean it: such as
@@ -89,9 +89,9 @@ export interface FileTools {
 }
 
 /**
- * Opens the folders of the tools `save_resource`, `list_saved` and `send_file`, and of large results. Nothing is written
- * or sent but for a call of the host. Rejects with `not_found` for a folder that is not there, and with
- * `invalid_argument` for an origin that is none.
+ * Opens the folders of the tools `save_resource`, `list_saved` and `send_file`, and of large results. Nothing is
+ * written or sent but for a call of the host. Rejects with `not_found` for a missing folder, and with
+ * `invalid_argument` for an invalid origin.
  */
 export async function openFileTools(options: FileToolsOptions): Promise<FileTools> {
   const { saveTo, sendFrom = [], trustedOrigins = [], server } = options;

@@ -15,7 +15,7 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
   if (name === "save_resource")
     return {
       title: "Save to disk",
-      description: `Saves a resource or link of this server, of any size, below ${below}. Replaces nothing. Call again to go on with a save that broke off.`,
+      description: `Saves a resource or link of this server, of any size, below ${below}. Replaces nothing. Call again to resume an interrupted save.`,
       inputSchema: {
         type: "object",
         properties: {
@@ -40,7 +40,7 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
   if (name === "list_saved")
     return {
       title: "List saved files",
-      description: `Lists files that were saved below ${below}, and large results that were put there, the newest first.`,
+      description: `Lists files that were saved below ${below}, and large results that were put there, newest first.`,
       inputSchema: {
         type: "object",
         properties: {

@@ -21,7 +21,7 @@ export interface SavedResource {
 /** Where files go, and how large they may be. */
 export interface SaveSettings {
   readonly folder: SaveFolder;
-  /** Most bytes of one file. */
+  /** Maximum bytes of one file. */
   readonly maxBytes: number;
   /** Strings of answers that went to files. */
   readonly spooled: SpooledStrings;

@@ -144,7 +144,7 @@ function readBytes(
   };
 }
 
-/** Throws `corrupt` where the bytes are not those that the server declares. */
+/** Throws `corrupt` if the bytes are not those that the server declares. */
 function verifiedBy(
   declared: DeclaredFacts,
   found: Pick<ContentBytes, "size" | "sha256">,
@@ -173,7 +173,7 @@ function onlyContent({ contents }: Members, uri: string): Members {
     return content;
   throw new SluiceError(
     "protocol",
-    `bridge: the server answers with ${list.length} contents, not with this resource alone`,
+    `bridge: the server answers with ${list.length} contents, not only with this resource`,
   );
 }
 

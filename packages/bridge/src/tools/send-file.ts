@@ -242,10 +242,7 @@ async function sendInArgument(send: FileSend): Promise<SentToTool> {
   await ensureAgreed(send, -1);
   const bytes = await readSendable(file);
   if (!bytes)
-    throw new SluiceError(
-      "precondition_failed",
-      "bridge: the file changed meanwhile; send it again",
-    );
+    throw new SluiceError("precondition_failed", "bridge: the file has changed; send it again");
   const result = await callTool(
     send,
     { ...others, [taker.argument as string]: encodeBase64(bytes) },

@@ -58,10 +58,10 @@ export function toolCallOf(
 const everyMs = 500;
 /** Some hosts give up after 30 s without a word. */
 const aliveMs = 15_000;
-/** So little is no byte, also after hours. */
+/** Less than a byte, even after hours. */
 const minProgress = 2 ** -20;
 
-/** The text argument of a name. Throws `invalid_argument` where it is missing or no text. */
+/** The text argument of a name. Throws `invalid_argument` if it is missing or not text. */
 export function textArgument(args: Members, name: string): string {
   const value = args[name];
   if (typeof value === "string" && value !== "") return value;
@@ -82,7 +82,7 @@ export function toolResult(text: string, structuredContent: Members): Members {
 export function toolFault(error: unknown, cause?: string): Members {
   const fault = faultWords(error);
   const text =
-    cause === undefined ? fault : `${fault.replace(/\.$/, "")}; the cause seems to be: ${cause}`;
+    cause === undefined ? fault : `${fault.replace(/\.$/, "")}; probable cause: ${cause}`;
   return { content: [{ type: "text", text }], isError: true };
 }
 

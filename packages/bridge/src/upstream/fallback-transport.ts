@@ -86,11 +86,11 @@ export class FallbackTransport implements Transport {
     return sendState;
   }
 
-  /** Throws `refusal` where the server has no stream of the older kind either. */
+  /** Throws `refusal` if the server has no stream of the older kind either. */
   async #fallBack(refusal: unknown, signal: AbortSignal | undefined): Promise<void> {
     const older = this.#parts.older();
     this.#listen(older);
-    // a transport that does not come about is no connection that ends
+    // a transport that was never established is not a connection that ends
     older.onclose = () => {};
     const removeListener = onAbort(signal, () => void older.close());
     try {

@@ -32,7 +32,7 @@ export interface HttpUpstreamOptions {
 
 const defaultMaxMessageBytes = 32 * 2 ** 20;
 
-/** Broken streams are taken up again at these paces, in milliseconds, and given up after so many tries. */
+/** Broken streams are resumed at these paces, in milliseconds, and given up after `maxRetries`. */
 const reconnection = {
   initialReconnectionDelay: 500,
   maxReconnectionDelay: 15_000,
@@ -41,7 +41,7 @@ const reconnection = {
 };
 
 /**
- * A server behind a URL. Throws `invalid_argument` for what is no such URL, or holds credentials, and `untrusted` where a
+ * A server behind a URL. Throws `invalid_argument` for any other URL, or one with credentials, and `untrusted` if a
  * token or headers would go to another machine over plain http: there is no sign-in over it either.
  */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
@@ -82,10 +82,7 @@ type ShownTo = Pick<HttpUpstreamOptions, "url" | "headers" | "token">;
 /** Throws for a URL that no server may have, or that these credentials must not go to. `operation` begins the message. */
 export function ensureServerUrl(operation: string, { url, headers = {}, token }: ShownTo): void {
   if (url.protocol !== "https:" && url.protocol !== "http:")
-    throw new SluiceError(
-      "invalid_argument",
-      `${operation}: ${url.protocol} is no URL of a server`,
-    );
+    throw new SluiceError("invalid_argument", `${operation}: ${url.protocol} is not a server URL`);
   // never repeats it
   if (url.username !== "" || url.password !== "")
     throw new SluiceError(
@@ -197,7 +194,7 @@ function textOf(value: unknown): string | undefined {
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? undefined : String(value);
 }
 
-/** What is no plain field value goes as base64. */
+/** Other than plain field values go as base64. */
 function encode(text: string): string {
   if (plainPattern.test(text) && !(text.startsWith("=?base64?") && text.endsWith("?=")))
     return text;

@@ -83,10 +83,10 @@ export class LineWriter {
   write(message: JSONRPCMessage): Promise<void> {
     const stream = this.#stream;
     if (stream.destroyed || stream.writableEnded)
-      return Promise.reject(new SluiceError("unavailable", "bridge: the other side is gone"));
+      return Promise.reject(new SluiceError("unavailable", "bridge: peer disconnected"));
     if (stream.writableLength > maxWaitingBytes)
       return Promise.reject(
-        new SluiceError("unavailable", "bridge: the other side does not read what is sent to it"),
+        new SluiceError("unavailable", "bridge: the peer does not read what is sent to it"),
       );
     if (stream.write(`${JSON.stringify(message)}\n`)) return Promise.resolve();
     this.#drained ??= untilDrained(stream).finally(() => (this.#drained = undefined));
@@ -102,7 +102,7 @@ function untilDrained(stream: Writable): Promise<void> {
     };
     const leave = (): void => {
       stream.off("drain", settle).off("close", leave);
-      reject(new SluiceError("unavailable", "bridge: the other side is gone"));
+      reject(new SluiceError("unavailable", "bridge: peer disconnected"));
     };
     stream.on("drain", settle).on("close", leave);
   });

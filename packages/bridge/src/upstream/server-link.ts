@@ -175,7 +175,7 @@ export class ServerLink {
         throw error;
       }
     }
-    if (!isOpen) throw new SluiceError("unavailable", `bridge: ${this.name} ended at once`);
+    if (!isOpen) throw new SluiceError("unavailable", `bridge: ${this.name} exited at once`);
     if (this.#end.signal.aborted) await transport.close();
     this.#end.signal.throwIfAborted();
     this.#transport = transport;
@@ -198,10 +198,7 @@ export class ServerLink {
     const now = Date.now();
     this.#starts = this.#starts.filter((start) => now - start < 60_000);
     if (this.#starts.length >= maxStartsPerMinute)
-      throw new SluiceError(
-        "internal",
-        `bridge: ${this.name} ends again and again: see its output`,
-      );
+      throw new SluiceError("internal", `bridge: ${this.name} keeps exiting: see its output`);
     this.#starts.push(now);
   }
 
@@ -256,7 +253,7 @@ export class ServerLink {
     if (this.#isAway) return;
     this.#isAway = true;
     const seconds = Math.round(this.#limits.reconnectMs / 1_000);
-    this.#events.note(`${this.name} is away (${reason}): trying again for ${seconds} s`);
+    this.#events.note(`${this.name} is unreachable (${reason}): retrying for ${seconds} s`);
   }
 
   #reached(): void {

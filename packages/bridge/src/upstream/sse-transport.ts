@@ -24,9 +24,9 @@ export interface SseOptions extends SSEClientTransportOptions {
 }
 
 /**
- * HTTP with SSE (2024-11-05): the stream of a GET names the address for messages, which the SDK takes of the same origin
- * only, and carries the answers. A stream that ends closes the transport. Its `start` rejects with `protocol` where no
- * address comes.
+ * HTTP with SSE (2024-11-05): the stream of a GET names the address for messages, which the SDK takes of the same
+ * origin only, and carries the answers. A stream that ends closes the transport. Its `start` rejects with `protocol` if
+ * no address comes.
  */
 export function createSseTransport(url: URL, given: SseOptions): Transport {
   const { fetch, endpointMs = 10_000, signIn, ...options } = given;

@@ -24,11 +24,11 @@ import { openServedResults, type ServedResults } from "./served-results.ts";
 
 /** With a connection each for a URL, with a process each for a program. */
 const maxSessions = { http: 1_000, process: 100 };
-/** Not every host opens another session when its own is over. */
+/** Not every host opens another session when its own has ended. */
 const idleMs = 86_400_000;
 const drainMs = 10_000;
 
-/** Takes hosts over HTTP, in front of a server, until `signal`. */
+/** Serves hosts over HTTP, in front of a server, until `signal`. */
 export async function serveBridge(
   server: ServerBehind,
   options: BridgeCommandOptions,
@@ -58,7 +58,7 @@ export async function serveBridge(
         const header = (name: string): string | undefined => headers.get(name) ?? undefined;
         return openSession(server, access, await results?.linksFor({ header, authInfo }));
       },
-      // a token that was checked is that of all hosts
+      // all hosts share the checked token
       caller: () => "",
       maxSessions: maxSessions[server.kind],
       idleMs,
@@ -92,7 +92,7 @@ function ensureEndpoint({ protocol, hostname, search, hash }: URL): void {
     );
 }
 
-/** What stands behind one session. `results` takes large ones out of its messages; without it they pass as they are. */
+/** The server side of one session. `results` takes large ones out of its messages; without it they pass as they are. */
 function openSession(
   server: ServerBehind,
   access: Parameters<typeof openBehind>[1],

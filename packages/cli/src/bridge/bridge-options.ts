@@ -8,17 +8,17 @@ export interface BridgeCommandOptions {
   readonly token?: string | undefined;
   /** Bearer token for the server. */
   readonly serverToken?: string | undefined;
-  /** Sign in with a browser where the server asks for it. */
+  /** Sign in with a browser if the server asks for it. */
   readonly browser: boolean;
   /** Folder that files and large results are saved to. */
   readonly saveTo?: string;
   /** Folders that files are sent from. */
   readonly sendFrom?: readonly string[];
-  /** Bytes of a string of an answer that the host gets itself. */
+  /** Maximum bytes of a string that stays in the answer. */
   readonly inline?: number;
-  /** Storage URL: where larger ones are held with `http`. Default: memory. */
+  /** Storage URL: where larger ones are stored with `http`. Default: memory. */
   readonly resultsTo?: string;
-  /** Bytes of all that are held. */
+  /** Maximum bytes of all of them. */
   readonly maxHeld?: number;
   /** Put larger ones into files, with `http` behind links. */
   readonly spool: boolean;
@@ -32,13 +32,13 @@ export interface BridgeCommandOptions {
   readonly trust?: readonly string[];
   /** Bytes of a file up to which the user is not asked. */
   readonly yesBelow?: number;
-  /** Take hosts over HTTP, not over stdin and stdout. */
+  /** Serve hosts over HTTP, not over stdin and stdout. */
   readonly http?: boolean;
   /** Address to listen on. Default: 127.0.0.1. */
   readonly host?: string;
-  /** 0 takes a free one. Default: 2532. */
+  /** 0 picks a free one. Default: 2532. */
   readonly port?: number;
-  /** URL of the endpoint as hosts see it, where a proxy stands in front. */
+  /** URL of the endpoint as hosts see it, if it is behind a proxy. */
   readonly publicUrl?: string | undefined;
   /** Take hosts of other machines without a token. */
   readonly allowAnonymous?: boolean;
@@ -68,7 +68,7 @@ export function checkBridgeOptions(options: BridgeCommandOptions): void {
     "--yes-below": yesBelow,
   };
   if (http) ensureAbsent(forFolders, "with --http", "hosts have no folder on this machine");
-  else ensureAbsent(forHttp, "without --http", "pass --http, too");
+  else ensureAbsent(forHttp, "without --http", "also pass --http");
   if (!options.spool)
     ensureAbsent(
       { ...forResults, "--inline": options.inline },
@@ -78,7 +78,7 @@ export function checkBridgeOptions(options: BridgeCommandOptions): void {
   if (!http && token !== undefined && serverToken !== undefined)
     throw fault(
       "invalid_argument",
-      "--token and --server-token are one thing without --http",
+      "--token and --server-token are the same without --http",
       "leave one of them out; SLUICE_TOKEN is --token",
     );
 }

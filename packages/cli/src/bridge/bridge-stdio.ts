@@ -86,7 +86,7 @@ function fromHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
-/** A browser may be elsewhere, or not open: the address is printed, too. */
+/** A browser may be elsewhere, or not open: the address is also printed. */
 async function showPage(url: URL): Promise<void> {
   note(`sluice: sign in at ${url.href}`);
   const { default: open } = await import("open");

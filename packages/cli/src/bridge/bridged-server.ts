@@ -35,7 +35,7 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
   if (isForeignAddress(first) && !existsSync(first))
     throw fault(
       "invalid_argument",
-      "that is neither an http: nor https: address nor a program",
+      "neither an http: nor https: URL nor a program",
       "write it like https://mcp.example.com/mcp",
     );
   if (!/^https?:\/\//i.test(first))
@@ -43,12 +43,12 @@ export function serverBehind([first, ...args]: readonly string[]): ServerBehind 
   if (args.length > 0)
     throw fault("invalid_argument", `${args.length + 1} servers are given`, "pass one URL");
   if (!URL.canParse(first))
-    throw fault("invalid_argument", "that is no URL", "pass the address of an MCP endpoint");
+    throw fault("invalid_argument", "not a URL", "pass the address of an MCP endpoint");
   const url = new URL(first);
   return { kind: "http", name: url.origin, url };
 }
 
-/** True for a host with a port or a path: no program is called so. */
+/** True for a host with a port or a path: no program has such a name. */
 function isBareAddress(text: string): boolean {
   const [, host = "", port, path] =
     /^([a-z\d-]+(?:\.[a-z\d-]+)*|\[[\da-f:]+\])(:\d+)?(\/.*)?$/i.exec(text) ?? [];
@@ -78,7 +78,7 @@ const launchers: ReadonlySet<string> = new Set(
   "npx bunx pnpx uvx node bun deno python python3".split(" "),
 );
 
-/** What stands around the messages of a server. */
+/** The surroundings of a server's messages. */
 type AroundMessages = Pick<FileTools, "wrapFetch" | "wrapOutput">;
 
 /** A connection to the server, or a process of its own. `access`: what a server behind a URL is shown. */

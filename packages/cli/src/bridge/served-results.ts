@@ -23,7 +23,7 @@ import { parseStorageUrl, type StorageUrl } from "../storages/storage-url.ts";
 export interface ServedResultsOptions {
   /** URL of the endpoint, as hosts and their users see it: links lie below it. */
   readonly endpoint: string;
-  /** Every request of a host carries a token that was checked: links act for its holder, else for the anonymous. */
+  /** Every request of a host carries a checked token: links act for its holder, else for the anonymous. */
   readonly isGuarded: boolean;
   /** Storage URL of `--results-to`. Default: memory. */
   readonly resultsTo?: string | undefined;
@@ -39,7 +39,7 @@ export interface ServedResultsOptions {
   readonly signal: AbortSignal;
 }
 
-/** Large results of the sessions of one bridge, and what serves their links. */
+/** Large results of the sessions of one bridge, and the handler of their links. */
 export interface ServedResults {
   readonly sluice: Sluice;
   /** Answers `<endpoint>/d/…`, and 404 for the rest. Its `router.routes` go behind another router. */
@@ -65,7 +65,7 @@ export async function openServedResults(options: ServedResultsOptions): Promise<
     endpoint,
     keys: keys?.keys ?? "ephemeral",
     state: createMemoryStateStore(serveState),
-    // about the ephemeral keys: links die with what they lead to
+    // about the ephemeral keys: links end with their results
     onWarning() {},
     principal: () => (isGuarded ? holder : undefined),
     anonymous: !isGuarded,
@@ -102,8 +102,8 @@ function noteFault(error: unknown): void {
 }
 
 /**
- * Opens the storage of `--results-to` for writing, and looks at it. A folder that is not there is made, for this user
- * alone. Throws faults that say what is wrong.
+ * Opens the storage of `--results-to` for writing, and looks at it. A missing folder is created, only for this user.
+ * Throws faults that say what is wrong.
  */
 async function openResultStorage(source: string, signal: AbortSignal): Promise<StorageBackend> {
   const place = placeOf(source);

@@ -4,7 +4,7 @@ import { createUriMapper, type StorageBackend } from "@sluice/storage";
 import type { Routes } from "@sluice/transport-http";
 import { readFolder, listingHtml, listingPolicy } from "./listing-html.ts";
 
-/** What a browser may look at. */
+/** The files that a browser may see. */
 interface BrowseOptions {
   readonly sluice: Pick<Sluice, "url">;
   readonly storage: Pick<StorageBackend, "list">;
@@ -65,7 +65,7 @@ function foreignPage(): Reply {
   return problem(403, { detail: "Another site led here: open the list of files itself first" });
 }
 
-/** GET and HEAD; what goes wrong says nothing of storage. */
+/** GET and HEAD; errors reveal nothing about storage. */
 function answerWith(work: (request: BrowseRequest) => Promise<Reply>) {
   return async (request: BrowseRequest): Promise<Reply> => {
     if (request.method !== "GET" && request.method !== "HEAD")

@@ -65,10 +65,10 @@ const style =
   "h1{font-size:1.25rem;overflow-wrap:anywhere}table{border-collapse:collapse;width:100%}" +
   "td{padding:.15rem .5rem;overflow-wrap:anywhere}td+td{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}";
 
-/** What a listing may do in a browser: show itself, and lead on by its links. */
+/** What a listing may do in a browser: show itself, and follow its links. */
 export const listingPolicy: string = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
 
-/** What lies directly in a folder, as far as one page goes. */
+/** The direct entries of a folder, as far as one page goes. */
 interface FolderPage {
   /** Names of folders, in the order of names. */
   readonly folders: readonly string[];
@@ -86,15 +86,15 @@ interface FolderRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Most entries of a page. */
+/** Maximum entries of a page. */
 const maxEntries = 500;
-/** Most objects that are looked at for a page; those of folders below count, too. */
+/** Maximum objects to look at for a page, including those of folders below. */
 const maxObjects = 20_000;
 const listLimit = 1_000;
 
 /**
- * Reads one page of a folder out of the flat list of its storage. It ends early where folders below have many objects: the next
- * page goes on from there.
+ * Reads one page of a folder out of the flat list of its storage. It ends early where folders below have many objects:
+ * the next page continues from there.
  */
 export async function readFolder(
   storage: Pick<StorageBackend, "list">,

@@ -20,7 +20,7 @@ export async function auditVerifyCommand(
 ): Promise<void> {
   const expect = head === undefined ? undefined : parseHead(head);
   if (head !== undefined && !expect)
-    throw fault("invalid_argument", "--head is no head", "pass what an earlier run has printed");
+    throw fault("invalid_argument", "invalid --head", "pass what an earlier run has printed");
   const verdict = await verify(files, { signal, ...(expect && { expect }) });
   const { findings, lines, continues } = verdict;
   for (const { path, line, problem, message } of findings)
@@ -43,7 +43,7 @@ export async function auditVerifyCommand(
   await print(formatHead(verdict.head));
 }
 
-/** So many the verifier names. */
+/** The verifier names this many. */
 const maxFindings = 100;
 
 async function verify(

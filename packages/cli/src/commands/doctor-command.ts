@@ -19,8 +19,8 @@ export interface DoctorOptions {
 }
 
 /**
- * `sluice doctor`: says what stands between this machine and the bytes of a server, one sentence each, and fails when
- * there is something.
+ * `sluice doctor`: diagnoses why transfers with a server fail on this machine, one sentence each, and fails if there is
+ * any.
  */
 export async function doctorCommand(server: string, options: DoctorOptions): Promise<void> {
   const { header = [], trust = [], watch, token, json, signal } = options;
@@ -39,12 +39,10 @@ export async function doctorCommand(server: string, options: DoctorOptions): Pro
   if (findings.length > 0)
     throw fault(
       "internal",
-      findings.length === 1
-        ? "one thing stands in the way"
-        : `${findings.length} things stand in the way`,
+      findings.length === 1 ? "one problem found" : `${findings.length} problems found`,
       isComplete
-        ? "change it and run the same command again"
-        : "change it and look again: what comes behind it was not looked at",
+        ? "fix it and run the same command again"
+        : "fix it and run again: what depends on it was not checked",
     );
 }
 
@@ -57,17 +55,13 @@ function linesOf({ server, findings }: Diagnosis): string[] {
       `${name} speaks MCP ${revision} and ${server.hasResources ? way : "has no resources"}`,
     );
   }
-  if (findings.length === 0) lines.push("nothing stands in the way");
+  if (findings.length === 0) lines.push("no problems found");
   return lines;
 }
 
 function addressOf(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "")
-    throw fault(
-      "invalid_argument",
-      "that is no address of a server",
-      "write it like http://127.0.0.1:2532/mcp",
-    );
+    throw fault("invalid_argument", "not a server URL", "write it like http://127.0.0.1:2532/mcp");
   return url;
 }

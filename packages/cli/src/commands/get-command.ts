@@ -39,7 +39,7 @@ export interface GetOptions extends ConnectOptions {
   /** Do not ask before a large download. */
   readonly yes?: boolean;
   readonly connections: number;
-  /** Resources that are got at the same time. */
+  /** Resources to get in parallel. */
   readonly jobs: number;
   /** Further origins that bytes may come from. */
   readonly trust?: readonly string[];
@@ -47,9 +47,9 @@ export interface GetOptions extends ConnectOptions {
 }
 
 /**
- * `sluice get`: saves resources, several at a time, and says on standard output where, in the order of the URIs. The first
- * that fails ends those behind it. What an interrupted run left is taken up again when the same resource is saved to the same
- * place. What a server does not stream comes by `resources/read`, which is said on standard error.
+ * `sluice get`: saves resources, several at a time, and says on standard output where, in the order of the URIs. The
+ * first that fails ends those after it. An interrupted run is resumed when the same resource is saved to the same
+ * place. What a server does not stream comes by `resources/read`, with a note on standard error.
  */
 export async function getCommand(
   server: string,
@@ -60,7 +60,7 @@ export async function getCommand(
   const { output } = options;
   ensureTrust(options.trust);
   if (!isOne && !(await isFolder(output)))
-    throw fault("invalid_argument", `${output} is no folder`, "name one for several resources");
+    throw fault("invalid_argument", `${output} is not a folder`, "name one for several resources");
   const connection = await connect(server, options);
   const bar = createProgressBar(process.stderr);
   try {
@@ -102,7 +102,7 @@ interface Wanted {
   readonly place: (pathOf: () => Promise<string>) => Promise<PlaceInOrder>;
 }
 
-/** What is said of a resource that was saved. */
+/** The report on a saved resource. */
 interface SaveReport {
   /** For people. */
   readonly notes: readonly string[];
@@ -143,7 +143,7 @@ async function askAtOnce(
   };
 }
 
-/** Asks for a resource; `undefined` where the server does not stream it. */
+/** Asks for a resource; `undefined` if the server does not stream it. */
 async function openStream(
   connection: ServerConnection,
   uri: string,
@@ -228,10 +228,10 @@ async function saveContent(
   }
 }
 
-/** In a folder the library would number a name that is taken; a command that is run again should not. */
+/** In a folder the library would number a taken name; a repeated command should not. */
 async function pathFor(output: string, name: string): Promise<string> {
   if (!(await isFolder(output))) return output;
-  // as the library does for a folder that is not there; what is wrong with it the save says
+  // as the library does for a missing folder; the save reports its faults
   if (output.endsWith("/")) await mkdir(output, { recursive: true }).catch(() => {});
   return join(output, name);
 }
@@ -261,7 +261,7 @@ function summary({ size, sha256, verified, resumedBytes }: Summed, durationMs: n
 interface ConsentOptions {
   /** Yes to everything. */
   readonly yes?: boolean | undefined;
-  /** Bytes that are all right, and enforced. */
+  /** Bytes that are accepted, and enforced. */
   readonly maxSize?: number | undefined;
   readonly signal: AbortSignal;
 }
@@ -269,7 +269,7 @@ interface ConsentOptions {
 /** Bytes up to which the user is not asked. */
 const askAbove = 2 ** 30;
 
-/** Asks on the terminal before a large download, or one of unknown size; `undefined` where the answer is there already. */
+/** Asks on the terminal before a large download, or one of unknown size; `undefined` if the answer is known. */
 export function createConsent({ yes, maxSize, signal }: ConsentOptions): Consent | undefined {
   if (yes || maxSize !== undefined) return undefined;
   return async (scale) => {
@@ -278,8 +278,8 @@ export function createConsent({ yes, maxSize, signal }: ConsentOptions): Consent
     if (!process.stdin.isTTY || !process.stderr.isTTY)
       throw fault(
         "too_large",
-        `there is no terminal to ask on whether to fetch ${what}`,
-        "pass --yes, or --max-size with what is all right",
+        `no terminal to ask whether to fetch ${what}`,
+        "pass --yes, or a sufficient --max-size",
       );
     process.stderr.write(`Download ${what}? [y/N] `);
     if (/^\s*y(es)?\s*$/i.test((await readAnswer(signal)) ?? "")) return true;

@@ -31,14 +31,14 @@ export async function listKeysCommand(path: string): Promise<void> {
   for (const { kid, state = "current" } of await readKeys(path)) await print(`${kid}\t${state}`);
 }
 
-/** `sluice keys rotate`: goes one step on, and says when the next one may be gone. */
+/** `sluice keys rotate`: takes one step, and says when the next may follow. */
 export async function rotateKeysCommand(path: string): Promise<void> {
   const rotation = rotateKeys(await readKeys(path));
   await replaceKeys(path, rotation.keys);
   note(whatNext(rotation));
 }
 
-/** `sluice keys drop`: the tokens of a key are dead at once. */
+/** `sluice keys drop`: the tokens of a key are invalid at once. */
 export async function dropKeyCommand(path: string, kid: string): Promise<void> {
   const keys = dropKey(await readKeys(path), kid);
   if (!keys) throw fault("invalid_argument", `there is no key ${kid}`, "see `sluice keys list`");
@@ -137,8 +137,8 @@ export function rotateKeys(keys: readonly SealingKey[]): Rotation {
 }
 
 /**
- * The keys without one that must count no more, at once. When it was the one that seals, the next one
- * takes its place, or a new one. `undefined` when there is no key of this name.
+ * The keys without one that is invalid at once. If it was the one that seals, the next one takes its place, or a new
+ * one. `undefined` when there is no key of this name.
  */
 export function dropKey(
   keys: readonly SealingKey[],

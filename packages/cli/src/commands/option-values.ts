@@ -28,13 +28,13 @@ export function collect(value: string, before: readonly string[] = []): string[]
   return [...before, value];
 }
 
-/** The token as given, or `undefined` for an empty one. Never repeats it, also not when it is malformed. */
+/** The token as given, or `undefined` for an empty one. Never repeats it, even if it is malformed. */
 export function readToken(given: string | undefined): string | undefined {
   if (given === undefined || given === "") return undefined;
   if (!/^[\x21-\x7e]+$/.test(given))
     throw fault(
       "invalid_argument",
-      "the token has characters that no token has",
+      "the token has invalid characters",
       "look for spaces and line ends around it",
     );
   return given;

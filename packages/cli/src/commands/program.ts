@@ -30,7 +30,7 @@ export function createProgram(signal: AbortSignal): Command {
 
   const program = new Command("sluice")
     .description(
-      "Give any file of an MCP server to any host, and take one: serve a folder, list, download, upload.",
+      "Transfer any file between MCP servers and any host: serve a folder, list, download, upload.",
     )
     .version(version)
     .addHelpText("after", `\n${examples}\n\nExit codes:\n${formatExitCodes()}`);
@@ -46,37 +46,38 @@ export function createProgram(signal: AbortSignal): Command {
     .option("--host <address>", "address to listen on", "127.0.0.1")
     .option(
       "--port <number>",
-      "port to listen on; 0 takes a free one; default: 2532, with --stdio a free one",
+      "port to listen on; 0 picks a free one; default: 2532, with --stdio a free one",
       wholeNumber(0, 65_535),
     )
     .option("--uri <base>", "base of the resource URIs", "files://local/")
     .addOption(tokenOption("token that every request must carry"))
-    .option("--public-url <url>", "https address of the endpoint, where a proxy stands in front")
+    .option("--public-url <url>", "https URL of the endpoint, if it is behind a proxy")
     .option("--allow-anonymous", "let other machines in without a token")
     .option(
       "--audit <file>",
-      "keep the record of everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
+      "record everything there; default: a file for each address in the state folder. Without a record, nothing is sent",
     )
     .option("--no-audit", "keep no record")
-    .option("--keys <file>", "seal URLs with the keys of this file, which may be rotated meanwhile")
-    .option("--ws", "take WebSockets at the same address, too")
-    .option("--no-tools", "leave out the tools that list, read and link files")
+    .option("--keys <file>", "seal URLs with the keys of this file; rotation needs no restart")
+    .option("--ws", "accept WebSockets at the same address")
+    .option("--no-tools", "omit the tools that list, read and link files")
     .option(
       "--append-only <ending>",
-      "names of files that only ever grow end so; a download gets what was there when it began; default: .log; may be repeated",
+      "ending of append-only files; a download ends where the file did at its start; default: .log; may be repeated",
       collect,
     )
     .option(
       "--save-to <folder>",
-      "let models save files into this folder, with the tool save_to; made where it is missing",
+      "let models save files into this folder, with the tool save_to; created if missing",
     )
-    .option("--max-total <size>", "most bytes of all files saved there; default: 100G", sizeInBytes)
+    .option("--max-total <size>", "max total size of files saved there; default: 100G", sizeInBytes)
+    .option("--uploads <folder>", "let clients put files into this folder; created if missing")
     .option(
-      "--uploads <folder>",
-      "let clients put files into this folder; made where it is missing",
+      "--max-upload <size>",
+      "largest upload to accept: 500M, 20G, …; default: 1G",
+      sizeInBytes,
     )
-    .option("--max-upload <size>", "largest file to take: 500M, 20G, …; default: 1G", sizeInBytes)
-    .option("--print-config", "print what to write into the settings of MCP hosts, and end")
+    .option("--print-config", "print configuration for MCP hosts and exit")
     .addHelpText("after", `\n${serveLimitsText}`)
     .action(async (source: string, options: Omit<ServeOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
@@ -85,27 +86,24 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("bridge")
-    .description("stand between hosts and a server, as a stdio MCP server or over HTTP")
+    .description("bridge hosts to a server, as a stdio MCP server or over HTTP")
     .argument("<server...>", "URL of an MCP endpoint, or -- and the command of a stdio server")
-    .option("--http", "take hosts over HTTP, for the operator of the server")
+    .option("--http", "serve hosts over HTTP, for the operator of the server")
     .option("--host <address>", "with --http: address to listen on; default: 127.0.0.1")
     .option(
       "--port <number>",
-      "with --http: port to listen on; 0 takes a free one; default: 2532",
+      "with --http: port to listen on; 0 picks a free one; default: 2532",
       wholeNumber(0, 65_535),
     )
-    .option(
-      "--public-url <url>",
-      "with --http: https address of the endpoint, where a proxy stands in front",
-    )
+    .option("--public-url <url>", "with --http: https URL of the endpoint, if it is behind a proxy")
     .option("--allow-anonymous", "with --http: let other machines in without a token")
     .option(
       "--results-to <place>",
-      "with --http: hold large results in a folder, s3:, azblob: or graph:, until the bridge ends; default: memory",
+      "with --http: store large results in a folder, s3:, azblob: or graph:, until the bridge exits; default: memory",
     )
     .option(
       "--max-held <size>",
-      "with --http: most bytes of all that are held; default: 256M in memory, 10G elsewhere",
+      "with --http: max total size of these results; default: 256M in memory, 10G elsewhere",
       sizeInBytes,
     )
     .option(
@@ -113,27 +111,23 @@ export function createProgram(signal: AbortSignal): Command {
       "header of every request to the server, as 'Name: value'; may be repeated",
       collect,
     )
-    .option("--no-browser", "do not sign in where the server asks for it")
+    .option("--no-browser", "do not sign in if the server asks for it")
     .option(
       "--save-to <folder>",
-      "let models save files and large results into this folder; made where it is missing",
+      "let models save files and large results into this folder; created if missing",
     )
     .option(
       "--send-from <folder>",
       "let models send files from this folder, which must exist; may be repeated",
       collect,
     )
-    .option(
-      "--inline <size>",
-      "longest text or blob that is no file or link; default: 64K",
-      sizeInBytes,
-    )
+    .option("--inline <size>", "longest text or blob to keep inline; default: 64K", sizeInBytes)
     .option("--no-spool", "leave large results as they are")
     .option("--max-save <size>", "largest file to save: 500M, 20G, …; default: 10G", sizeInBytes)
-    .option("--max-total <size>", "most bytes of all files saved there; default: 100G", sizeInBytes)
+    .option("--max-total <size>", "max total size of files saved there; default: 100G", sizeInBytes)
     .option(
       "--forget-saved <days>",
-      "remove saved files that nothing changed since, after so many days; default: never",
+      "remove unmodified saved files after this many days; default: never",
       wholeNumber(1, 36_500),
     )
     .option(
@@ -143,13 +137,11 @@ export function createProgram(signal: AbortSignal): Command {
     )
     .option(
       "--yes-below <size>",
-      "do not ask about files up to this size; default: 1G, and always for one that goes in a message",
+      "do not ask about files up to this size; default: 1G, but ask for any sent in a message",
       sizeInBytes,
     )
     .addOption(
-      new Option("--server-token <token>", "token to show to the server").env(
-        "SLUICE_SERVER_TOKEN",
-      ),
+      new Option("--server-token <token>", "token for the server").env("SLUICE_SERVER_TOKEN"),
     )
     .addOption(tokenOption("the same; with --http: token that every request of a host must carry"))
     .action(async (server: string[], options: Omit<BridgeCommandOptions, "signal">) => {
@@ -160,7 +152,7 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("doctor")
-    .description("say what stands between this machine and the bytes of a server")
+    .description("diagnose why transfers with a server fail on this machine")
     .argument("<server>", "URL of its MCP endpoint")
     .option(
       "--header <line>",
@@ -179,7 +171,7 @@ export function createProgram(signal: AbortSignal): Command {
       5,
     )
     .option("--json", "print the result as one JSON object")
-    .addOption(tokenOption("token to show to the server"))
+    .addOption(tokenOption("token for the server"))
     .action(async (server: string, options: Omit<DoctorOptions, "signal">) => {
       const { doctorCommand } = await load(import("./doctor-command.ts"));
       await doctorCommand(server, runOptions(options));
@@ -189,8 +181,8 @@ export function createProgram(signal: AbortSignal): Command {
     .command("ls")
     .description("list the resources of a server")
     .argument("<server>", "URL of its MCP endpoint")
-    .option("--json", "one JSON object a line")
-    .addOption(tokenOption("token to show to the server"))
+    .option("--json", "one JSON object per line")
+    .addOption(tokenOption("token for the server"))
     .action(async (server: string, options: Omit<ListCommandOptions, "signal">) => {
       const { listCommand } = await load(import("./list-command.ts"));
       await listCommand(server, runOptions(options));
@@ -198,27 +190,27 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("get")
-    .description("download resources; run it again to go on with an interrupted download")
+    .description("download resources; run again to resume an interrupted download")
     .argument("<server>", "URL of its MCP endpoint")
     .argument("<uris...>", "URIs of resources, as `sluice ls` prints them")
     .option("-o, --output <path>", "file, or folder to put it into", ".")
-    .option("-f, --force", "replace a file that is there")
+    .option("-f, --force", "replace an existing file")
     .option("--max-size <size>", "largest download to accept: 500M, 20G, …", sizeInBytes)
     .option("-y, --yes", "do not ask before a download of more than 1 GiB")
     .option(
       "--connections <number>",
-      "connections to fetch over at the same time",
+      "connections to fetch over in parallel",
       wholeNumber(1, 16),
       1,
     )
-    .option("-j, --jobs <number>", "resources to get at the same time", wholeNumber(1, 16), 5)
+    .option("-j, --jobs <number>", "resources to get in parallel", wholeNumber(1, 16), 5)
     .option(
       "--trust <origin>",
       "origin that the bytes may come from besides the server's own; may be repeated",
       collect,
     )
     .option("--json", "print the result as one JSON object")
-    .addOption(tokenOption("token to show to the server"))
+    .addOption(tokenOption("token for the server"))
     .action(async (server: string, uris: string[], options: Omit<GetOptions, "signal">) => {
       const { getCommand } = await load(import("./get-command.ts"));
       await getCommand(server, uris, runOptions(options));
@@ -226,17 +218,17 @@ export function createProgram(signal: AbortSignal): Command {
 
   program
     .command("put")
-    .description("send files to a tool; run it again to go on with an interrupted upload")
+    .description("send files to a tool; run again to resume an interrupted upload")
     .argument("<server>", "URL of its MCP endpoint")
     .argument("[files...]", "files to send; without any, the tool may ask for them")
-    .option("--tool <name>", "tool that gets them; by default the only one that takes files")
+    .option("--tool <name>", "tool to call; default: the only one that takes files")
     .option(
       "--trust <origin>",
       "origin that files may go to besides the server's own; may be repeated",
       collect,
     )
     .option("--json", "print the results as JSON objects, one a line")
-    .addOption(tokenOption("token to show to the server"))
+    .addOption(tokenOption("token for the server"))
     .action(async (server: string, files: string[], options: Omit<PutOptions, "signal">) => {
       const { putCommand } = await load(import("./put-command.ts"));
       await putCommand(server, files, runOptions(options));
@@ -262,7 +254,7 @@ export function createProgram(signal: AbortSignal): Command {
   const keysCode = () => load(import("./keys-command.ts"));
   keys
     .command("new")
-    .description("make a file with a new key, readable to its owner only")
+    .description("create a key file that only its owner can read")
     .argument("<file>", "file to make")
     .action(async (file: string) => (await keysCode()).newKeysCommand(file));
   keys
@@ -272,7 +264,7 @@ export function createProgram(signal: AbortSignal): Command {
     .action(async (file: string) => (await keysCode()).listKeysCommand(file));
   keys
     .command("rotate")
-    .description("go one step on: publish a new key, seal with it, retire the old one")
+    .description("take one step: publish a new key, seal with it, or retire the old one")
     .argument("<file>", "file of keys")
     .action(async (file: string) => (await keysCode()).rotateKeysCommand(file));
   keys

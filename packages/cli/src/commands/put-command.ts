@@ -32,20 +32,20 @@ import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 
 /** Options of `sluice put`. */
 export interface PutOptions extends ConnectOptions {
-  /** Tool that gets the files; the only one that takes any when absent. */
+  /** Tool that gets the files. Default: the only one that takes any. */
   readonly tool?: string;
   /** Further origins that files may go to. */
   readonly trust?: readonly string[];
   readonly json?: boolean;
 }
 
-/** What to do next, where it is something else than after a download. */
+/** What to do next, if different from after a download. */
 const hints: Partial<Record<SluiceErrorCode, string>> = {
   not_found: "ask the server's operator whether it takes files",
   unsupported: "send a file of a type that the tool takes",
   too_large: "send a smaller one, or ask for a higher limit",
   no_space: "ask the server's operator to make room",
-  corrupt: "run the same command again, and tell the server's operator if it stays so",
+  corrupt: "run the same command again, and tell the server's operator if it persists",
   precondition_failed: "run the same command again",
   untrusted: "pass --trust ORIGIN if you trust that address with the file",
 };
@@ -54,10 +54,10 @@ const hints: Partial<Record<SluiceErrorCode, string>> = {
 const toolMs = 3_600_000;
 
 /**
- * `sluice put`: sends files and hands them to a tool of the server, one call each unless it takes
- * several; or calls a tool that asks for files itself, and answers it. A file that is refused does not
- * keep those behind it from being sent. What an interrupted run sent is not sent again when the same file
- * goes to the same server. A run that sent no file is a failure.
+ * `sluice put`: sends files and hands them to a tool of the server, one call each unless it takes several; or calls a
+ * tool that asks for files itself, and answers it. A rejected file does not keep later ones from being sent. What an
+ * interrupted run sent is not sent again when the same file goes to the same server. A run that sent no file is a
+ * failure.
  */
 export async function putCommand(
   server: string,
@@ -85,7 +85,7 @@ export async function putCommand(
         askedFiles.wantedBytes = await bytesOf(answer);
         return answer;
       } catch (error) {
-        // the server hears less about it than the user
+        // the server learns less about it than the user
         askedFiles.refusal = error;
         throw new SluiceError("interrupted", "uploads: the user sent nothing", { cause: error });
       }
@@ -120,13 +120,13 @@ export async function putCommand(
   }
 }
 
-/** A fault with what to do next, where that is something else than after a download. */
+/** A fault with what to do next, if different from after a download. */
 function advised(error: unknown): unknown {
   const hint = SluiceError.is(error) && !isCertificateFault(error) ? hints[error.code] : undefined;
   return hint === undefined ? error : new Advice(error, hint);
 }
 
-/** Sends files one after the other. What is wrong with one of several is said, and thrown when all were tried. */
+/** Sends files one after the other. Faults of one of several are reported, and thrown when all were tried. */
 async function forEachFile(
   files: readonly string[],
   send: (file: string) => Promise<void>,
@@ -163,10 +163,10 @@ const fileFaults: ReadonlySet<SluiceErrorCode> = new Set([
   "unsupported",
 ]);
 
-/** What became of the files that a tool asked for. */
+/** The outcome of the files that a tool asked for. */
 interface AskedFiles {
   sentBytes: number;
-  /** Bytes of the files that the user chose; absent where there are none. */
+  /** Bytes of the files that the user chose; absent if there are none. */
   wantedBytes?: number | undefined;
   /** Why the user sent none. */
   refusal?: unknown;
@@ -252,7 +252,7 @@ async function upload(
   }
 }
 
-/** Gives files to a tool and prints what it says. */
+/** Gives files to a tool and prints its result. */
 async function hand(
   files: readonly UploadedReference[],
   connection: ServerConnection,

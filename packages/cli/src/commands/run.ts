@@ -8,7 +8,7 @@ import { createProgram } from "./program.ts";
 export async function run(args: readonly string[]): Promise<void> {
   const stop = stopAtSignal();
   endWithReader();
-  // notes without a reader are no reason to end a server or a download
+  // notes without a reader must not end a server or a download
   process.stderr.on("error", () => {});
   process.exitCode = await execute(args, stop);
   // a lookup of a name, for one, or a connection that a proxy holds cannot be given up, and would keep the process

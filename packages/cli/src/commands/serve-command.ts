@@ -41,7 +41,7 @@ export async function serveCommand(source: string, options: ServeOptions): Promi
     const server = await listen(host, port ?? (stdio ? 0 : defaultPort));
     await serveFrom(server, { source, storage, options });
   } catch (error) {
-    // what these options cannot be is only known to the library, whose advice is for programmers
+    // only the library knows invalid options, and its advice is for programmers
     if (error instanceof TypeError)
       throw fault("invalid_argument", error.message, "see `sluice help serve`");
     throw error;
@@ -111,7 +111,7 @@ async function serveFrom(server: Server, serving: Serving): Promise<void> {
   }
 }
 
-/** Over stdio there is no address whose trail it could be, and two hosts may run the same command. */
+/** Over stdio there is no address to name a trail by, and two hosts may run the same command. */
 function trailOption({ audit, stdio }: ServeOptions): Pick<ServeOptions, "audit"> {
   if (audit !== undefined) return { audit };
   return stdio ? { audit: false } : {};
@@ -143,7 +143,7 @@ function noteStart({ source, options }: Serving, { served, trail, side }: Starte
     return;
   }
   if (trail && options.audit === undefined)
-    note(`  audit trail: ${printable(trail.path)}; --no-audit keeps none`);
+    note(`  audit trail: ${printable(trail.path)}; --no-audit disables it`);
   if (side.hasListing) note(`  in a browser: ${new URL("/", url).href}`);
   note(`  sluice ls ${url}\n  sluice get ${url} ${uri}NAME`);
   if (served.uploads) note(`  sluice put ${url} FILE`);
@@ -172,7 +172,7 @@ async function openKeys(path: string | undefined): Promise<KeyFile | undefined> 
   try {
     return await openKeyFile({ path, onError: (error) => note(`sluice: ${messageOf(error)}`) });
   } catch (error) {
-    const advice = "make one with `sluice keys new`; it is its owner's alone (chmod 600)";
+    const advice = "make one with `sluice keys new`; only its owner may read it (chmod 600)";
     throw fault("invalid_argument", messageOf(error), advice);
   }
 }
@@ -197,7 +197,7 @@ async function serveClient(factory: McpServerFactory, signal: AbortSignal): Prom
   }
 }
 
-/** Tells when it is closed, also by the end of stdin. */
+/** Tells when it is closed, even by the end of stdin. */
 class EndingTransport extends StdioServerTransport {
   readonly #onEnd: () => void;
 

@@ -43,7 +43,7 @@ function httpReach({ host, port = defaultPort, publicUrl, token }: ServeOptions)
   return { url: publicUrl ?? endpointOf(host, port), isGuarded: token !== undefined };
 }
 
-/** Hosts start it in a folder of their own: every path is whole. */
+/** Hosts start it in their own folder: every path is whole. */
 function stdioCommand(
   source: string,
   options: ServeOptions,
@@ -113,7 +113,7 @@ function commandOf({ command, args }: StartCommand): StartCommand {
   return { command, args };
 }
 
-/** Hosts give a command few variables of their own environment. */
+/** Hosts give a command few variables of their environment. */
 function credentialsNote(source: string): readonly string[] {
   const { kind } = parseStorageUrl(source);
   if (kind === "file") return [];
@@ -135,7 +135,7 @@ export function shellText(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }
 
-/** A basic string of TOML 1.0, whose escapes JSON has, too; only DEL must be escaped besides. */
+/** A basic string of TOML 1.0, whose escapes JSON also has; only DEL must also be escaped. */
 export function tomlText(text: string): string {
   return JSON.stringify(text).replaceAll("\u007f", "\\u007f");
 }

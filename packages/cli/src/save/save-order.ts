@@ -14,7 +14,7 @@ interface SaveOrder {
 /** A path that belongs to one save of this run. */
 export interface PlaceInOrder {
   readonly path: string;
-  /** Lets the next save to the same path begin. Call it when this one is over. */
+  /** Lets the next save to the same path begin. Call it when this one ends. */
   readonly leave: () => void;
 }
 
@@ -65,7 +65,7 @@ function createGate(): Gate {
 /** Work on numbered things, several at once. */
 interface OrderedWork<T> {
   readonly count: number;
-  /** Most that run at once. */
+  /** Maximum that run at once. */
   readonly jobs: number;
   readonly signal: AbortSignal;
   /** Called in order of the numbers. `signal` ends it when an earlier one has failed. */
@@ -75,8 +75,8 @@ interface OrderedWork<T> {
 }
 
 /**
- * Runs work several at a time with the outcome that it has one after the other: everything before the first that fails is
- * done and told, and that fault is thrown. What runs behind it is ended; what was done there by then is told, too.
+ * Runs work several at a time with the outcome that it has one after the other: everything before the first that fails
+ * is done and told, and that fault is thrown. Later work is ended; what was done there by then is also told.
  */
 export async function runInOrder<T>(work: OrderedWork<T>): Promise<void> {
   const { jobs, signal } = work;

@@ -10,7 +10,7 @@ import {
 import type { StorageBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 
-/** The key in the folder: the path that was asked for, and behind a slash at its end the resource's own name. */
+/** The key in the folder: the path that was asked for, and after a final slash the resource's own name. */
 export function targetOf(path: string | undefined, key: string): string {
   const ownName = localFileName(key);
   if (path === undefined || path === "") return ownName;

@@ -24,7 +24,7 @@ type AttachSaveTool = (mcp: McpServer) => void;
 
 /** Bounds of what is saved. */
 interface SaveBounds {
-  /** Most bytes of saved files together, those of bridges too. Default: 100 GiB. */
+  /** Maximum bytes of saved files together, including those of bridges. Default: 100 GiB. */
   readonly maxTotalBytes?: number | undefined;
   /** Counts with the user's bridges and other servers, and is remembered for later ones. Default: by itself. */
   readonly isShared?: boolean;
@@ -39,7 +39,7 @@ export async function createSaveTool(
   folder: string,
   bounds: SaveBounds = {},
 ): Promise<AttachSaveTool> {
-  // what a killed process left of a file that it was saving
+  // the partial file of a killed process
   await removeAbandonedWrites({ root: folder }).catch(() => 0);
   const root = await realpath(folder);
   const target = createFsBackend({ root, writable: true });
@@ -99,7 +99,7 @@ export async function createSaveTool(
       const there = await unlessMissing(target.describe(to, { signal }));
       if (there?.size !== size) return await giveUp(rethrowOfTarget)(conflict);
     }
-    // the one that is there takes no more room
+    // the existing one takes no more room
     const reservation = writer && (await saved.room.reserve(size).catch(giveUp(rethrowOfRoom)));
     try {
       const hash = createHash("sha256");
@@ -113,7 +113,7 @@ export async function createSaveTool(
       }
       await writer?.commit().catch(noteConflict).catch(rethrowOfTarget);
       const facts = { size: bytes, sha256: hash.digest("hex") };
-      // without a record it is a file like any other of the user
+      // without a record it is an ordinary file of the user
       if (conflict === undefined) await remember(facts).catch(() => {});
       else if (!(await isSameFile(target, to, facts, signal))) rethrowOfTarget(conflict);
       return facts;
@@ -198,8 +198,8 @@ function refusal(text: string): CallToolResult {
 const everyMs = 1_000;
 
 /**
- * Tells a client that asked for it how many bytes of a call are done, at most once a second: one that gives up calls which say
- * nothing waits for a large file. A note that cannot be sent changes nothing.
+ * Tells a client that asked for it how many bytes of a call are done, at most once a second: one that gives up calls
+ * which say nothing waits for a large file. A failed note changes nothing.
  */
 export function createProgressNotes(
   { _meta, notify }: Pick<ServerContext["mcpReq"], "_meta" | "notify">,

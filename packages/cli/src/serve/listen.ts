@@ -14,13 +14,13 @@ export async function listen(host: string, port: number): Promise<Server> {
   server.on("request", answerNotYet);
   server.listen(port, host);
   await once(server, "listening").catch((error: NodeJS.ErrnoException) => {
-    const message = `${host}:${port} cannot be listened on (${error.code})`;
+    const message = `cannot listen on ${host}:${port} (${error.code})`;
     throw fault("unavailable", message, "pass another --host or --port");
   });
   return server;
 }
 
-/** Takes away what {@link listen} answers with. */
+/** Removes the answer of {@link listen}. */
 export function beginToServe(server: Server): void {
   server.off("request", answerNotYet);
 }
@@ -39,17 +39,17 @@ function nameIn(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** A client that came back at once finds a server that is about to serve. */
+/** A client that returns at once finds a server that is about to serve. */
 function answerNotYet(_request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(503, { "retry-after": "1" }).end();
 }
 
-/** Compares a given token with that of the server, in a time that tells nothing. */
+/** Compares a given token with that of the server, in constant time. */
 export function tokenCheck(token: string): (given: string) => boolean {
   return (given) => timingSafeEqual(digestOf(given), digestOf(token));
 }
 
-/** The token of a bearer header (RFC 6750 §2.1); empty where there is none. */
+/** The token of a bearer header (RFC 6750 §2.1); empty if there is none. */
 export function bearerIn(authorization: string | undefined): string {
   return /^bearer +(\S+)$/i.exec(authorization ?? "")?.[1] ?? "";
 }
@@ -69,7 +69,7 @@ export function createAuthenticate(
   };
 }
 
-/** Of equal length whatever the text, as `timingSafeEqual` wants it. */
+/** Of equal length whatever the text, as `timingSafeEqual` requires. */
 function digestOf(text: string): Buffer {
   return createHash("sha256").update(text).digest();
 }

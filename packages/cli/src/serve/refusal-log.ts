@@ -1,6 +1,6 @@
 import { printable } from "../terminal/print.ts";
 
-/** A request that had not the token of the server. */
+/** A request without the token of the server. */
 interface RefusedRequest {
   /** Address of the peer: the client, or the proxy in front. */
   readonly address: string | undefined;
@@ -13,7 +13,7 @@ interface RefusedRequest {
 /** Tells the operator of refused requests. */
 export interface RefusalLog {
   add(refusal: RefusedRequest): void;
-  /** Says how many were not told. */
+  /** Logs how many were suppressed. */
   close(): void;
 }
 

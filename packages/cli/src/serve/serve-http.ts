@@ -19,7 +19,7 @@ import { isPrivate, type ServeOptions } from "./serve-options.ts";
 import { createAuthenticate, tokenCheck, bearerIn } from "./listen.ts";
 import type { Served } from "./served.ts";
 
-/** What answers requests and, where it is wanted, WebSockets. */
+/** Answers requests and, if wanted, WebSockets. */
 export interface HttpSide {
   readonly requests: RequestListener;
   readonly upgrades?: UpgradeListener;
@@ -30,7 +30,7 @@ export interface HttpSide {
   close(): Promise<void>;
 }
 
-/** Links, downloads, upload pages and slots alone, for a server that speaks MCP over something else. */
+/** Only links, downloads, upload pages and slots, for a server that speaks MCP over another transport. */
 export function createSideHandler({ sluice, uploads }: Served): HttpSide {
   const handler = composeHandler({ sluice });
   return {
@@ -40,7 +40,7 @@ export function createSideHandler({ sluice, uploads }: Served): HttpSide {
   };
 }
 
-/** What a server over HTTP needs beside what is served. */
+/** What a server over HTTP needs besides the served files. */
 interface HttpParts {
   readonly storage: StorageBackend;
   readonly refusals: RefusalLog;
@@ -124,5 +124,5 @@ function takeUpgrades(
   };
 }
 
-/** The SDK wants an end of every token: the last one that dates have, in seconds. */
+/** The SDK requires every token to expire: the last possible date, in seconds. */
 const endOfTime = 8_640_000_000_000;

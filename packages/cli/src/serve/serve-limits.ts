@@ -6,7 +6,7 @@ import type { UploadQuota } from "@sluice/uploads";
 /** Downloads and reads at the same time, as many as a process has. */
 const maxStreams = 256;
 const maxUploads = 64;
-/** With a server each; at the bound the longest idle one ends. */
+/** With a server each; at the limit the longest idle one ends. */
 const maxSessions = 256;
 
 /** The limits as the help text says them. */
@@ -23,7 +23,10 @@ export const serveLimits: NonNullable<SluiceOptions["limits"]> = {
   answers: { perPrincipal: 256 * 2 ** 20 },
 };
 
-/** Sessions of such a user: as many as a process has, for a day: not every host opens another one when its own is over. */
+/**
+ * Sessions of such a user: as many as a process has, for a day: not every host opens another one when its own has
+ * ended.
+ */
 export const serveSessions: SessionsOptions = {
   idleMs: 86_400_000,
   maxSessions: maxSessions,

@@ -4,13 +4,13 @@ import { fault } from "../terminal/failure.ts";
 /** Options of `sluice serve`. */
 export interface ServeOptions {
   readonly host: string;
-  /** 0 takes a free one. Default: 2532, with `stdio` a free one. */
+  /** 0 picks a free one. Default: 2532, with `stdio` a free one. */
   readonly port?: number;
   /** Base of the resource URIs. */
   readonly uri: string;
   /** Bearer token that every request must carry. */
   readonly token?: string | undefined;
-  /** URL of the endpoint as clients see it, where a proxy stands in front. */
+  /** URL of the endpoint as clients see it, if it is behind a proxy. */
   readonly publicUrl?: string | undefined;
   /** Serve to other machines without a token. */
   readonly allowAnonymous?: boolean;
@@ -20,9 +20,9 @@ export interface ServeOptions {
    * File for audit records; `false` for none. Default: one in the user's state folder for each address, with `stdio` none.
    */
   readonly audit?: string | false;
-  /** Take WebSockets at the endpoint, too. */
+  /** Also accept WebSockets at the endpoint. */
   readonly ws?: boolean;
-  /** Endings of the names of files that only ever grow. Default: `.log`. */
+  /** Endings of append-only files. Default: `.log`. */
   readonly appendOnly?: readonly string[];
   /** Give models the tools that list, read and link. Default: true. */
   readonly tools?: boolean;
@@ -32,11 +32,11 @@ export interface ServeOptions {
   readonly maxUpload?: number;
   /** Folder that a tool may save resources into. */
   readonly saveTo?: string;
-  /** Most bytes of all files saved there, in bytes. Default: 100 GiB. */
+  /** Maximum size of all files saved there, in bytes. Default: 100 GiB. */
   readonly maxTotal?: number;
-  /** Speak MCP over stdin and stdout; HTTP beside it serves links, upload pages and slots alone. */
+  /** Speak MCP over stdin and stdout; HTTP next to it serves only links, upload pages and slots. */
   readonly stdio?: boolean;
-  /** Print what to write into the settings of MCP hosts, and serve nothing. */
+  /** Print configuration for MCP hosts, and serve nothing. */
   readonly printConfig?: boolean;
   /** Ends the server. */
   readonly signal: AbortSignal;
@@ -52,12 +52,12 @@ export function checkServeOptions(options: ServeOptions): void {
   ensureUsed(options);
 }
 
-/** True for a server that this machine alone can reach. */
+/** True for a server that only this machine can reach. */
 export function isPrivate({ host, publicUrl }: Pick<ServeOptions, "host" | "publicUrl">): boolean {
   return isLoopbackHost(host) && (publicUrl === undefined || isLoopbackHost(hostIn(publicUrl)));
 }
 
-/** Throws where the options open something to other machines and do not say so. `opened`, `use`: words for it. */
+/** Throws if the options open something to other machines and do not say so. `opened`, `use`: words for it. */
 export function ensureGuarded(
   options: Pick<ServeOptions, "host" | "publicUrl" | "token" | "allowAnonymous">,
   { opened, use }: { readonly opened: string; readonly use: string },
@@ -78,7 +78,7 @@ export function ensureGuarded(
     );
 }
 
-/** The program at the other end of stdin is the only client. */
+/** The program that writes to stdin is the only client. */
 function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): void {
   const httpOptions = {
     "--public-url": publicUrl,
@@ -95,7 +95,7 @@ function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): 
   if (!isLoopbackHost(host))
     throw fault(
       "invalid_argument",
-      `${host} cannot be listened on with --stdio: its links are for this machine`,
+      `cannot listen on ${host} with --stdio: its links are for this machine`,
       "leave --host out",
     );
 }
@@ -106,7 +106,7 @@ function ensureUsed(options: ServeOptions): void {
   if (printConfig && !stdio && port === 0)
     throw fault(
       "invalid_argument",
-      "settings need an address that stays, and port 0 is another one each time",
+      "settings need a fixed address, and port 0 differs each time",
       "pass --port with a number, or --stdio",
     );
   if (maxTotal !== undefined && saveTo === undefined)
@@ -127,7 +127,7 @@ function hostIn(url: string): string {
   if (URL.canParse(url)) return new URL(url).hostname;
   throw fault(
     "invalid_argument",
-    `${url} is no URL`,
+    `${url} is not a URL`,
     "write it like https://files.example.com/mcp",
   );
 }

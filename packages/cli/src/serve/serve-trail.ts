@@ -27,7 +27,7 @@ export async function openTrail({ audit, host, port }: TrailPlace): Promise<Audi
         "invalid_argument",
         audit === undefined
           ? error.message
-          : `${audit} is no audit file, a link, or its end was changed`,
+          : `${audit} is not an audit file, is a link, or its end was changed`,
         "check it with `sluice audit verify`, or name another file",
       );
     const errno = errnoOf(error);
@@ -35,7 +35,7 @@ export async function openTrail({ audit, host, port }: TrailPlace): Promise<Audi
     const file = audit ?? (error as NodeJS.ErrnoException).path;
     throw fault(
       "invalid_argument",
-      `${file} takes no records (${errno})`,
+      `cannot write to ${file} (${errno})`,
       audit === undefined ? "name a file with --audit, or pass --no-audit" : "name another file",
     );
   }

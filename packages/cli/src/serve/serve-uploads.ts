@@ -37,9 +37,9 @@ export interface ServedUploads {
   attach<Mcp extends McpServer>(mcp: Mcp): Mcp;
   /** Adds the endpoint that takes the bytes. */
   wrap(handler: SluiceHandler): SluiceHandler;
-  /** Ends what is under way, at the latest at the deadline. */
+  /** Ends calls in progress, at the latest at the deadline. */
   close(options: CloseUploadsOptions): Promise<void>;
-  /** Removes unsaved files, once no call is under way that could save them. Never rejects. */
+  /** Removes unsaved files, once no call in progress could save them. Never rejects. */
   remove(): Promise<void>;
 }
 
@@ -47,7 +47,7 @@ export interface ServedUploads {
 const toolName = "save_file";
 /** Origin of errors whose message a caller may read. */
 const uploadsOrigin = "uploads";
-/** Most calls whose outcome is remembered. */
+/** Maximum calls whose outcome is remembered. */
 const maxOutcomes = 1_000;
 /** Names that are tried for one file. */
 const maxNames = 100;
@@ -58,7 +58,7 @@ export async function createServedUploads(
   folder: string,
   maxBytes: number,
 ): Promise<ServedUploads> {
-  // what a killed process left of a file that it was saving; where another one is at work the next start does it
+  // the partial file of a killed process; if another one is at work the next start does it
   await removeAbandonedWrites({ root: folder }).catch(() => 0);
   const waitingFolder = await makeWaitingFolder(folder);
   const uploads = createUploads(sluice, {
@@ -91,7 +91,7 @@ export async function createServedUploads(
         saved,
       };
     } finally {
-      // on a disk that is full it would take room until the server ends
+      // on a full disk it would take room until the server ends
       await file.remove();
     }
   }
@@ -117,12 +117,12 @@ export async function createServedUploads(
         {
           title: "Save a file",
           description:
-            "Takes a file from the user into this server's folder; without `file` it asks for one.",
+            "Takes a file from the user into this server's folder; without `file` it requests one.",
           inputSchema: z.object({
             file: fileInput(terms)
-              .describe("Leave it out: the answer says how the user sends the file")
+              .describe("Omit it: the result says how the user sends the file")
               .optional(),
-            upload_id: uploadIdInput().describe("From the answer upload_required"),
+            upload_id: uploadIdInput().describe("From the result upload_required"),
           }),
           annotations: { destructiveHint: false },
           _meta: openAiFileMeta(["file"]),
@@ -142,7 +142,7 @@ export async function createServedUploads(
     },
     wrap: (handler) => withUploads(handler, uploads),
     close: (options) => uploads.close(options),
-    // another server of the folder removes what is left
+    // another server of the folder removes the rest
     remove: () => waitingFolder.remove().catch(() => {}),
   };
 }
@@ -212,7 +212,7 @@ async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string>
     }
   }
   const origin = uploadsOrigin;
-  const message = `uploads: too many files are called ${file.name}`;
+  const message = `uploads: too many files are named ${file.name}`;
   throw new SluiceError("already_exists", message, { origin });
 }
 
@@ -239,7 +239,7 @@ interface WaitingFolder {
   remove(): Promise<void>;
 }
 
-// names that begin like this are never listed or opened, also where the folder is served
+// names that begin like this are never listed or opened, even if the folder is served
 const prefix = ".sluice-uploads-live-";
 const lookEveryMs = 60_000;
 /** A folder that stays as it is from look to look so often has no process any more. */
@@ -265,9 +265,9 @@ export async function makeWaitingFolder(folder: string): Promise<WaitingFolder> 
 }
 
 /**
- * Gives the function that touches a waiting folder, and removes those beside it that no process has touched for so many
- * calls in a row. Neither clocks nor names of processes count: in containers both may be those of another machine, and
- * all that slept wake up at once. The function never rejects: what it missed is for the next call.
+ * Gives the function that touches a waiting folder, and removes those beside it that no process has touched for
+ * this many calls in a row. Neither clocks nor names of processes count: in containers both may be those of another
+ * machine, and all that slept wake up at once. The function never rejects: what it missed is for the next call.
  */
 export function createLookout(path: string): () => Promise<void> {
   const folder = join(path, "..");

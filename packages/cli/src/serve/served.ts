@@ -19,7 +19,7 @@ export interface Served {
   readonly uploads: ServedUploads | undefined;
 }
 
-/** What is there before a server can be made. */
+/** The parts that exist before a server can be made. */
 interface ServedParts {
   readonly storage: StorageBackend;
   /** URL of the endpoint. */
@@ -53,7 +53,7 @@ export async function createServed(
     keys: keys?.keys ?? "ephemeral",
     // one process: with a store of its own, links are short whatever the keys are
     state: createMemoryStateStore(serveState),
-    // about the ephemeral keys: one process whose URLs may die with it is the point
+    // about the ephemeral keys: one process whose URLs may end with it is the point
     onWarning() {},
     // without a token there is nothing to tell callers apart by, also not their sessions
     principal: () => (isGuarded ? holder : undefined),

@@ -3,7 +3,7 @@ import { SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
 import { errorTable, type Reason } from "@sluice/core/wire";
 import { answerOrigin, causesOf } from "../terminal/failure.ts";
 
-/** What a call to a server needs beside the call itself. */
+/** What a call to a server needs besides the call itself. */
 export interface ServerCall {
   /** Address of the server, as the user gave it. */
   readonly server: string;
@@ -25,7 +25,7 @@ export async function callServer<T>(
   }
 }
 
-/** An SDK hides a fault of its fetch below errors of its own. */
+/** An SDK hides a fault of its fetch below its own errors. */
 function sluiceErrorOf(server: string, error: unknown): SluiceError {
   const url = new URL(server);
   const knownError =
@@ -62,14 +62,14 @@ const maxText = 200;
 
 function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode, string] {
   const status = statusOf(error);
-  if (status === 401) return ["unauthenticated", "wants a valid token"];
+  if (status === 401) return ["unauthenticated", "requires a valid token"];
   if (status === 403) return ["permission_denied", "denies access"];
   if (status === 429) return ["throttled", "is busy"];
   if (status !== undefined && status >= 500) return ["unavailable", `answers HTTP ${status}`];
   if (status !== undefined) return ["protocol", `answers HTTP ${status}, not MCP`];
   const errno = networkErrno(error);
   if (errno !== undefined && protocol === "http:" && cutCodes.test(errno))
-    return ["unavailable", `breaks off (${errno}): is it an https: address?`];
+    return ["unavailable", `disconnects (${errno}): is it an https: address?`];
   if (errno !== undefined) return ["unavailable", `cannot be reached (${errno})`];
   if ((error as { code?: unknown }).code === "REQUEST_TIMEOUT")
     return ["timeout", "does not answer"];
@@ -77,7 +77,7 @@ function describe(error: unknown, { protocol }: URL): readonly [SluiceErrorCode,
   return ["protocol", `does not speak MCP (${message.slice(0, maxText)})`];
 }
 
-/** What comes of plain HTTP to a port that speaks TLS. */
+/** The result of plain HTTP to a port that speaks TLS. */
 const cutCodes = /^(?:HPE_[A-Z_]+|HTTPParserError|UND_ERR_SOCKET|ECONNRESET|EPIPE)$/;
 
 /** HTTP status that the SDK put into one of its errors. */
@@ -86,7 +86,9 @@ function statusOf(error: unknown): number | undefined {
   return typeof data?.status === "number" ? data.status : undefined;
 }
 
-/** Code of the network fault below an error, such as ECONNREFUSED; for an answer that is no HTTP perhaps only its name. */
+/**
+ * Code of the network fault below an error, such as ECONNREFUSED; for an answer other than HTTP perhaps only its name.
+ */
 function networkErrno(error: unknown): string | undefined {
   for (const cause of causesOf(error)) {
     const { code } = cause as NodeJS.ErrnoException;

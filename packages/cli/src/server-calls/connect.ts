@@ -70,14 +70,14 @@ function parseAddress(address: string, token: string | undefined): URL {
   )
     throw fault(
       "invalid_argument",
-      `${JSON.stringify(address)} is no server address`,
+      `${JSON.stringify(address)} is not a server URL`,
       "write it like http://127.0.0.1:2532/mcp",
     );
   if (token !== undefined) ensureConfidential("client", url);
   return url;
 }
 
-/** Throws for a `--trust` that is no origin, before anything is sent. */
+/** Throws for a `--trust` that is not an origin, before anything is sent. */
 export function ensureTrust(trust: readonly string[] = []): void {
   try {
     ensureTrustedOrigins(trust);
@@ -100,15 +100,15 @@ export function headersFrom(lines: readonly string[]): Record<string, string> {
   return headers;
 }
 
-/** Most bytes of a JSON answer, of a refusal, or of one event: as much as of one WebSocket message. */
+/** Maximum bytes of a JSON answer, of a refusal, or of one event: as much as of one WebSocket message. */
 const maxMessageBytes = 16 * 2 ** 20;
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
 /**
- * An answer whose body ends with `protocol` where one message of it has more than 16 MiB: the SDK
- * collects messages without a bound. A blank line ends an event (HTML section 9.2.6).
+ * An answer whose body ends with `protocol` if one message of it has more than 16 MiB: the SDK collects messages
+ * without a bound. A blank line ends an event (HTML section 9.2.6).
  */
 export function boundAnswers(answer: Response): Response {
   const { body, status, statusText, headers } = answer;

@@ -14,7 +14,7 @@ import { fault, Stopped } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";
 import { formatBytes } from "../terminal/quantity.ts";
 
-/** What the command line says already, and what ends the wait for a person. */
+/** The choices of the command line, and the signal that ends the wait for a person. */
 interface PromptOptions {
   /** Files to answer with; none: ask for them. */
   readonly files: readonly string[];
@@ -40,8 +40,8 @@ export async function answerFileRequest(
   if (!process.stdin.isTTY || !process.stderr.isTTY)
     throw fault(
       "unsupported",
-      `there is no terminal to ask on: ${question}`,
-      isGiven ? "it wants more than one list of files" : "name the files on the command line",
+      `no terminal to ask on: ${question}`,
+      isGiven ? "it requests several lists of files" : "name the files on the command line",
     );
   const screen = { output: process.stderr, signal } as const;
   const isWilling = await confirm({ ...screen, message: `${question}\nChoose files to send?` });
@@ -96,12 +96,12 @@ function limitsOf({ accept, maxBytes }: RequestedField): string {
 function whyNot(typed: string, { accept, maxBytes }: RequestedField): string | undefined {
   const path = typed.trim();
   const found = statSync(path, { throwIfNoEntry: false });
-  if (!found) return "There is no such file";
-  if (!found.isFile()) return "That is no file";
+  if (!found) return "No such file";
+  if (!found.isFile()) return "Not a file";
   if (found.size > maxBytes) return `That has ${formatBytes(found.size)}`;
   const name = basename(path);
   const isRight = isAccepted({ name, mimeType: typeOfName(name) }, accept);
-  return isRight ? undefined : `Wanted is ${printable(accept.join(", "))}`;
+  return isRight ? undefined : `Expected: ${printable(accept.join(", "))}`;
 }
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -129,7 +129,7 @@ async function askForValue(
       message,
       validate(value) {
         if (!value?.trim()) return isRequired ? "Needed" : undefined;
-        return isNumber && !Number.isFinite(Number(value)) ? "That is no number" : undefined;
+        return isNumber && !Number.isFinite(Number(value)) ? "Not a number" : undefined;
       },
     }),
   );
@@ -142,6 +142,6 @@ export async function ensureFiles(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
     const found = await stat(path).catch(() => undefined);
     if (!found?.isFile())
-      throw fault("invalid_argument", `${path} is no file`, "name files that exist");
+      throw fault("invalid_argument", `${path} is not a file`, "name files that exist");
   }
 }

@@ -26,13 +26,13 @@ export async function* listResources(connection: ServerConnection): AsyncGenerat
     }
     cursor = page.nextCursor;
     if (cursor !== undefined && cursor === landmark)
-      throw new SluiceError("protocol", `${server} gives the same pages again and again`);
+      throw new SluiceError("protocol", `${server} keeps giving the same pages`);
     pages += 1;
     if (Number.isInteger(Math.log2(pages))) landmark = cursor;
   } while (cursor !== undefined);
 }
 
-/** What a server without resources is called, whatever it answered; `undefined` for one that has some. */
+/** The error for a server without resources, whatever it answered; `undefined` for one that has some. */
 export function resourcelessFault({ client, server }: ServerConnection): Advice | undefined {
   if (client.getServerCapabilities()?.resources) return undefined;
   return fault("unsupported", `${server} has no resources`, "name a server that has some");

@@ -5,11 +5,11 @@ import { homedir, hostname } from "node:os";
 import { join, resolve } from "node:path";
 import type { BegunFile } from "@sluice/client/uploads";
 
-/** What is remembered of an upload that did not come to its end, for the same command later. */
+/** The record of an unfinished upload, for the same command later. */
 interface PutRecord {
-  /** How to go on, when the file and the server are the same. */
+  /** How to resume, if the file and the server are the same. */
   readonly begun: BegunFile | undefined;
-  /** Keeps it. Failing to is no reason to stop. */
+  /** Stores it. A failure to is not a reason to stop. */
   remember(begun: BegunFile): Promise<void>;
   forget(): Promise<void>;
 }
@@ -18,9 +18,9 @@ interface PutRecord {
 const longestMs = 24 * 3_600_000;
 
 /**
- * Opens the record for one file and server. It lies where other users of this machine cannot read it.
- * Its name ends with the process that it belongs to: of several that take over what one that is over
- * has left, one can rename it, and two that run never go on with the same upload.
+ * Opens the record for one file and server. It lies where other users of this machine cannot read it. Its name ends
+ * with the process that it belongs to: of several that take over from one that ended, one can rename it, and two that
+ * run never resume the same upload.
  */
 export async function openPutRecord(server: string, file: string): Promise<PutRecord> {
   const folder = join(
@@ -68,7 +68,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** What must all be the same for an upload to go on: a file that changed is another one. */
+/** What must all be the same for an upload to resume: a changed file is another one. */
 async function identify(server: string, file: string): Promise<string> {
   const { dev, ino, size, mtimeNs, ctimeNs } = await lstat(file, { bigint: true });
   return JSON.stringify([

@@ -56,7 +56,7 @@ export async function readResource(
   if (!content || another || !isSameResource(content.uri, uri))
     throw fault(
       "protocol",
-      `${server} answers with ${contents.length} contents, not with ${name} alone`,
+      `${server} answers with ${contents.length} contents, not only with ${name}`,
       "ask for one of the resources that `sluice ls` prints",
     );
   const bytes = "text" in content ? Buffer.from(content.text) : decode(content.blob);

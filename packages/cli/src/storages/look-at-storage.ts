@@ -5,7 +5,7 @@ import { fault } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";
 import { credentialSources, parseStorageUrl, type StorageUrl } from "./storage-url.ts";
 
-/** What a server is about to serve. */
+/** The storage that a server is about to serve. */
 interface LookedAt {
   /** As the user named it. */
   readonly source: string;
@@ -17,9 +17,9 @@ interface LookedAt {
 }
 
 /**
- * Asks a storage for one entry, so that wrong credentials, names and addresses show before a client comes. Throws what
- * is wrong with what to do. A storage that asks for a pause is there, and a bucket or container that allows no lists may
- * still give files.
+ * Asks a storage for one entry, so that wrong credentials, names and addresses show before a client comes. Throws
+ * faults that say what to do. A storage that asks for a pause is there, and a bucket or container that allows no lists
+ * may still give files.
  */
 export async function lookAtStorage({
   source,
@@ -60,7 +60,7 @@ const names: Readonly<Record<EntryKind, string>> = {
   file: "check the path",
   s3: "check the name of the bucket, and region= and endpoint= in the URL",
   azblob: "check the name of the container, and that it is in this account",
-  graph: "check the id of the drive, the path behind it, and the permissions of the token",
+  graph: "check the id of the drive, the path after it, and the permissions of the token",
 };
 
 /** For a service that cannot be reached, and for answers that are not its own. */
@@ -71,7 +71,7 @@ const addresses: Readonly<Record<EntryKind, string>> = {
   graph: "check the network",
 };
 
-/** Throws what is wrong with a storage URL, or with its plugin, together with what to write or install. */
+/** Throws faults of a storage URL, or of its plugin, that say what to write or install. */
 export function refuseStorage(error: unknown): never {
   if (!(error instanceof TypeError)) throw error;
   const { message } = error;

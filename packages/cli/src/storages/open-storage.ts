@@ -6,10 +6,10 @@ import { parseStorageUrl, plugins, type StorageUrl } from "./storage-url.ts";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Opens the storage that a URL names, or the folder of a path: `file:`, `s3:`, `azblob:`, `graph:`. The plugin is loaded
- * only now, so that a server of files starts without the SDKs of clouds. Credentials come from `environment`.
+ * Opens the storage that a URL names, or the folder of a path: `file:`, `s3:`, `azblob:`, `graph:`. The plugin is
+ * loaded only now, so that a server of files starts without the SDKs of clouds. Credentials come from `environment`.
  *
- * Throws a `TypeError` for a URL that is none, for a plugin that is not installed, and for a variable that is missing or
+ * Throws a `TypeError` for an invalid URL, for a plugin that is not installed, and for a variable that is missing or
  * wrong; the first call tells whether the credentials are good. Rejects as `createFsBackend` for a folder.
  */
 export async function openStorage(
@@ -34,9 +34,9 @@ export async function openStorage(
 
 /** Options of {@link openStorage}. */
 interface OpenStorageOptions {
-  /** The storage writes and removes, too. Default: false. */
+  /** The storage also writes and removes. Default: false. */
   readonly writable?: boolean;
-  /** Endings of the names of files in a folder that only ever grow. Default: none. */
+  /** Endings of append-only files in a folder. Default: none. */
   readonly appendOnly?: readonly string[];
 }
 
@@ -71,10 +71,10 @@ function accountIn(
     throw missing("AZURE_STORAGE_CONNECTION_STRING or AZURE_STORAGE_ACCOUNT", "azblob:");
   if (!/^[a-z0-9]{3,24}$/.test(account))
     throw new TypeError(
-      "AZURE_STORAGE_ACCOUNT is no name of an account; write 3 to 24 lower-case letters and digits",
+      "AZURE_STORAGE_ACCOUNT is not an account name; write 3 to 24 lower-case letters and digits",
     );
   if (key && !/^[a-z0-9+/]+=*$/i.test(key))
-    throw new TypeError("AZURE_STORAGE_KEY is no base64; copy it from the portal of Azure");
+    throw new TypeError("AZURE_STORAGE_KEY is not base64; copy it from the Azure portal");
   if (key)
     return {
       connectionString: `DefaultEndpointsProtocol=https;AccountName=${account};AccountKey=${key};EndpointSuffix=core.windows.net`,
@@ -110,7 +110,8 @@ function missing(names: string, scheme: string): TypeError {
 }
 
 /**
- * The module of a plugin that a storage URL names. Rejects with a `TypeError` that says what to install where it is missing.
+ * The module of a plugin that a storage URL names. Rejects with a `TypeError` that says what to install if it is
+ * missing.
  */
 export async function loadPlugin<Module>(
   loading: Promise<Module>,

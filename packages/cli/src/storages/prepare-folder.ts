@@ -3,25 +3,23 @@ import { resolve } from "node:path";
 import { errnoOf, fault } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";
 
-/** Throws for a folder that is not there. `option` is what named it. */
+/** Throws for a missing folder. `option` is what named it. */
 export async function ensureFolder(folder: string, option?: string): Promise<void> {
   if ((await kindOf(folder)) !== "folder")
     throw fault(
       "invalid_argument",
-      `${named(folder, option)} is no folder`,
+      `${named(folder, option)} is not a folder`,
       "name one that exists",
     );
 }
 
-/** Throws for what is there and is no folder. `option` is what named it. */
+/** Throws for anything but a folder that exists. `option` is what named it. */
 export async function ensureNoFile(folder: string, option?: string): Promise<void> {
   if ((await kindOf(folder)) === "other")
-    throw fault("invalid_argument", `${named(folder, option)} is no folder`, "name another one");
+    throw fault("invalid_argument", `${named(folder, option)} is not a folder`, "name another one");
 }
 
-/**
- * Makes a folder that is not there, but none above it, and says so. `mode` is that of a new one, `option` is what named it.
- */
+/** Creates a missing folder, but none above it, and says so. `mode` is that of a new one, `option` is what named it. */
 export async function prepareFolder(folder: string, mode: number, option?: string): Promise<void> {
   await ensureNoFile(folder, option);
   try {
@@ -31,8 +29,8 @@ export async function prepareFolder(folder: string, mode: number, option?: strin
     if (errno === "EEXIST") return;
     throw fault(
       "invalid_argument",
-      `${named(folder, option)} is not there and cannot be made (${errno})`,
-      "make it, or name one that exists",
+      `${named(folder, option)} cannot be created (${errno})`,
+      "create it, or name one that exists",
     );
   }
   note(`Made ${printable(resolve(folder))}`);

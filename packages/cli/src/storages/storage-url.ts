@@ -14,7 +14,7 @@ export type StorageUrl =
   | { readonly kind: "azblob"; readonly container: string; readonly prefix?: string }
   | { readonly kind: "graph"; readonly driveId: string; readonly path?: string };
 
-/** Packages that open what is no folder. */
+/** Packages for storages other than folders. */
 export const plugins = {
   s3: "@sluice/storage-s3",
   azblob: "@sluice/storage-azure-blob",
@@ -70,7 +70,7 @@ interface Parts {
 }
 
 function takeApart(text: string, kind: string): Parts {
-  if (!URL.canParse(text)) throw refusal(`is no URL; it is ${forms}`);
+  if (!URL.canParse(text)) throw refusal(`is not a URL; it is ${forms}`);
   const { username, password, hostname, port, pathname, searchParams, hash } = new URL(text);
   if (username !== "" || password !== "") throw hasCredentials(kind);
   if (hostname === "") throw refusal(`names nothing after "${kind}://"; it is ${forms}`);
@@ -112,7 +112,7 @@ function toPath(text: string): string {
     return fileURLToPath(text);
   } catch {
     // another machine, an encoded slash, or no URL at all
-    throw refusal("is no file URL of this machine; three slashes begin a path: file:///folder");
+    throw refusal("is not a file URL of this machine; three slashes begin a path: file:///folder");
   }
 }
 
@@ -137,7 +137,7 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw refusal("has a percent sign that is no escape; write it as %25");
+    throw refusal("has an invalid percent escape; write % as %25");
   }
 }
 

@@ -21,12 +21,12 @@ export const exitCodes: Readonly<Record<Outcome, { status: number; meaning: stri
   usage: { status: 2, meaning: "the command line or the URI is wrong" },
   notFound: { status: 3, meaning: "the server has no such resource" },
   denied: { status: 4, meaning: "the token is missing, wrong or not enough" },
-  network: { status: 5, meaning: "the server is away, slow or busy; run it again to go on" },
-  integrity: { status: 6, meaning: "the bytes are not the ones that were promised" },
+  network: { status: 5, meaning: "the server is down, slow or busy; run again to resume" },
+  integrity: { status: 6, meaning: "the bytes are not those promised" },
   target: { status: 7, meaning: "the file exists, or the disk is full or refuses" },
   refused: { status: 8, meaning: "too large, an untrusted address, or nothing was sent" },
-  interrupted: { status: 130, meaning: "Ctrl-C; run it again to go on" },
-  terminated: { status: 143, meaning: "SIGTERM; run it again to go on" },
+  interrupted: { status: 130, meaning: "Ctrl-C; run again to resume" },
+  terminated: { status: 143, meaning: "SIGTERM; run again to resume" },
 };
 
 /** What each error code means to a script. */

@@ -4,7 +4,7 @@ import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
 import { printable } from "./print.ts";
 import { formatBytes } from "./quantity.ts";
 
-/** What a signal does to a run: the reason that everything which is under way rejects with. */
+/** What a signal does to a run: the reason with which all work in progress rejects. */
 export class Stopped extends Error {
   override readonly name = "Stopped";
   readonly outcome: Outcome;
@@ -17,11 +17,9 @@ export class Stopped extends Error {
 
 const runAgain = "run the same command again";
 
-/** What to do about a transfer that broke off, of which so many bytes need not travel again. */
+/** What to do about an interrupted transfer, of which `bytes` need not travel again. */
 export function goOnAdvice(bytes: number, state: "kept" | "sent"): string {
-  return bytes === 0
-    ? runAgain
-    : `${formatBytes(bytes)} are ${state}: ${runAgain} to go on from there`;
+  return bytes === 0 ? runAgain : `${formatBytes(bytes)} are ${state}: ${runAgain} to resume`;
 }
 
 /** What to do next, by what went wrong. */
@@ -41,9 +39,9 @@ const hints: Partial<Record<SluiceErrorCode, string>> = {
   timeout: runAgain,
   interrupted: runAgain,
   corrupt:
-    "nothing was saved: run the same command again, and tell the server's operator if it stays so",
+    "nothing was saved: run the same command again, and tell the server's operator if it persists",
   untrusted: "pass --trust ORIGIN if you trust that address with the download",
-  protocol: "check that the address is the one of an MCP server",
+  protocol: "check that it is the address of an MCP server",
 };
 
 /** How a failed run ends. */
@@ -53,7 +51,7 @@ interface Failure {
   readonly line: string;
 }
 
-/** Something that was thrown, with better advice than its kind usually gets. */
+/** A thrown error, with better advice than its kind usually gets. */
 export class Advice extends Error {
   override readonly name = "Advice";
   readonly advice: string | undefined;
@@ -83,7 +81,7 @@ export function describeFailure(thrown: unknown, takesOutput = false): Failure {
   return { outcome: "failed", line: join(message, advice) };
 }
 
-/** True when the same command may succeed later, and go on where this one ended. */
+/** True when the same command may succeed later, and resume where this one ended. */
 export function isResumableFault(error: unknown): boolean {
   return error instanceof Stopped || (SluiceError.is(error) && error.retryable);
 }
@@ -94,7 +92,7 @@ export function errnoOf(error: unknown): string | undefined {
   return code !== undefined && /^E[A-Z]+$/.test(code) ? code : undefined;
 }
 
-/** An error and what caused it, at most eight deep. */
+/** An error and its causes, at most eight deep. */
 export function causesOf(error: unknown): Error[] {
   const causes: Error[] = [];
   for (let at = error; at instanceof Error && causes.length < maxCauses; at = at.cause)
@@ -163,7 +161,7 @@ function localHintsFor(takesOutput: boolean): Readonly<Record<string, string>> {
 
 const localHints = { get: localHintsFor(true), other: localHintsFor(false) };
 
-/** Message and advice. The libraries' messages end with advice of their own, for programmers: it gives way. */
+/** Message and advice. The libraries' messages end with advice of their own, for programmers: it is dropped. */
 function join(message: string, hint: string | undefined): string {
   const text = printable(message.replaceAll(/\s+/g, " ").trim()).replace(
     /^(?:bridge|client|doctor|proxy|uploads): /,
@@ -180,7 +178,7 @@ const localErrnos: ReadonlySet<string> = new Set([
   "EEXIST",
 ]);
 
-/** What a file call on this machine failed with, when that failed and not the server. */
+/** The error of a file call on this machine, if that failed and not the server. */
 function localErrno(error: SluiceError): string | undefined {
   const causes: NodeJS.ErrnoException[] = causesOf(error.cause);
   return causes.find(({ code = "", syscall }) => localErrnos.has(code) && syscall !== "connect")

@@ -19,8 +19,8 @@ const redrawMs = 80;
 const idleMs = 500;
 
 /**
- * A bar on `screen`, redrawn in place: as bytes come, and without any twice a second, so that a
- * stalled download shows its rate falling. Draws nothing where `screen` is not a terminal.
+ * A bar on `screen`, redrawn in place: as bytes come, and without any twice a second, so that a stalled download shows
+ * its rate falling. Draws nothing if `screen` is not a terminal.
  */
 export function createProgressBar(
   screen: ProgressScreen,
@@ -83,7 +83,7 @@ export function createSpeedometer(): Speedometer {
   };
 }
 
-/** What a progress line tells. */
+/** The facts of a progress line. */
 interface ProgressFacts {
   /** Bytes that are there, those of an earlier run included. */
   readonly receivedBytes: number;

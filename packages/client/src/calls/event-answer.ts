@@ -5,13 +5,13 @@ import { streamOf } from "../net/flow-stream.ts";
 import { unanswered } from "../net/timeouts.ts";
 import { answers, foreign, isNamelessError, tooLong, type AnsweredCall } from "./rpc-answer.ts";
 
-/** Most bytes of a stream of events that answers it: progress may come first. */
+/** Maximum bytes of an event stream that answers it: progress may come first. */
 const maxEventBytes = 1024 * 1024;
 
 /**
- * Lets a stream of events through that answers a call, up to 1 MiB. Where no response to the call can come any more,
- * because another one came, the stream is too long, it broke off and no event had an id to go on from, or `answerMs` are
- * over, `fail` hears the reason and the SDK gets an error response: it would wait for its own timeout otherwise.
+ * Passes on an event stream that answers a call, up to 1 MiB. If no response to the call can come any more, because
+ * another one came, the stream is too long, it broke and no event had an id to resume from, or `answerMs` have passed,
+ * `fail` gets the reason and the SDK an error response: otherwise it would wait for its own timeout.
  */
 export function watchEvents(
   body: ByteFlow,
@@ -88,12 +88,12 @@ function errorEvent({ id }: AnsweredCall, { code, message }: SluiceError): Uint8
   return new TextEncoder().encode(`\n\ndata: ${JSON.stringify({ jsonrpc: "2.0", id, error })}\n\n`);
 }
 
-/** Number by which SDKs tell, on their own side, that a connection is gone. */
+/** Number by which SDKs report, on their own side, a lost connection. */
 const CONNECTION_CLOSED = -32000;
 
 function endedEarly({ what }: AnsweredCall): SluiceError {
   return new SluiceError(
     "interrupted",
-    `client: ${what}: the server ended its stream of events without an answer`,
+    `client: ${what}: the server ended its event stream without a response`,
   );
 }

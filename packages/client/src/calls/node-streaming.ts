@@ -5,13 +5,12 @@ import { interceptSend, type DownloadSide, type SendingTransport } from "./with-
 import { interceptFetch } from "./with-streaming.ts";
 
 /**
- * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
- * to `resources/stream` aside for `streamResource`: bytes and redirects never reach the SDK.
+ * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers to `resources/stream`
+ * aside for `streamResource`: bytes and redirects never reach the SDK.
  *
- * Without an argument, bytes travel over Node's HTTP client with every check on addresses and
- * framing, and all other requests use the built-in fetch. A fetch of your own, for example one
- * that goes through a proxy, carries everything; the checks on addresses are its job then. With `bytes: "node"` it carries
- * messages only, and bytes travel as they do without one.
+ * Without an argument, bytes travel over Node's HTTP client with every check on addresses and framing, and all other
+ * requests use the built-in fetch. Your own fetch, for example one that uses a proxy, carries everything; the checks on
+ * addresses are its job then. With `bytes: "node"` it carries messages only, and bytes travel as they do without one.
  */
 export function withStreaming(fetch?: FetchLike, bytes?: "fetch" | "node"): FetchLike {
   return fetch && bytes !== "node"

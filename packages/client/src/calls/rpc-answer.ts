@@ -8,12 +8,12 @@ import {
 } from "@sluice/core";
 import { readText } from "../net/read-text.ts";
 
-/** Most bytes of a JSON answer to `resources/stream`, and of the body of a refusal. */
+/** Maximum bytes of a JSON answer to `resources/stream`, and of the body of a refusal. */
 const maxMessageBytes = 256 * 1024;
 
 /** The call that an answer is for. */
 export interface AnsweredCall {
-  /** What errors call it. */
+  /** Its name in errors. */
   readonly what: string;
   /** Its JSON-RPC id. */
   readonly id: unknown;
@@ -29,15 +29,15 @@ export async function readMessage(body: ByteFlow, { what }: AnsweredCall): Promi
   return text;
 }
 
-/** The first 256 KiB of a body as text, or what came of them. */
+/** The first 256 KiB of a body as text, or as much as arrived. */
 export async function readBeginning(body: ByteFlow): Promise<string> {
   const { text } = await readText(body, maxMessageBytes);
   return text;
 }
 
 /**
- * The JSON of an answer as the SDK can take it: with a response to the call in it. An error without an id is this
- * call's: its server could not read which one. Throws `protocol` for anything else.
+ * The JSON of an answer as the SDK accepts it: with a response to the call. An error without an id is this call's: its
+ * server could not read which one. Throws `protocol` for anything else.
  */
 export function answerIn(text: string, call: AnsweredCall): string {
   const answer = readJson(text).value;
@@ -63,7 +63,7 @@ export function foreign({ what }: AnsweredCall): SluiceError {
 }
 
 function malformed({ what }: AnsweredCall): SluiceError {
-  return new SluiceError("protocol", `client: ${what}: the server's answer is no JSON-RPC`);
+  return new SluiceError("protocol", `client: ${what}: the server's answer is not JSON-RPC`);
 }
 
 export function tooLong(what: string, bytes: number): SluiceError {

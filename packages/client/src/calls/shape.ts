@@ -1,7 +1,7 @@
 /** Tells whether a value that a peer sent is of a type. */
 type Shape<T> = (value: unknown) => value is T;
 
-/** The type that a shape tells. */
+/** The type that a shape checks. */
 export type ShapeOf<S> = S extends Shape<infer T> ? T : never;
 
 type MemberShapes = Readonly<Record<string, Shape<unknown>>>;
@@ -26,7 +26,7 @@ export const isObject: Shape<Readonly<Record<string, unknown>>> = (
 ): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Text of at most so many UTF-16 units. */
+/** Text of at most this many UTF-16 units. */
 export function isTextTo(maxLength: number): Shape<string> {
   return (value): value is string => isText(value) && value.length <= maxLength;
 }
@@ -41,13 +41,13 @@ export function isOptional<T>(is: Shape<T>): Shape<T | undefined> {
   return (value): value is T | undefined => value === undefined || is(value);
 }
 
-/** A list of at most so many values. */
+/** A list of at most this many values. */
 export function isListOf<T>(is: Shape<T>, maxLength: number = Infinity): Shape<readonly T[]> {
   return (value): value is readonly T[] =>
     Array.isArray(value) && value.length <= maxLength && value.every(is);
 }
 
-/** An object whose members are all of one type, with names of at most so many UTF-16 units. */
+/** An object whose members are all of one type, with names of at most this many UTF-16 units. */
 export function isRecordOf<T>(
   is: Shape<T>,
   maxLength: number = Infinity,
@@ -55,7 +55,7 @@ export function isRecordOf<T>(
   return (value): value is Readonly<Record<string, T>> =>
     isObject(value) &&
     Object.entries(value).every(
-      // no own name of JSON: it would be a prototype wherever it is copied to
+      // not a name of its own: it would be a prototype wherever it is copied to
       ([name, member]) => name !== "__proto__" && name.length <= maxLength && is(member),
     );
 }

@@ -24,13 +24,13 @@ export interface StreamCall {
   answer?: CallAnswer;
 }
 
-/** What the middleware kept of the HTTP answer to a call, or knows beforehand where that is a message. */
+/** What the middleware kept of the HTTP answer to a call, or knows in advance if that is a message. */
 export interface CallAnswer {
   readonly exchange: Exchange;
   readonly credentials: SessionCredentials;
-  /** HTTP status; absent where the answer is a message of another transport. */
+  /** HTTP status; absent if the answer is a message of another transport. */
   readonly status?: number;
-  /** Address that answered, where the platform tells. */
+  /** Address that answered, if the platform reports it. */
   readonly address?: string | undefined;
   /** Bytes on the answer itself. */
   readonly direct?: HopAnswer;
@@ -78,7 +78,7 @@ interface JsonRpcCall {
   readonly params?: { readonly _meta?: Record<string, unknown> };
 }
 
-/** Where a request carries what its client can do; stateless servers read it there. */
+/** Where a request carries the capabilities of its client; stateless servers read it there. */
 const CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities";
 
 function declare(declared: unknown, call: StreamCall): object {
@@ -91,7 +91,7 @@ function declare(declared: unknown, call: StreamCall): object {
 export interface StreamingCapabilities {
   /** The field of SEP-2532 §1. */
   readonly resourceStreaming: { readonly maxStreamSize?: number };
-  /** The same under a vendor extension (SEP-2133), which every SDK passes on. */
+  /** The same as a vendor extension (SEP-2133), which every SDK passes on. */
   readonly extensions: { readonly [EXTENSION_ID]: StreamingExtension };
 }
 
@@ -108,7 +108,7 @@ export function streamingCapabilities(streaming: ClientStreaming = {}): Streamin
   const { maxStreamSize, prefer } = streaming;
   if (maxStreamSize !== undefined && !(Number.isSafeInteger(maxStreamSize) && maxStreamSize > 0))
     throw new RangeError(
-      `client: maxStreamSize ${maxStreamSize} is no byte count; pass a safe integer from 1`,
+      `client: maxStreamSize ${maxStreamSize} is not a byte count; pass a safe integer from 1`,
     );
   const size = definedMembers({ maxStreamSize });
   return {

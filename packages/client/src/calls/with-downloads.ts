@@ -5,17 +5,17 @@ import { outgoingCall } from "./stream-calls.ts";
 /** The HTTP side of a server that speaks JSON-RPC another way. */
 export interface DownloadSide {
   /**
-   * Its origin, from your configuration and never from the server: download URLs of this origin are
-   * fetched, with the credentials where they are bound to them.
+   * Its origin, from your configuration and never from the server: download URLs of this origin are fetched, with the
+   * credentials if they are bound to them.
    */
   readonly origin: URL;
   /** `Authorization` for bound downloads. */
   readonly authorization?: string;
-  /** IP address of the server, where it is known: downloads lead nowhere more private than that. */
+  /** IP address of the server, if known: downloads lead nowhere more private than that. */
   readonly address?: string;
 }
 
-/** What of an SDK's transport is needed. */
+/** The part of an SDK's transport that is needed. */
 export interface SendingTransport {
   // the SDKs agree on the method and differ in its types
   // oxlint-disable-next-line typescript/no-explicit-any

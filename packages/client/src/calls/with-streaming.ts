@@ -89,7 +89,7 @@ async function intercept(
 
 /**
  * Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that
- * wait only: the bytes outlive the request.
+ * wait only: the bytes outlast the request.
  */
 async function whileOpening(
   { signal, headersMs }: StreamCall,
@@ -98,7 +98,7 @@ async function whileOpening(
 ): Promise<Response> {
   const stop = new AbortController();
   const abort = (reason: unknown): void => stop.abort(reason);
-  // for as long as the bytes come; both signals go together
+  // while the bytes come; both signals go together
   onAbort(signal, abort);
   const removeListener = onAbort(outer ?? undefined, abort);
   const stopTimer = systemClock.schedule(() => stop.abort(unanswered()), headersMs);
@@ -124,7 +124,7 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
   const essence = parseMediaType(headers.get("content-type"))?.essence;
   const coded = contentCodings(headers.get("content-encoding")).length > 0;
   const ok = isSuccess(status);
-  // the name of the resource beside the bytes is what makes them bytes, whatever their type
+  // the name of the resource alongside makes them its bytes, whatever their type
   if (ok && headers.has(RESOURCE_URI_HEADER))
     return { direct: answer, response: placeholder(request) };
   if (status === 401 || status === 403)
@@ -171,7 +171,7 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
 /** Servers answer a stream call with events only when they have more to say. */
 const loadEvents = createLoader(() => import("./event-answer.ts"), "the reader of events");
 
-/** Settles the SDK's request; what really came is beside it in the call. */
+/** Settles the SDK's request; the real answer is in the call. */
 function placeholder({ id, call }: InterceptedRequest): Response {
   return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
 }

@@ -1,2 +1,2 @@
-// loaded by itself, where a caller wants to be asked
+// loaded separately, if a caller wants to be asked
 export { ensureConsent, scaleOf } from "./consent.ts";

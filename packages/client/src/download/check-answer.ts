@@ -22,7 +22,7 @@ export interface CheckedAnswer {
   readonly answer: HopAnswer;
   /** Offset of the first byte of the body. */
   readonly start: number;
-  /** Offset one past the last byte, where the headers tell. */
+  /** Offset one past the last byte, if the headers tell. */
   readonly end?: number | undefined;
   /** Bytes of the whole object. */
   readonly size?: number | undefined;
@@ -35,11 +35,11 @@ export interface CheckedAnswer {
   readonly contentEncoding?: string | undefined;
   /** As the server wrote them, best first. */
   readonly fileNames: readonly string[];
-  /** The MCP server said beside the bytes, or on the way to them, that they are this resource. */
+  /** The MCP server said with the bytes, or on the way to them, that they are this resource. */
   readonly named: boolean;
   /** Where it came from; absent for bytes on the call's own answer. */
   readonly origin?: string | undefined;
-  /** Milliseconds from the request to these headers, where it was a request of its own. */
+  /** Milliseconds from the request to these headers, if it was a separate request. */
   readonly latencyMs?: number;
   /** Its headers contradict the grant: its bytes are not the resource's. */
   readonly contradiction?: SluiceError | undefined;
@@ -51,7 +51,7 @@ export interface RangeDemand {
   readonly etag?: string | undefined;
 }
 
-/** What an answer is held against. */
+/** What an answer is checked against. */
 interface Expectation {
   readonly uri: string;
   readonly grant: DownloadGrant;
@@ -63,16 +63,16 @@ interface Expectation {
 }
 
 /**
- * Holds an answer against what was asked and promised. Rejects with `protocol`: a status other
- * than 200 and 206, another resource, a coding that was added on the way, a body whose end only the
- * connection tells, a 206 that was not asked for or another range, or lengths that contradict each other.
- * What contradicts the grant is told with the answer: another request may bring the right one.
+ * Checks an answer against what was requested and promised. Rejects with `protocol`: a status other than 200 and 206,
+ * another resource, a coding that was added on the way, a body whose end only the connection tells, a 206 that was not
+ * asked for or another range, or lengths that contradict each other. What contradicts the grant is told with the
+ * answer: another request may bring the right one.
  */
 export function checkAnswer(answer: HopAnswer, expectation: Expectation): CheckedAnswer {
   const { status, headers, framing } = answer;
   const { uri, grant, target, demand, redirected = false } = expectation;
   const isOwn = target === undefined || target.standing === "own";
-  // the draft asks the header of the answer or of the redirect, not of what lies behind the redirect
+  // the draft asks the header of the answer or of the redirect, not of the redirect's target
   const isNamed = !grant.isLink && headers.has(RESOURCE_URI_HEADER);
   if (isNamed || (isOwn && !redirected && !grant.isLink)) ensureNamed(uri, headers);
   if (status !== 200 && status !== 206) throw broken(`sent bytes with HTTP ${status}`);
@@ -108,10 +108,10 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   };
 }
 
-/** What a grant and a response both say of a resource. */
+/** Facts of a resource that both a grant and a response state. */
 type ItemFacts = Pick<DownloadGrant, "size" | "digest" | "etag" | "mimeType">;
 
-/** What of a response contradicts the grant that it answers. */
+/** The facts in which a response contradicts its grant. */
 function contradictionOf(promised: ItemFacts, found: ItemFacts): SluiceError | undefined {
   let isVouched = false;
   for (const [fact, code] of facts) {
@@ -136,8 +136,8 @@ const facts = [
 ] as const;
 
 /**
- * Throws `protocol` unless the headers name this resource. A download URL knows no more how it was
- * spelled in the call, so its server names it in the canonical way.
+ * Throws `protocol` unless the headers name this resource. A download URL does not keep the spelling of the call, so
+ * its server uses the canonical one.
  */
 export function ensureNamed(uri: string, headers: Headers): void {
   const namedUri = parseResourceUri(headers.get(RESOURCE_URI_HEADER));
@@ -182,7 +182,7 @@ function contentLength(headers: Headers): number | undefined {
   const text = headers.get("content-length");
   if (text === null) return undefined;
   const length = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(length)) throw broken("sent a length that is no number");
+  if (!Number.isSafeInteger(length)) throw broken("sent an invalid length");
   return length;
 }
 

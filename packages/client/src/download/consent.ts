@@ -37,7 +37,7 @@ export function formatScale(
   ].join(", ");
 }
 
-/** Throws `permission_denied` unless `consent` gives true. An abort ends the wait for its answer. */
+/** Throws `permission_denied` unless `consent` returns true. An abort ends the wait for its answer. */
 export async function ensureConsent(
   consent: Consent,
   scale: TransferScale,

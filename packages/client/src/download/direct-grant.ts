@@ -39,7 +39,7 @@ export function sortRedirect(uri: string, headers: Headers, policy: UrlPolicy): 
   };
 }
 
-/** A number of bytes; what is none tells nothing. */
+/** A number of bytes; anything else is ignored. */
 function sizeIn(text: string | null): number | undefined {
   const size = /^\d{1,16}$/.test(text ?? "") ? Number(text) : Number.NaN;
   return Number.isSafeInteger(size) ? size : undefined;

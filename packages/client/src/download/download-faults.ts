@@ -30,15 +30,15 @@ const reasons: Partial<Record<SluiceErrorCode, string>> = {
   protocol: "the server sent more bytes than it promised",
 };
 
-/** A transfer breaks again and again, and the server ignores ranges. */
+/** A transfer keeps breaking, and the server ignores ranges. */
 export function rangeless(uri: string): SluiceError {
   return new SluiceError(
     "interrupted",
-    `client: ${JSON.stringify(uri)} breaks off again and again, and the server gives no ranges; try again on a better connection`,
+    `client: ${JSON.stringify(uri)} keeps breaking off, and the server gives no ranges; try again on a better connection`,
   );
 }
 
-/** The rest cannot be had, and what went out cannot be taken back. */
+/** The rest is unavailable, and what went out cannot be taken back. */
 export function stuck(uri: string, fault: unknown): SluiceError {
   if (!isPassing(fault)) return changed(uri, fault);
   const why = "broke off, and the server gives no ranges of it; start again";
@@ -67,7 +67,7 @@ export function otherDigest(uri: string): SluiceError {
   );
 }
 
-/** A response with the text of an error in place of the bytes: services send them with status 200, too. */
+/** A response with the text of an error in place of the bytes: services send even these with status 200. */
 export function errorText(what: string): SluiceError {
   return new SluiceError(
     "unavailable",
@@ -83,7 +83,7 @@ export function unrouted(operation: string): SluiceError {
   );
 }
 
-/** What is wrong with a server whose bytes are late. */
+/** The fault of a server whose bytes are late. */
 export const lateBytes: Readonly<Record<Lateness, string>> = {
   idle: "the bytes stopped coming",
   slow: "the bytes come too slowly to be worth waiting",

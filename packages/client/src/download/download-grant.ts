@@ -7,7 +7,7 @@ import type { HopScope } from "../trust/classify-address.ts";
 /** What `resources/stream` granted: bytes on the spot, a URL to fetch them from, or both. */
 export interface DownloadGrant {
   readonly mode: DeliveryMode;
-  /** Bytes on the answer itself; they can be taken once. */
+  /** Bytes on the answer itself; they can be read once. */
   readonly direct?: HopAnswer | undefined;
   /** Where to fetch the bytes, whole or in ranges, while the grant lasts. */
   readonly target?: AcceptedUrl | undefined;

@@ -93,7 +93,7 @@ function sendHop(
 
 function refuse(answer: HopAnswer, target: AcceptedUrl): RefusedDownload {
   answer.body.cancel();
-  // storage services say 403 for a signed URL whose time is over
+  // storage services answer 403 for an expired signed URL
   const status = answer.status === 403 && target.standing !== "own" ? 410 : answer.status;
   const essence = parseMediaType(answer.headers.get("content-type"))?.essence;
   const isUnrouted =

@@ -5,7 +5,7 @@ import type { DownloadGrant } from "./download-grant.ts";
 import { requestGrant } from "./request-grant.ts";
 import { type StreamSettings, pausesMsOf } from "./stream-options.ts";
 
-/** The permission to fetch one resource, renewed when it is spent, for any number of connections. */
+/** The permission to fetch one resource, renewed when used up, for any number of connections. */
 export interface GrantProvider {
   /** The grant in force; asks for one when there is none. */
   grant(): Promise<DownloadGrant>;
@@ -15,11 +15,11 @@ export interface GrantProvider {
   takeDirect(grant: DownloadGrant): HopAnswer | undefined;
   /** True for an error of `grant()` after which another call may succeed. */
   mayRetry(error: unknown): boolean;
-  /** Takes a pause out of the time that all connections may wait together; false when that is over. */
+  /** Deducts a pause from the time that all connections may wait together; false when that is used up. */
   mayPause(ms: number, size: number | undefined): boolean;
 }
 
-/** A provider over an SDK client. `fallback` fetches where the client's transport has no middleware. */
+/** A provider over an SDK client. `fallback` fetches if the client's transport has no middleware. */
 export function createGrantProvider(
   client: RequestingClient,
   uri: string,

@@ -22,7 +22,7 @@ export interface OpenedResource {
   readonly download: ResumableDownload;
   readonly grants: GrantProvider;
   readonly settings: StreamSettings;
-  /** Waits for consent, where the settings ask for it. `to` is where the bytes will go, as the caller named it. */
+  /** Waits for consent, if the settings require it. `to` is where the bytes will go, as the caller named it. */
   readonly askConsent: (to?: string) => Promise<void>;
   /** Ends everything that belongs to the resource. */
   readonly cancel: (reason: unknown) => void;

@@ -2,7 +2,7 @@ import { httpError, SluiceError, definedMembers } from "@sluice/core";
 import { STREAM_METHOD, errorTable, type ErrorRow, type Reason } from "@sluice/core/wire";
 import type { StreamCall } from "../calls/stream-calls.ts";
 
-/** What the SDK's client rejected a call with, as an error of ours. */
+/** The error with which the SDK's client rejected a call, as one of ours. */
 export function refusalOf({ uri, answer }: StreamCall, error: unknown): SluiceError {
   const what = `${STREAM_METHOD} ${JSON.stringify(uri)}`;
   const { status } = answer ?? {};
@@ -19,8 +19,8 @@ export function refusalOf({ uri, answer }: StreamCall, error: unknown): SluiceEr
 }
 
 /**
- * What an SDK client rejected with, as an error of ours: by `data.reason` first, then by the
- * number in the spelling of either revision. The server's words are only in `cause`.
+ * An SDK client's rejection as an error of ours: by `data.reason` first, then by the number in the spelling of either
+ * revision. The server's words are only in `cause`.
  */
 function rpcError(what: string, error: unknown): SluiceError {
   if (SluiceError.is(error)) return error;
@@ -51,7 +51,7 @@ function rpcError(what: string, error: unknown): SluiceError {
   return new SluiceError(row.code, `client: ${what}: ${row.message}${hints[reason]}`, options);
 }
 
-/** Modern spells "not found" as invalid params with the URI beside it; −32603 stands for several rows. */
+/** Modern spells "not found" as invalid params with the URI; −32603 stands for several rows. */
 function reasonOf(code: unknown, namesUri: boolean): Reason | undefined {
   if (code === -32602) return namesUri ? "not_found" : "invalid";
   if (code === -32603) return "internal";

@@ -4,17 +4,17 @@ import type { ResourceStream, StreamFacts, StreamOptions } from "./stream-option
 /** Options of a cache. */
 export interface ResourceCacheOptions {
   /**
-   * Most bytes that are kept, with 1 KiB for each resource beside its content; 64 MiB. What was not used
-   * for longest goes first.
+   * Maximum bytes to keep, with 1 KiB for each resource besides its content; 64 MiB. The least recently used goes
+   * first.
    */
   readonly maxBytes?: number;
-  /** Largest resource whose content is kept; 1 MiB. Of larger ones the facts are. */
+  /** Largest resource whose content is kept; 1 MiB. Of larger ones, only the facts. */
   readonly maxResourceBytes?: number;
-  /** Most resources that anything is kept of; 10,000. */
+  /** Maximum resources of which anything is kept; 10,000. */
   readonly maxResources?: number;
   /**
-   * Milliseconds for which the server is not asked again, where it does not say. Default: 0. After them, or after
-   * the server's, which count for a day at most, the server is asked whether it is still the same.
+   * Milliseconds for which the server is not asked again, if it does not say. Default: 0. After them, or after the
+   * server's, which count for a day at most, the server is asked whether it is still the same.
    */
   readonly ttlMs?: number;
 }
@@ -49,7 +49,7 @@ interface CachedEntry {
   readonly freshUntil: number;
 }
 
-/** Bytes that an entry costs beside its content. */
+/** Bytes that an entry costs besides its content. */
 const entryBytes = 1_024;
 
 /** A cache over the function that asks for a resource. */
@@ -66,7 +66,7 @@ export function createCache(
   const entries = createRecentEntries<CachedEntry>(maxResources, maxBytes);
   const asking = new Set<Question>();
 
-  /** Asks for a resource; what `invalidate` forgot meanwhile, or a later answer replaced, is given out, but not kept. */
+  /** Asks for a resource; what `invalidate` or a later answer outdated in the meantime is returned, but not kept. */
   async function ask<Found extends CachedFacts>(
     uri: string,
     fetch: () => Promise<Found>,
@@ -149,7 +149,7 @@ export function createCache(
   };
 }
 
-/** The bytes of a body, in memory of about their number, whatever chunks the server sends. */
+/** The bytes of a body, in memory of about their size, whatever chunks the server sends. */
 async function collect(body: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
   const queue = new ByteQueue();
   const reader = body.getReader();

@@ -36,22 +36,21 @@ interface DownloadSink extends ChunkSink {
   /** Memory that chunks may be lent in. Absent: every chunk is given. */
   readonly lending?: Lending | undefined;
   /**
-   * Forgets what was written. Absent where bytes that went out cannot be taken back: all of them are
-   * of one version then, that of the response that waits or of the bytes that are kept.
+   * Forgets what was written. Absent if bytes that went out cannot be taken back: all of them are of one version then,
+   * that of the response that waits or of the bytes that are kept.
    */
   restart?(): Promise<void>;
 }
 
 /** One line of bytes of a resource, from some offset on, that mends itself. */
 export interface ResumableDownload {
-  /** Gets the first answer, whatever tries that takes. */
+  /** Gets the first answer, however many tries it takes. */
   open(): Promise<CheckedAnswer>;
   /**
-   * Gives every byte to the sink, up to `until()` where that is given, which may shrink meanwhile.
-   * Rejects with what cannot be mended: `precondition_failed` when the resource changed and the
-   * sink cannot start again, `interrupted`, `timeout`, `too_large`, `protocol` and so on. A second
-   * call is a `TypeError`. While `mayGiveWay()` is true, a server that says 429 or 503 is not waited
-   * for: the refusal rejects at once.
+   * Gives every byte to the sink, up to `until()` if given, which may shrink meanwhile. Rejects with faults that cannot
+   * be mended: `precondition_failed` when the resource changed and the sink cannot start again, `interrupted`,
+   * `timeout`, `too_large`, `protocol` and so on. A second call is a `TypeError`. While `mayGiveWay()` is true, a
+   * server that says 429 or 503 is not waited for: the refusal rejects at once.
    */
   receive(sink: DownloadSink, until?: () => number, mayGiveWay?: () => boolean): Promise<void>;
   /** The answer that the bytes come from by now; before the first of them, the one that waits. */
@@ -91,7 +90,7 @@ export function createResumableDownload(
     advance({ type: "interrupted", reason, random: Math.random() });
   }
 
-  /** The grant in force; `undefined` where the server refused it for now, and is asked again after a pause. */
+  /** The grant in force; `undefined` if the server refused it for now, and is asked again after a pause. */
   async function requestGrant(): Promise<DownloadGrant | undefined> {
     try {
       return (grant = await grants.grant());
@@ -312,8 +311,8 @@ function isSameVersion(
   return next.size === size || (etag !== undefined && isUnknown);
 }
 
-// ends a pump whose remaining bytes another connection has
+// ends a pump whose remaining bytes another connection fetches
 const enough = new Error("enough");
 
-// the server has enough to do: fewer connections may be all that it wants
+// the server has enough to do: fewer connections may be enough
 const busyCodes: ReadonlySet<number> = new Set([429, 503]);

@@ -3,29 +3,29 @@ import type { DeliveryMode } from "@sluice/core/wire";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import { fairMsOf, peerTimeouts, type PeerTimeouts } from "../net/timeouts.ts";
 
-/** What is known about a resource before its first byte is read. */
+/** Facts of a resource, known before its first byte is read. */
 export interface StreamFacts {
   readonly uri: string;
   /** How the server delivers the bytes. */
   readonly mode: DeliveryMode;
-  /** As the server says; `application/octet-stream` when it says nothing. */
+  /** As the server declares; default: `application/octet-stream`. */
   readonly mimeType: string;
   /** Bytes; absent when the server does not know before it has sent them. */
   readonly size?: number;
-  /** A name for a file: one safe path component, made of what the server suggests. Untrusted as a label. */
+  /** A name for a file: one safe path component, made of the server's suggestion. Untrusted as a label. */
   readonly name: string;
   /**
    * Content coding, such as `gzip`, that the storage keeps the bytes in. They are given and saved as
    * they are stored; size, digest and ranges are those of the coded bytes.
    */
   readonly contentEncoding?: string;
-  /** Strong validator with quotes. Without one, a broken transfer cannot go on where it stopped. */
+  /** Strong validator with quotes. Without one, a broken transfer cannot resume. */
   readonly etag?: string;
   /** SHA-256 in hex that the bytes will be checked against. */
   readonly digest?: string;
-  /** Milliseconds for which the server takes these facts and the content for fresh, when it says so. */
+  /** Milliseconds for which these facts and the content are fresh, if the server says so. */
   readonly ttlMs?: number;
-  /** Origin that the bytes come from; absent where the MCP server's own is unknown. */
+  /** Origin that the bytes come from; absent if the MCP server's own is unknown. */
   readonly origin?: string;
   /**
    * False when nothing ties the bytes to this resource: they come from another origin, and the MCP
@@ -37,25 +37,24 @@ export interface StreamFacts {
 /** A resource on its way. Read `body` to its end or cancel it. */
 export interface ResourceStream extends StreamFacts {
   /**
-   * The bytes, once. Nothing is read before the first pull. A broken connection mends itself; a
-   * clean end means that length and digest are right, where they were promised. Errors with a
-   * `SluiceError`, or with `signal.reason`.
+   * The bytes, once. Nothing is read before the first pull. A broken connection mends itself; a clean end means that
+   * length and digest are right, if they were promised. Errors with a `SluiceError`, or with `signal.reason`.
    */
   readonly body: ReadableStream<Uint8Array>;
 }
 
 /** Options of {@link streamResource}. */
 export interface StreamOptions {
-  /** Ends the transfer, also long after the call returned. */
+  /** Ends the transfer, even long after the call returned. */
   readonly signal?: AbortSignal;
-  /** Most bytes to accept. Declared to the server and enforced here. Default: 1 GiB. */
+  /** Maximum bytes to accept. Declared to the server and enforced here. Default: 1 GiB. */
   readonly maxStreamSize?: number;
-  /** Answers you would rather have, best first; the server decides. */
+  /** Preferred answers, best first; the server decides. */
   readonly prefer?: readonly DeliveryMode[];
   /**
-   * Origins beside the MCP server's own that bytes may come from: `https://cdn.example.com`, or
-   * with one open label `https://*.blob.core.windows.net`. They never see credentials. Anything
-   * else, such as a host without a scheme or an origin with a path, is `invalid_argument`.
+   * Origins besides the MCP server's own that bytes may come from: `https://cdn.example.com`, or with one open label
+   * `https://*.blob.core.windows.net`. They never see credentials. Anything else, such as a host without a scheme or an
+   * origin with a path, is `invalid_argument`.
    */
   readonly trustedOrigins?: readonly string[];
   /**
@@ -66,8 +65,8 @@ export interface StreamOptions {
   /** Refuse a resource without a SHA-256 to check the bytes against. */
   readonly requireDigest?: boolean;
   /**
-   * Asked before the first byte is read or saved, with the scale of what will happen. Anything but true
-   * ends the transfer as `permission_denied`. A version that is larger than what was agreed to is `too_large`.
+   * Asked before the first byte is read or saved, with the scale of the transfer. Anything but true ends the transfer
+   * as `permission_denied`. A version that is larger than agreed to is `too_large`.
    */
   readonly consent?: Consent;
   /** Called with the running count at most once a chunk. It must not throw. */
@@ -91,7 +90,7 @@ export interface StreamSettings
   readonly timeouts: TransferTimeouts;
 }
 
-/** Fills in the defaults. Throws `invalid_argument` for a trusted origin that is none. */
+/** Fills in the defaults. Throws `invalid_argument` for an invalid trusted origin. */
 export function settingsOf(options: StreamOptions): StreamSettings {
   ensureTrustedOrigins(options.trustedOrigins ?? []);
   // in Workers neither a module nor another request may make it
@@ -117,7 +116,7 @@ export function ensureSize(uri: string, size: number | undefined, maxStreamSize:
     );
 }
 
-/** Throws `unsupported` for bytes without a digest where one is required. */
+/** Throws `unsupported` for bytes without a required digest. */
 export function ensurePromised(
   uri: string,
   digest: string | undefined,
@@ -135,9 +134,9 @@ export interface TransferTimeouts extends PeerTimeouts {
   /** For the headers of an answer, and for all of one that is a JSON-RPC message. Default: 30 s. */
   readonly headersMs: number;
   /**
-   * For the whole transfer. Default: 60 s and 1 s for every 64 KiB, at most 6 h. The pauses between
-   * tries have as much again, by default 5 min at least; a server that still says no after them
-   * ends the transfer as `throttled`, `unavailable` or `interrupted`.
+   * For the whole transfer. Default: 60 s and 1 s for every 64 KiB, at most 6 h. The pauses between tries may take as
+   * long again, by default at least 5 min; a server that still says no after them ends the transfer as `throttled`,
+   * `unavailable` or `interrupted`.
    */
   readonly totalMs?: number;
 }
@@ -160,7 +159,7 @@ export interface TransferScale {
   readonly files: number;
   /** Of all files whose size is known. */
   readonly bytes: number;
-  /** Files that may be of any size: the server does not say. */
+  /** Files of unknown size: the server does not say. */
   readonly unknownSizes: number;
   /** Hosts that the bytes come from. */
   readonly from: readonly string[];

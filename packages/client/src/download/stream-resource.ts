@@ -16,15 +16,15 @@ export async function streamResource(
   uri: string,
   options: StreamOptions = {},
 ): Promise<ResourceStream> {
-  // where redirects are hidden and answers read by others, a download URL is what works
+  // where redirects are hidden and answers read by others, a download URL works
   const settings = settingsOf({ ...(isBrowser() && { prefer: ["downloadUrl"] }), ...options });
   const opened = await openResource(client, uri, settings, fetchExchange);
   return { ...opened.facts, body: bodyOf(opened) };
 }
 
 /**
- * A cache of small resources and of facts about all of them, over `streamResource` and a client: what it
- * keeps belongs to that client's principal alone.
+ * A cache of small resources and of facts about all of them, over `streamResource` and a client: it belongs only to
+ * that client's principal.
  */
 export function createResourceCache(
   client: RequestingClient,

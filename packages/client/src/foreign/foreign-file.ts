@@ -24,7 +24,7 @@ import {
 /** Options of {@link OpenForeignFile}. */
 export interface ForeignFileOptions {
   /**
-   * Origins that are taken beside those of the public internet, such as `http://127.0.0.1:8080` or one of an internal
+   * Origins to accept besides those of the public internet, such as `http://127.0.0.1:8080` or one of an internal
    * storage. Default: none.
    */
   readonly trustedOrigins?: readonly string[];
@@ -34,11 +34,11 @@ export interface ForeignFileOptions {
 
 /** A file whose URL a third party named. Read it or cancel it. */
 export interface ForeignFile {
-  /** Bytes; absent where the server does not tell. */
+  /** Bytes; absent if the server does not say. */
   readonly size?: number;
   /** `type/subtype`, as the server says. */
   readonly mimeType?: string;
-  /** As the server or the URL says: untrusted. */
+  /** As the server or the URL says; untrusted. */
   readonly name?: string;
   /**
    * Gives each chunk to `take`, and waits for what that returns. Resolves at the end; rejects with `interrupted` when the
@@ -50,8 +50,8 @@ export interface ForeignFile {
 
 /**
  * Opens a file under a URL that a third party named, without credentials. Each hop is HTTPS on the standard port of a
- * public address, or of a trusted origin; at most 5 redirects. Rejects with `untrusted` for any other address, with what its
- * status means, `protocol`, `timeout`, `unavailable`, or the abort's reason.
+ * public address, or of a trusted origin; at most 5 redirects. Rejects with `untrusted` for any other address, with the
+ * error for its status, `protocol`, `timeout`, `unavailable`, or the abort's reason.
  */
 export type OpenForeignFile = (url: string, options: ForeignFileOptions) => Promise<ForeignFile>;
 
@@ -151,7 +151,7 @@ function ensureWhole(answer: HopAnswer): void {
 function sizeIn(length: string): number {
   const size = /^\d{1,16}$/.test(length) ? Number(length) : Number.NaN;
   if (Number.isSafeInteger(size)) return size;
-  throw new SluiceError("protocol", "client: the server sent a length that is no number");
+  throw new SluiceError("protocol", "client: the server sent an invalid length");
 }
 
 function nameIn({ pathname }: URL): string | undefined {

@@ -3,11 +3,10 @@ import type { HopScope } from "../trust/classify-address.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 
 /**
- * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no
- * cookies, caches nothing and retries nothing that the server may have heard. Rejects with
- * `unavailable` when the request did not arrive, `interrupted` when it may have and has an
- * {@link OutgoingBody}, `untrusted`, `protocol`, `unsupported` for a redirect that the platform
- * hides, with what reading the body threw, or with `signal.reason`.
+ * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no cookies, caches
+ * nothing and retries nothing that the server may have received. Rejects with `unavailable` when the request did not
+ * arrive, `interrupted` when it may have and has an {@link OutgoingBody}, `untrusted`, `protocol`, `unsupported` for a
+ * redirect that the platform hides, with what reading the body threw, or with `signal.reason`.
  */
 export type Exchange = (request: HopRequest) => Promise<HopAnswer>;
 
@@ -23,7 +22,7 @@ export interface HopRequest {
   readonly scope: HopScope;
   /** Milliseconds to connect in. */
   readonly connectMs: number;
-  /** Hears how the request goes on, where the platform tells. */
+  /** Receives progress of the request, if the platform tells. */
   readonly progress?: SendProgress | undefined;
 }
 
@@ -43,11 +42,11 @@ export interface HopAnswer {
   readonly headers: Headers;
   /** False when the answer came before all of an {@link OutgoingBody} went out. */
   readonly sentAll: boolean;
-  /** What tells where the body ends; `unknown` where the platform hides it. */
+  /** What tells where the body ends; `unknown` if the platform hides it. */
   readonly framing: "length" | "chunked" | "close" | "unknown";
   /** The platform undoes content codings before the client sees the bytes. */
   readonly decodes?: true;
-  /** Where the connection led, where the platform tells: the peer's address. */
+  /** The peer's address, if the platform tells. */
   readonly address?: string | undefined;
   readonly body: ByteFlow;
 }

@@ -39,9 +39,9 @@ export const fetchExchange: Exchange = createFetchExchange((input, init) =>
   globalThis.fetch(input, init),
 );
 
-/** What not every exchange needs, and so not every page gets. */
+/** Parts that not every exchange needs, and so not every page loads. */
 interface FetchExtras {
-  /** What a failed request is, where the platform tells more than that it failed. */
+  /** The error of a failed request, if the platform tells more than that it failed. */
   readonly explain?: (url: URL, error: unknown) => SluiceError | undefined;
   /** A body for `fetch`; needed where files are sent. */
   readonly blobOf?: (body: OutgoingBody) => Promise<Blob>;
@@ -65,7 +65,7 @@ async function send(
   });
 }
 
-/** `fetch` does not tell whether the server heard the request. */
+/** `fetch` does not tell whether the server got the request. */
 function faultOf({ url, body }: HopRequest, cause: unknown): SluiceError {
   const code = typeof body === "object" ? "interrupted" : "unavailable";
   return new SluiceError(code, `client: ${url.origin} could not be reached`, { cause });

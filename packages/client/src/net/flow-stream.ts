@@ -1,10 +1,9 @@
 import type { ByteFlow, Lending } from "@sluice/core";
 
 /**
- * A web byte stream over a flow of bytes. Nothing is pumped before the first read, and every chunk
- * waits for its reader; cancelling the stream cancels the flow. A reader that brings its own buffer
- * (`getReader({ mode: "byob" })`) gets the bytes copied into it and costs no memory beside; any
- * other gets chunks that are its own.
+ * A web byte stream over a flow of bytes. Nothing is pumped before the first read, and every chunk waits for its
+ * reader; cancelling the stream cancels the flow. A reader that brings its own buffer (`getReader({ mode: "byob" })`)
+ * gets the bytes copied into it, at no further memory; any other gets its own chunks.
  */
 export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
   let controller: ReadableByteStreamController;
@@ -57,7 +56,7 @@ export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
 
   return new ReadableStream(
     {
-      // where a platform has no byte streams, as some browsers, chunks alone have to do
+      // without byte streams, as in some browsers, chunks have to do
       ...("ReadableByteStreamController" in globalThis && { type: "bytes" as const }),
       start(given: ReadableByteStreamController) {
         controller = given;

@@ -1,6 +1,6 @@
-/** What of the session may travel with a request, and where to. */
+/** The parts of the session that may travel with a request, and where to. */
 export interface SessionCredentials {
-  /** The MCP endpoint: nothing of this ever leaves its origin. */
+  /** The MCP endpoint: none of this ever leaves its origin. */
   readonly endpoint: URL;
   /** `Authorization` of the call that asked for the bytes. */
   readonly authorization?: string | undefined;

@@ -18,7 +18,7 @@ export function retryAfterOf({ headers }: Pick<HopAnswer, "headers">): number | 
   return parseRetryAfter(headers.get("retry-after"), Date.now());
 }
 
-/** An answer that took no file, as an error of ours. The server's words are not in it. */
+/** An answer that rejects a file, as an error of ours, without the server's words. */
 export function uploadError(answer: Pick<HopAnswer, "status" | "headers">): SluiceError {
   const { status } = answer;
   const [code, hint] = uploadRows.get(status) ?? uploadFallback(status);
@@ -40,7 +40,7 @@ const uploadRows: ReadonlyMap<number, readonly [SluiceErrorCode, string]> = new 
     409,
     ["precondition_failed", "the server has another file there already; ask for a new address"],
   ],
-  [410, ["expired", "the time for it is over; ask for a new address"]],
+  [410, ["expired", "it expired; ask for a new address"]],
   [413, ["too_large", "larger than the server takes"]],
   [415, ["unsupported", "a type of file that the server does not take"]],
   [422, ["corrupt", "the file did not arrive as it was sent; send it again"]],
@@ -53,5 +53,5 @@ function uploadFallback(status: number): readonly [SluiceErrorCode, string] {
     return ["untrusted", "the server sends it elsewhere, which is not followed"];
   return status >= 500
     ? ["unavailable", "the server failed; try again later"]
-    : ["protocol", "an answer that makes no sense here"];
+    : ["protocol", "an unexpected response"];
 }

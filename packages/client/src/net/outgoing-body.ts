@@ -12,15 +12,15 @@ export interface FilePiece {
   readonly file: ReadableFile;
   readonly start: number;
   readonly end: number;
-  /** Sees each chunk on its way, with its place in the file, unless the platform reads so many by itself. */
+  /** Sees each chunk on its way, with its place in the file, unless the platform reads it by itself. */
   readonly seen?: (chunk: Uint8Array, at: number) => void;
 }
 
 /** A file of a fixed size that is read at any place. */
 export interface ReadableFile {
   /**
-   * Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull.
-   * Throws `precondition_failed` when the file changed meanwhile.
+   * Its bytes from `start` to `end`. The memory of a chunk is used again after the next pull. Throws
+   * `precondition_failed` when the file has changed.
    */
   chunks(start: number, end: number): AsyncIterable<Uint8Array>;
   /** The same for a platform that reads by itself. */

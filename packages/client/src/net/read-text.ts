@@ -1,13 +1,13 @@
 import { SluiceError, type ByteFlow } from "@sluice/core";
 
-/** The text of a body, and what cut it off. */
+/** The text of a body, and the cause if it was cut off. */
 interface BodyText {
   readonly text: string;
   /** `limit`: the body has more bytes · an error: the connection broke. Absent for a whole body. */
   readonly cut?: "limit" | SluiceError;
 }
 
-/** Reads the text of a body, of at most so many bytes; gives the connection up for a longer one. */
+/** Reads the text of a body, up to a number of bytes; drops the connection for a longer one. */
 export async function readText(body: ByteFlow, maxBytes: number): Promise<BodyText> {
   const decoder = new TextDecoder();
   let text = "";

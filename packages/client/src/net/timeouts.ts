@@ -7,11 +7,11 @@ export interface PeerTimeouts {
   readonly connectMs: number;
   /** Without a byte, received or taken by the server, until the connection is given up. Default: 30 s. */
   readonly idleMs: number;
-  /** Least bytes per second, averaged over `rateWindowMs`. Slower is a `timeout`. Default: 1,024. */
+  /** Minimum bytes per second, averaged over `rateWindowMs`. Slower is a `timeout`. Default: 1,024. */
   readonly minBytesPerSecond: number;
   /** Default: 30 s. */
   readonly rateWindowMs: number;
-  /** Shortens or lengthens the pauses between tries, also those that a server asks for by `Retry-After`. Default: 1. */
+  /** Shortens or lengthens the pauses between tries, including those of `Retry-After`. Default: 1. */
   readonly pauseScale: number;
 }
 
@@ -24,7 +24,7 @@ export const peerTimeouts: PeerTimeouts = {
   pauseScale: 1,
 };
 
-/** How slow a peer may be whose bytes are watched. */
+/** How slow a watched peer may be. */
 export function throughputRules(timeouts: PeerTimeouts): ThroughputRules {
   const { idleMs, minBytesPerSecond, rateWindowMs } = timeouts;
   return { idleMs, minBytesPerSecond, windowMs: rateWindowMs };
@@ -38,7 +38,7 @@ export function lateError(lateness: Lateness, messages: Record<Lateness, string>
 
 const longestMs = 6 * 3_600_000;
 
-/** How long so many bytes may take, in milliseconds: 60 s and 1 s for every 64 KiB, at most 6 h. */
+/** How long this many bytes may take, in milliseconds: 60 s and 1 s for every 64 KiB, at most 6 h. */
 export function fairMsOf(bytes: number): number {
   return Math.min(60_000 + (bytes / 65_536) * 1_000, longestMs);
 }

@@ -1,6 +1,6 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 
-/** A file system fault as an error of ours that says what to do. Anything else passes unchanged. */
+/** A file system fault as an error of ours that says how to fix it. Anything else passes unchanged. */
 export function diskError(what: string, error: unknown): unknown {
   const { code } = (error ?? {}) as NodeJS.ErrnoException;
   if (code === undefined || SluiceError.is(error)) return error;

@@ -9,7 +9,7 @@ import type { KeptVersion } from "./resume-record.ts";
 import type { TransferCount } from "../download/stream-options.ts";
 import { countOf, type OpenedResource } from "../download/open-resource.ts";
 
-/** A part file, and what is told how it fills. */
+/** A part file, and the listener to its progress. */
 export interface Filling {
   readonly part: PartFile;
   readonly keeper: ResumeKeeper | undefined;
@@ -18,8 +18,8 @@ export interface Filling {
 }
 
 /**
- * Fetches an opened resource from byte 0 into an empty part file over one connection, from 0
- * again when it changes meanwhile. Gives the answer that the bytes belong to in the end.
+ * Fetches an opened resource from byte 0 into an empty part file over one connection, from 0 again if it changes.
+ * Returns the answer that the bytes belong to in the end.
  */
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
   const { part, keeper, onProgress, reserve } = filling;
@@ -45,11 +45,11 @@ export async function fetchWhole(filling: Filling, opened: OpenedResource): Prom
 }
 
 /**
- * Fetches what a part file lacks of one version of a resource, over any number of connections. One
- * that the server refuses as one too many, that finds the URL used up, or that breaks for good, leaves its range to the others
- * and is not opened again; what the last one meets is waited for, and then ends the whole.
- * Rejects with `precondition_failed` when that version is gone or the server has no ranges; every
- * connection is closed then, and nothing is written any more.
+ * Fetches what a part file lacks of one version of a resource, over any number of connections. One that the server
+ * refuses as one too many, that finds the URL used up, or that breaks for good, leaves its range to the others and is
+ * not reopened; the fault of the last one is waited out, and then ends the save. Rejects with `precondition_failed`
+ * when that version is gone or the server has no ranges; every connection is closed then, and nothing is written any
+ * more.
  */
 export async function fetchShares(
   filling: Filling,
@@ -91,7 +91,7 @@ function newSharedMemory(bytes: number): Uint8Array {
   return Buffer.from(new SharedArrayBuffer(bytes));
 }
 
-/** A block goes to the disk when nothing more is read into it. */
+/** A block is written once nothing more is read into it. */
 function writeBytesOf({ blockBytes }: Lending): number {
   return blockBytes - leastRoomBytes + 1;
 }
@@ -100,9 +100,9 @@ function writeBytesOf({ blockBytes }: Lending): number {
 const minShareBytes = 512 * 1_024;
 
 /**
- * How many shares each connection gets. The hash follows the gapless front of the file, so shares
- * that are done one after the other leave it little to do in the end. Every further share is a
- * connection to open, which is cheap only where the server is near.
+ * How many shares each connection gets. The hash follows the gapless front of the file, so shares finished in order
+ * leave it little to do in the end. Every further share is a connection to open, which is cheap only where the server
+ * is near.
  */
 function roundsOf(connectionBytes: number, latencyMs = Number.POSITIVE_INFINITY): number {
   return latencyMs > nearMs
@@ -154,7 +154,7 @@ async function fetchConnection(
         const left = kept + end() - reached;
         const isNear = left > 0 && left <= lending.blockBytes;
         const { end: answered = 0 } = shareDownload.latest() ?? {};
-        // one that is alone goes on with the answer that it has
+        // a single one continues the answer that it has
         if (isNear && running.count() === 1 && answered > kept + end()) extend();
         onProgress?.(countOf(progress.received, size));
         keeper?.note();
@@ -174,7 +174,7 @@ async function fetchConnection(
         running.refuse();
         break;
       }
-      // the others were done meanwhile: nothing is left to give way to
+      // the others have finished: nothing is left to yield to
       if (!(isUsedUp ? hadOthers : gaveWay)) throw error;
       gaveWay = false;
     }
@@ -188,13 +188,13 @@ const usedUpCodes: ReadonlySet<SluiceErrorCode> = new Set(["not_found", "expired
 
 /** The connections that fetch one file, as each of them sees them. */
 export interface RunningConnections {
-  /** How many fetch now. */
+  /** How many are fetching. */
   count(): number;
   /** True while the file gets its bytes faster than it can write them: one connection fewer costs no time then. */
   areTooMany(): boolean;
-  /** The server refuses this one: as many as there are beside it are the most. */
+  /** The server refuses this one: the others are the maximum. */
   refuse(): void;
-  /** This one fetches nothing more. Called in the same turn as what decided so: the last one must not leave work behind. */
+  /** This one stops fetching. Called in the same turn as that decision: the last one must not leave work behind. */
   leave(): void;
 }
 
@@ -202,7 +202,7 @@ const lookEveryMs = 10;
 
 /**
  * Runs `fetch` over one connection, and over up to `most` while the file waits for bytes: after each look over twice as
- * many. When one rejects, `cancel` hears why and is to end the others; that is the reason then.
+ * many. When one rejects, `cancel` gets the reason and must end the others; `run` rejects with it.
  */
 export async function runConnections(
   {
@@ -261,11 +261,11 @@ interface Share {
   readonly start: number;
   /** One past the last byte that is this share's own. */
   readonly end: () => number;
-  /** Takes over the share behind it where that one waits, so that one answer brings both. Gives the new end. */
+  /** Takes over the next share if that one waits, so that one answer brings both. Returns the new end. */
   readonly extend: () => number;
   /** Tells how far it is. */
   readonly note: (at: number) => void;
-  /** Leaves what is not fetched yet to the next one that asks. Nothing more is fetched under it. */
+  /** Leaves the unfetched rest to the next one that asks, and fetches nothing more. */
   readonly giveBack: () => void;
 }
 

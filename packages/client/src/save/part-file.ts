@@ -18,15 +18,15 @@ import { randomPartName } from "./part-name.ts";
 export interface PartFile {
   readonly path: string;
   readonly directory: string;
-  /** Gets ready for a file of so many bytes. */
+  /** Prepares for a file of this many bytes. */
   expect(size: number): void;
   /** Bytes at its beginning that are written without a gap. */
   gapless(): number;
   /** A buffer for chunks that follow each other, written `minBytes` at a time. There may be several. */
   writeBuffer(minBytes: number): WriteBuffer;
-  /** True while so much waits to be written that more bytes would only wait longer. */
+  /** True while the write queue is so long that more bytes would only wait. */
   isBusy(): boolean;
-  /** Writes what the buffers hold. */
+  /** Writes out the buffers. */
   flush(): Promise<void>;
   /** Forgets everything that was written. */
   restart(): Promise<void>;
@@ -39,8 +39,8 @@ export interface PartFile {
   /** Makes the gapless part durable. */
   sync(): Promise<void>;
   /**
-   * Ends all writing and cuts off whatever is not surely on the disk without a gap, and `spareBytes`
-   * of the rest. The file is private again. Works also after a write has failed.
+   * Ends all writing and cuts off whatever is not surely on the disk without a gap, and `spareBytes` of the rest. The
+   * file is private again. Works even after a failed write.
    */
   cut(spareBytes: number): Promise<void>;
   /** Gives the file its permissions, where the file system has any. */
@@ -49,7 +49,7 @@ export interface PartFile {
   date(modifiedMs: number): Promise<void>;
   /** Closes the descriptor. Idempotent. */
   close(): Promise<void>;
-  /** Closes it and deletes the file, unless it is another one by now. */
+  /** Closes it and deletes the file, unless another one is in its place. */
   discard(): Promise<void>;
 }
 
@@ -166,7 +166,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
     await handle.close();
   }
 
-  /** `undefined` when another file is in its place, or none. */
+  /** `undefined` if its place has another file or none. */
   async function sizeInPlace(): Promise<number | undefined> {
     try {
       const [here, there] = await Promise.all([

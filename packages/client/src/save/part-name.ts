@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 
 /**
- * Name for a file that is being written. No other process has it, or can guess it to plant something there: 80 bits are
+ * Name for a file that is being written. No other process has it, or can guess it to plant a file there: 80 bits are
  * random. The others say which process of which machine writes it. `kept` ones stay longer.
  */
 export function randomPartName(ending: "part" | "kept" = "part"): string {

@@ -5,18 +5,18 @@ import type { PartFile } from "./part-file.ts";
 import { readRecord, thisProcess, writeRecord, type KeptVersion } from "./resume-record.ts";
 
 /**
- * Keeps the record of a resumable part file true to what is on the disk. A record that names
- * another part file belongs to another save: it stays as it is, and this one cannot be gone on with.
+ * Keeps the record of a resumable part file true to what is on the disk. A record that names another part file belongs
+ * to another save: it stays as it is, and this save cannot be resumed.
  */
 export interface ResumeKeeper {
-  /** Bytes arrived: now and then the record follows, so that a crash loses little. */
+  /** Bytes arrived: the record is updated now and then, so that a crash loses little. */
   note(): void;
   /**
-   * Cuts the part file down to what is surely on the disk, and records that for another run, also on
-   * a full disk. False when there is nothing to go on from.
+   * Cuts the part file down to what is surely on the disk, and records that for another run, also on a full disk. False
+   * if there is nothing to resume from.
    */
   keep(): Promise<boolean>;
-  /** Deletes the record: there is nothing to go on from, until bytes arrive again. */
+  /** Deletes the record: there is nothing to resume from until bytes arrive again. */
   forget(): Promise<void>;
 }
 
@@ -61,7 +61,7 @@ export function createResumeKeeper(
       await writing;
       // what had arrived when the transfer broke, and not only what was written by then
       await part.flush().catch(() => {});
-      // the record needs room: where there is none, the last bytes make it
+      // the record needs room: if there is none, the last bytes make it
       for (const spareBytes of [0, 65_536, 2 ** 20])
         try {
           await part.cut(spareBytes);
@@ -78,5 +78,5 @@ export function createResumeKeeper(
   };
 }
 
-// a process that is killed loses what came since; a slow disk has this time for more bytes between two records
+// a killed process loses what came since; a slow disk has this time for more bytes between two records
 const everyMs = 250;

@@ -14,7 +14,7 @@ export interface KeptVersion {
   readonly size: number;
 }
 
-/** What is remembered of a download that can be gone on with, in a small file beside its bytes. */
+/** The record of a resumable download, in a small file next to its bytes. */
 export interface ResumeRecord extends KeptVersion {
   /** Name of the part file in the same folder. No two saves ever write under the same one. */
   readonly part: string;
@@ -24,11 +24,11 @@ export interface ResumeRecord extends KeptVersion {
   readonly writer?: Writer;
 }
 
-/** A process, told from an earlier one with the same id. */
+/** A process, distinct from an earlier one with the same id. */
 interface Writer {
   readonly host: string;
   readonly pid: number;
-  /** Milliseconds on the clock of the machine that is never set. */
+  /** Milliseconds on the machine's monotonic clock. */
   readonly startedMs: number;
 }
 
@@ -47,13 +47,13 @@ const isRecord = isShaped({
   ),
 });
 
-/** The name of the record, beside the file, under which a download of a resource is found again. */
+/** The name of the record, next to the file, by which a download of a resource is found again. */
 export function recordName(uri: string, fileName: string): string {
   const text = JSON.stringify([uri, fileName]);
   return `.${createHash("sha256").update(text).digest("hex").slice(0, 32)}.kept.json`;
 }
 
-/** A record that this user wrote; whatever else lies there, as a pipe or an endless device, is none. */
+/** A record that this user wrote; anything else there, such as a pipe or an endless device, is ignored. */
 export async function readRecord(path: string): Promise<ResumeRecord | undefined> {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   const handle = await open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK).catch(() => undefined);
@@ -71,7 +71,7 @@ export async function readRecord(path: string): Promise<ResumeRecord | undefined
 
 const maxRecordBytes = 65_536;
 
-/** Writes a record, whole or not at all, over whatever is there. */
+/** Writes a record atomically, over whatever is there. */
 export async function writeRecord(path: string, record: ResumeRecord): Promise<void> {
   const fresh = path.replace(/json$/, randomBytes(4).toString("hex"));
   try {
@@ -95,7 +95,7 @@ export function thisProcess(): Writer {
   return { host: hostname(), pid: process.pid, startedMs };
 }
 
-/** False when it is surely over. Processes of another host cannot be seen: they may all run. */
+/** False if it has surely ended. Processes of another host are invisible: they may all run. */
 export function mayRun({ host, pid, startedMs }: Writer): boolean {
   const self = thisProcess();
   if (host !== self.host) return true;
@@ -104,7 +104,7 @@ export function mayRun({ host, pid, startedMs }: Writer): boolean {
 }
 
 /**
- * Deletes what crashed runs left in a folder: part files at once where their process is surely over, else after a day,
+ * Deletes what crashed runs left in a folder: part files at once if their process has surely ended, else after a day,
  * resumable ones after a week. Looks into a folder once a minute: to look costs more the more files were saved to it.
  */
 export async function sweepOrphans(directory: string, now: number): Promise<void> {
@@ -128,7 +128,7 @@ export async function sweepOrphans(directory: string, now: number): Promise<void
   }
 }
 
-/** When each of the folders was looked into that were last. */
+/** When each recent folder was last looked into. */
 const sweptAt = new Map<string, number>();
 const maxSwept = 256;
 const sweepEveryMs = 60_000;

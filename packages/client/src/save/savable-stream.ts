@@ -13,19 +13,18 @@ import { type ResourceStream, settingsOf, type StreamOptions } from "../download
 /** A resource on its way, to be read or saved: one of the two, once. */
 export interface SavableStream extends ResourceStream {
   /**
-   * Saves the bytes to a file. `path` is the file itself, or a folder when it is one or ends with
-   * a separator; the server's word for the name is taken in a folder only, and made safe.
+   * Saves the bytes to a file. `path` is the file itself, or a folder when it is one or ends with a separator; the
+   * server's name is used only in a folder, and made safe.
    *
-   * The bytes go to a hidden file beside the target, counted and hashed; the file appears under
-   * its name at once, whole and verified, or not at all. Nothing that exists is replaced unless
-   * `overwrite` says so: in a folder a numbered name is taken, a file of that path is
-   * `already_exists`. The file gets the permissions of any new file there, or keeps those of the file
-   * of this user that it replaces, and the time of the server's `Last-Modified` (RFC 9110 §8.8.2)
-   * where that is not in the future.
+   * The bytes go to a hidden file beside the target, counted and hashed; the file appears under its name at once, whole
+   * and verified, or not at all. Nothing that exists is replaced unless `overwrite` says so: in a folder a numbered
+   * name is taken, a file of that path is `already_exists`. The file gets the permissions of any new file there, or
+   * keeps those of the file of this user that it replaces, and the time of the server's `Last-Modified` (RFC 9110
+   * §8.8.2) unless that is in the future.
    *
-   * Rejects also with `no_space`, `permission_denied`, `invalid_argument` for a name that the disk
-   * does not take, `too_large` for a file that is too large for the file system, `corrupt`,
-   * `interrupted`, `throttled`, `timeout`, `precondition_failed`, or with `signal.reason`.
+   * Also rejects with `no_space`, `permission_denied`, `invalid_argument` for a name that the disk rejects, `too_large`
+   * for a file that is too large for the file system, `corrupt`, `interrupted`, `throttled`, `timeout`,
+   * `precondition_failed`, or with `signal.reason`.
    */
   saveTo(path: string, options?: SaveOptions): Promise<SavedFile>;
 }
@@ -54,8 +53,8 @@ export async function streamResource(
 }
 
 /**
- * A cache of small resources and of facts about all of them, over `streamResource` and a client: what it
- * keeps belongs to that client's principal alone.
+ * A cache of small resources and of facts about all of them, over `streamResource` and a client: it belongs only to
+ * that client's principal.
  */
 export function createResourceCache(
   client: RequestingClient,

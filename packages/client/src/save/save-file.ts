@@ -15,8 +15,9 @@ import type { SavedFile } from "./save-resource.ts";
 import { createPartFile } from "./part-file.ts";
 
 /**
- * Saves a file of this user that another part of a program wrote, as `saveBytes` saves bytes: `from` gets a second name, or
- * is copied where it lies on another file system. `from` itself stays. Gives the path. Rejects as `saveBytes` does.
+ * Saves a file of this user that another part of a program wrote, as `saveBytes` saves bytes: `from` gets a second
+ * name, or is copied if it lies on another file system. `from` itself stays. Returns the path. Rejects as `saveBytes`
+ * does.
  */
 export async function saveFile(
   from: string,
@@ -61,14 +62,14 @@ async function besideTarget(from: string, part: string, { directory }: SaveTarge
 export interface SaveBytesOptions {
   /** Name for the file in a folder. It is made safe. */
   readonly name: string;
-  /** Replace a file that is there. Default: false. */
+  /** Replace an existing file. Default: false. */
   readonly overwrite?: boolean;
 }
 
 /**
- * Saves bytes that are in memory, as `saveTo` of a stream saves what it receives: the file appears whole or not at all, and
- * replaces nothing unless `overwrite` says so. `path` is the file, or a folder where it is one or ends with a separator.
- * Rejects with `already_exists`, `no_space`, `permission_denied` and `invalid_argument`.
+ * Saves bytes that are in memory, as `saveTo` of a stream saves what it receives: the file appears whole or not at all,
+ * and replaces nothing unless `overwrite` says so. `path` is the file, or a folder if it is one or ends with a
+ * separator. Rejects with `already_exists`, `no_space`, `permission_denied` and `invalid_argument`.
  */
 export async function saveBytes(
   bytes: Uint8Array,

@@ -26,26 +26,24 @@ import { randomPartName } from "./part-name.ts";
 
 /** Options of `saveTo`. */
 export interface SaveOptions {
-  /** Replace a file that is there. Without it nothing that exists is ever touched. */
+  /** Replace an existing file. Without it nothing that exists is ever touched. */
   readonly overwrite?: boolean;
-  /** A name for the file in a folder, instead of the server's suggestion. It is made safe, too. */
+  /** A name for the file in a folder, instead of the server's suggestion. It is also made safe. */
   readonly name?: string;
   /**
-   * Most connections to fetch with at once, 1 to 16; 1 when absent or the server cannot serve ranges. A further one is
-   * opened while the file waits for bytes, and none where the disk is the limit. Fewer from the moment on that the
-   * server refuses one (429, 503) or one breaks for good.
+   * Maximum connections to fetch with at once, 1 to 16; 1 if absent or the server cannot serve ranges. More are opened
+   * while the file waits for bytes, none while the disk is the limit. Fewer once the server refuses one (429, 503) or
+   * one breaks for good.
    */
   readonly connections?: number;
   /**
-   * Keep the bytes of a transfer that broke off, also on a full disk, in a hidden file beside the
-   * target, and go on from there when the same resource is saved to the same place again.
+   * Keep the bytes of an interrupted transfer, even on a full disk, in a hidden file next to the target, and resume
+   * from there when the same resource is saved to the same place again.
    */
   readonly resume?: boolean;
   /** Called with the running count at most once a chunk. It must not throw. */
   readonly onProgress?: (progress: TransferCount) => void;
-  /**
-   * Called with the length that the file gets, before bytes are written: they wait for it, and a rejection ends the save.
-   */
+  /** Called with the file's length before bytes are written: they wait for it, and a rejection ends the save. */
   readonly reserve?: (bytes: number) => Promise<void>;
 }
 
@@ -55,7 +53,7 @@ export interface SavedFile {
   readonly path: string;
   /** Bytes. */
   readonly size: number;
-  /** Of what was written to the disk, lower-case hex. */
+  /** Of the bytes on the disk, lower-case hex. */
   readonly sha256: string;
   /** `digest`: it equals the SHA-256 that the server promised · `length`: the server promised none. */
   readonly verified: "digest" | "length";
@@ -63,10 +61,7 @@ export interface SavedFile {
   readonly resumedBytes: number;
 }
 
-/**
- * Saves an opened resource; see `SavableStream.saveTo`. `reopen` asks for it anew when ranges led
- * nowhere.
- */
+/** Saves an opened resource; see `SavableStream.saveTo`. `reopen` requests it anew if ranges failed. */
 export async function saveResource(
   opened: OpenedResource,
   reopen: () => Promise<OpenedResource>,
@@ -125,13 +120,13 @@ async function fill(
       part.expect(facts.size);
     }
     const answer = await fetchAll(filling, current, reopen, connectionsOf(options));
-    // hashing what an earlier run left can take minutes
+    // hashing the bytes of an earlier run can take minutes
     const { size, sha256 } = await abortable(part.finish(), current.opened.settings.signal);
     ensureLength(facts.uri, answer.size, size);
     ensureDigest(facts.uri, answer.digest, sha256);
     const verified = answer.digest === undefined ? "length" : "digest";
     const saved = { path: await publish(part), size, sha256, verified, resumedBytes } as const;
-    // not before: a hidden file with an old time is taken for what a crashed run left
+    // not before: a hidden file with an old time counts as left by a crashed run
     const modifiedMs = parseHttpDate(answer.answer.headers.get("last-modified"), Date.now());
     if (isFileTime(modifiedMs)) await part.date(modifiedMs);
     await keeper?.forget();
@@ -179,12 +174,12 @@ async function fetchAll(
   }
 }
 
-/** A server's word about the past: times to come, and the zero that stands for none, are not taken. */
+/** A server's word about the past: future times, and the zero that stands for none, are ignored. */
 function isFileTime(ms: number | undefined): ms is number {
   return ms !== undefined && ms > 0 && ms <= Date.now();
 }
 
-/** A full disk as the whole save sees it: what is there, what is missing, and what to do. */
+/** A full disk as the whole save sees it: bytes present, bytes missing, and what to do. */
 function shortOfRoom(
   cause: SluiceError,
   size: number | undefined,
@@ -205,7 +200,7 @@ async function canServeRanges({ grants }: OpenedResource, answer: CheckedAnswer)
   return target !== undefined && answer.answer.headers.get("accept-ranges") !== "none";
 }
 
-/** The version that an answer belongs to, when it can be told from others. */
+/** The version that an answer belongs to, if it is distinct from others. */
 function versionOf(uri: string, answer: CheckedAnswer | undefined): KeptVersion | undefined {
   const { etag, size = 0 } = answer ?? {};
   return etag === undefined || size === 0 ? undefined : { uri, etag, size };
@@ -226,10 +221,9 @@ function ensureLength(uri: string, promised: number | undefined, found: number):
 }
 
 /**
- * The part file of a save that can be gone on with: what an earlier run left, when it surely
- * belongs to this version of this resource, or a new one. `undefined` while another process has the
- * record. Saves that begin at the same moment may all get one; the record is the last one's, and
- * nothing else is shared.
+ * The part file of a resumable save: that of an earlier run, if it surely belongs to this version of this resource, or
+ * a new one. `undefined` while another process has the record. Saves that begin at the same moment may all get one; the
+ * record is the last one's, and nothing else is shared.
  */
 async function openKept(recordPath: string, wanted: KeptVersion): Promise<PartFile | undefined> {
   const directory = dirname(recordPath);
@@ -239,7 +233,7 @@ async function openKept(recordPath: string, wanted: KeptVersion): Promise<PartFi
     (left && (await takeOver(directory, left, wanted))) ??
     (await createPartFile(directory, randomPartName("kept")));
   const claim = { part: basename(part.path), keptBytes: part.gapless(), writer: thisProcess() };
-  // without a record it is a save like any other
+  // without a record it is an ordinary save
   await writeRecord(recordPath, { ...wanted, ...claim }).catch(() => {});
   return part;
 }
@@ -268,7 +262,7 @@ async function takeOver(
       return partFileOf(handle, path, left.keptBytes);
     }
   } catch {
-    // what cannot be looked at or cut is not gone on from
+    // a file that cannot be looked at or cut is not resumed
   }
   await handle?.close();
   await unlink(path).catch(() => {});

@@ -12,18 +12,18 @@ export interface SaveTarget {
   readonly directory: string;
   /** One path component. */
   readonly name: string;
-  /** The caller gave a folder: when the name is taken, another one will do. */
+  /** The caller gave a folder: if the name is taken, another one will do. */
   readonly mayRename: boolean;
-  /** A file that is there may be replaced. */
+  /** An existing file may be replaced. */
   readonly overwrite: boolean;
 }
 
 /**
- * Reads a path as a folder (it is one, or it ends with a separator, and is then created) or as the
- * file itself. In a folder the file gets `name`, made safe.
+ * Reads a path as a folder (it is one, or it ends with a separator, and is then created) or as the file itself. In a
+ * folder the file gets `name`, made safe.
  *
- * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for
- * files: a device or a pipe in `/dev` must stay one, also where this user may replace it.
+ * Throws `already_exists` when the file may not take its one possible name. `overwrite` is for files: a device or a
+ * pipe in `/dev` must stay one, even if this user may replace it.
  */
 export async function resolveTarget(
   path: string,
@@ -56,14 +56,14 @@ function ensureFree(path: string, info: Stats | undefined, overwrite: boolean): 
   if (info && overwrite && !info.isFile())
     throw new SluiceError(
       "already_exists",
-      `client: save ${JSON.stringify(path)}: that is no file; choose another name`,
+      `client: save ${JSON.stringify(path)}: that is not a file; choose another name`,
     );
   if (info && !overwrite) throw taken(path);
 }
 
 /**
- * Throws `no_space` when `bytes` more do not fit. Unknown file systems pass, and so do few bytes: their
- * write tells as soon.
+ * Throws `no_space` when `bytes` more do not fit. Unknown file systems pass, and so do few bytes: their write fails as
+ * soon.
  */
 export async function ensureSpace(directory: string, bytes: number): Promise<void> {
   if (bytes <= fewBytes) return;
@@ -79,9 +79,9 @@ export async function ensureSpace(directory: string, bytes: number): Promise<voi
 const fewBytes = 2 ** 20;
 
 /**
- * Permissions of the file that a save makes: those of a file of this user that is replaced, otherwise
- * what a new file gets here by the umask and by the folder's default ACL. The file system is asked
- * with an empty file: `process.umask()` changes the umask of every thread while it reads it.
+ * Permissions of the file that a save makes: those of a replaced file of this user, otherwise those of a new file by
+ * the umask and the folder's default ACL. The file system is asked with an empty file: `process.umask()` changes the
+ * umask of every thread while it reads it.
  */
 export async function permissionsOf({ directory, name, overwrite }: SaveTarget): Promise<number> {
   const replaced = overwrite
@@ -108,9 +108,8 @@ const permissionsOfNewFile = createSharedRuns(async (directory) => {
 });
 
 /**
- * Gives a finished part file its final name and that name back. An existing file is never
- * touched, however it came there, unless `overwrite` says so; in a folder a numbered name is taken
- * instead, up to ` (99)`. The new name is durable.
+ * Gives a finished part file its final name and returns that. An existing file is never touched, however it came there,
+ * unless `overwrite` says so; in a folder a numbered name is taken instead, up to ` (99)`. The new name is durable.
  */
 export async function publishFile(
   part: string,
@@ -183,7 +182,7 @@ function* numbered(name: string): Generator<string> {
   }
 }
 
-/** What file systems take. */
+/** The limit of file systems. */
 const maxNameBytes = 255;
 
 /** Files that get their names at the same time in a folder share a sync that begins after that. */

@@ -1,11 +1,11 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 
-/** What decides whether a URL that the server named may be fetched. */
+/** The rules for fetching a URL that the server named. */
 export interface UrlPolicy {
-  /** The MCP endpoint, where it is known. */
+  /** The MCP endpoint, if known. */
   readonly endpoint?: URL | undefined;
   /**
-   * Origins beside the endpoint's own: exact (`https://cdn.example.com`), or one label left open
+   * Origins besides the endpoint's own: exact (`https://cdn.example.com`), or one label left open
    * (`https://*.blob.core.windows.net`).
    */
   readonly trustedOrigins: readonly string[];
@@ -15,9 +15,9 @@ export interface UrlPolicy {
 
 /** Where a URL stands. */
 export interface UrlHop {
-  /** What a relative one is resolved against. */
+  /** The base of a relative one. */
   readonly base?: URL | undefined;
-  /** It stands in the answer of an address that passed. */
+  /** It is in the answer of an accepted address. */
   readonly redirect: boolean;
 }
 
@@ -96,7 +96,7 @@ export function ensureTrustedOrigins(origins: readonly string[]): void {
   for (const origin of origins) parseTrusted(origin);
 }
 
-/** An exact origin, or what the host names of an open one end with. */
+/** An exact origin, or the ending of host names of an open one. */
 function parseTrusted(text: string): { readonly origin?: string; readonly suffix?: string } {
   const suffix = /^https:\/\/\*(\.[a-z0-9-]+\.[a-z0-9.-]+)$/i.exec(text)?.[1]?.toLowerCase();
   if (suffix !== undefined) return { suffix };
@@ -106,7 +106,7 @@ function parseTrusted(text: string): { readonly origin?: string; readonly suffix
     return { origin: url.origin };
   throw new SluiceError(
     "invalid_argument",
-    `client: ${JSON.stringify(text.slice(0, 200))} is no origin; write https://cdn.example.com or https://*.example.com`,
+    `client: ${JSON.stringify(text.slice(0, 200))} is not an origin; write https://cdn.example.com or https://*.example.com`,
   );
 }
 

@@ -2,10 +2,9 @@
 export type AddressClass = "public" | "loopback" | "private";
 
 /**
- * Classifies an IP address as the operating system or a parsed URL spells it (brackets allowed).
- * `public` is global unicast only: every special-purpose block of IANA is out, and so are
- * translated and tunnelled forms of IPv4, and the host-agent address 168.63.129.16.
- * `undefined` when the text is no IP address.
+ * Classifies an IP address as the operating system or a parsed URL spells it (brackets allowed). `public` is global
+ * unicast only: every special-purpose block of IANA is out, and so are translated and tunnelled forms of IPv4, and the
+ * host-agent address 168.63.129.16. `undefined` if the text is not an IP address.
  */
 export function classifyAddress(text: string): AddressClass | undefined {
   const bare = text.startsWith("[") && text.endsWith("]") ? text.slice(1, -1) : text;
@@ -18,7 +17,9 @@ export function classifyAddress(text: string): AddressClass | undefined {
 /** Addresses that a request may connect to: those of the public internet, or any. */
 export type AddressScope = "public" | "any";
 
-/** What an MCP server names may lie where the server lies. `address` is the one that answered, where the platform tells. */
+/**
+ * What an MCP server names may lie where the server lies. `address` is the one that answered, if the platform tells.
+ */
 interface ServerPlace {
   readonly endpoint: URL;
   readonly address?: string | undefined;

@@ -32,14 +32,11 @@ export interface FileSenderOptions<Picked> {
   readonly onFilesRequested: OnFilesRequested<Picked>;
   /** Largest file in bytes; 1 GiB. Declared to the server and enforced here. */
   readonly maxFileSize?: number;
-  /** Media types and ranges that there may be; everything. Declared to the server. */
+  /** Media types and ranges to send; everything. Declared to the server. */
   readonly supportedMimeTypes?: readonly string[];
-  /** Origins beside the endpoint's own that files may go to. They never see credentials. */
+  /** Origins besides the endpoint's own that files may go to. They never see credentials. */
   readonly trustedOrigins?: readonly string[];
-  /**
-   * The value of `Authorization` as it is now, where the transport has no {@link FileSender.fetch} or
-   * credentials of its own.
-   */
+  /** The current value of `Authorization`, if the transport has no {@link FileSender.fetch} or its own credentials. */
   readonly authorization?: () => string | undefined | Promise<string | undefined>;
   /** Called as bytes go out. It must not throw. */
   readonly onProgress?: (count: UploadCount) => void;
@@ -58,12 +55,12 @@ export interface FileSender<Picked> {
   extend(Base: typeof Client): typeof Client;
   /**
    * The same for a client of SDK version 1 that is not connected yet. Requests of other modes go to the
-   * `fallbackRequestHandler` it has; a handler of its own for `elicitation/create` would shut files out.
+   * `fallbackRequestHandler` it has; its own handler for `elicitation/create` would block files.
    */
   attach(client: FallbackClient): void;
   /**
    * Sends a file that the server did not ask for and gives the URI by which tools take it (`files/authorizeUpload` of
-   * SEP-2631, experimental). Rejects with what the SDK threw where the server has no such method.
+   * SEP-2631, experimental). Rejects with the SDK's error if the server has no such method.
    */
   upload(
     client: RequestingClient,
@@ -72,7 +69,7 @@ export interface FileSender<Picked> {
   ): Promise<UploadedReference>;
 }
 
-/** A sender over what the platform gives: how requests go out, and how picked files are read. */
+/** A sender over functions of the platform: how requests go out, and how picked files are read. */
 export function assembleFileSender<Picked>(
   options: FileSenderOptions<Picked>,
   platform: {
@@ -84,7 +81,7 @@ export function assembleFileSender<Picked>(
   const { maxFileSize = 2 ** 30, authorization } = options;
   if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
     throw new RangeError(
-      `client: maxFileSize ${maxFileSize} is no byte count; pass an integer from 1`,
+      `client: maxFileSize ${maxFileSize} is not a byte count; pass an integer from 1`,
     );
   ensureTrustedOrigins(trustedOrigins);
   const session = createSession(new URL(options.endpoint), authorization);
@@ -111,7 +108,7 @@ export function assembleFileSender<Picked>(
   };
 }
 
-/** SDKs send the `data` of whatever is thrown: a server that learns the reason can say what to do. */
+/** SDKs send the `data` of any thrown error: a server that learns the reason can say what to do. */
 function rethrowWithReason(error: unknown): never {
   throw SluiceError.is(error) ? Object.assign(error, { data: { reason: error.code } }) : error;
 }

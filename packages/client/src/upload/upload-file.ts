@@ -22,7 +22,7 @@ import { sendFiles, type Shipment } from "./send/send-files.ts";
 import type { SendSettings, SentFile } from "./send/outgoing-file.ts";
 import { acceptTarget, type TargetClaim } from "./upload-target.ts";
 
-/** An upload that was begun, for going on with it in another process. It is a secret: its holder may go on with it. */
+/** A started upload, to resume it in another process. It is a secret: its holder may resume it. */
 export interface BegunFile {
   /** URI that the file will have. */
   readonly uri: string;
@@ -35,9 +35,9 @@ export interface BegunFile {
 export interface UploadOptions {
   readonly signal?: AbortSignal;
   readonly onProgress?: (count: UploadCount) => void;
-  /** Goes on with an upload that an earlier call began, where the server still has it. */
+  /** Resumes an upload that an earlier call began, if the server still has it. */
   readonly begun?: BegunFile;
-  /** Told how to go on with the upload later; what was sent then stays at the server when the call fails. */
+  /** Called with how to resume the upload later; the bytes sent then stay at the server if the call fails. */
   readonly onBegun?: (begun: BegunFile) => void | Promise<void>;
 }
 
@@ -103,7 +103,7 @@ export async function uploadFile(
   return { ...(sent as SentFile), uri };
 }
 
-/** Goes on with an upload; `undefined` when the server does not have it any more. */
+/** Resumes an upload; `undefined` if the server no longer has it. */
 async function goOn(
   { location, auth }: BegunFile,
   shipment: Omit<Shipment, "target">,
@@ -148,7 +148,7 @@ async function authorize(
   throw new SluiceError("protocol", `client: ${AUTHORIZE_UPLOAD_METHOD}: a malformed answer`);
 }
 
-/** A JSON-RPC error as one of ours; whatever else the SDK throws is its own. */
+/** A JSON-RPC error as one of ours; other errors of the SDK stay its own. */
 function refusalOf(error: unknown): unknown {
   const { code, data } = (error ?? {}) as { code?: unknown; data?: { reason?: unknown } };
   if (typeof code !== "number") return error;
@@ -165,7 +165,7 @@ const methodNotFound = -32601;
 const refusals: ReadonlyMap<unknown, readonly [SluiceErrorCode, string]> = new Map([
   ["maxSizeExceeded", ["too_large", "larger than the server takes"]],
   ["mimeTypeNotAccepted", ["unsupported", "a type of file that the server does not take"]],
-  ["invalidMimeType", ["invalid_argument", "the media type is none"]],
+  ["invalidMimeType", ["invalid_argument", "the media type is invalid"]],
 ] satisfies [string, readonly [SluiceErrorCode, string]][]);
 
 /** A descriptor of SEP-2631 authenticates itself, unless it says otherwise. */

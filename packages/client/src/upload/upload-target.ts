@@ -8,25 +8,25 @@ import type { SessionCredentials } from "../net/hop-headers.ts";
 export interface UploadTarget {
   readonly url: URL;
   readonly method: "POST" | "PUT";
-  /** How they travel: the form of SEP-1306, a bare body, or one that can be taken up again. */
+  /** How they travel: the form of SEP-1306, a bare body, or a resumable one. */
   readonly wire: "multipart" | "raw" | "resumable";
   /** `self`: the URL is enough, credentials stay home. */
   readonly auth: "bound" | "self";
   readonly sessionBound: boolean;
   readonly scope: HopScope;
-  /** Headers that the server wants to see again (SEP-2631). */
+  /** Headers that the server wants back (SEP-2631). */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Name of the file's part, and further parts before it. Default `file` and none (SEP-1306 §5). */
   readonly form?: FormShape | undefined;
 }
 
-/** What a server says about a target, unchecked. */
+/** A server's claim of a target, unchecked. */
 export type TargetClaim = Omit<UploadTarget, "url" | "scope"> & { readonly url: string };
 
 /** Where bytes may be sent. */
 export interface Trust {
   readonly session: ClientSession;
-  /** Origins beside the endpoint's own; they never see credentials. */
+  /** Origins besides the endpoint's own; they never see credentials. */
   readonly trustedOrigins: readonly string[];
 }
 
@@ -64,7 +64,7 @@ export interface ClientSession {
   watch(fetch: FetchLike): FetchLike;
 }
 
-/** Watches one connection. `authorization` is asked before what the requests carried. */
+/** Watches one connection. `authorization` comes before what the requests carried. */
 export function createSession(
   endpoint: URL,
   authorization?: () => string | undefined | Promise<string | undefined>,

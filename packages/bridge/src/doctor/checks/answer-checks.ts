@@ -22,7 +22,7 @@ export const checkRedirect: Check = (evidence) => {
   const location = headers?.get("location") ?? "";
   const to = URL.canParse(location, evidence.endpoint.href)
     ? withoutQuery(new URL(location, evidence.endpoint))
-    : "an address that is none";
+    : "an invalid address";
   return {
     cause: "redirect",
     message: `The endpoint redirects to ${to}, which MCP clients do not follow: use that address if it is the right one, or have the operator fix the redirect.`,
@@ -61,13 +61,13 @@ export const checkSignIn: Check = (evidence) => {
       ? {
           cause: "sign-in",
           message:
-            "The server wants a sign-in and does not say how (401 without WWW-Authenticate): pass --token, and have the operator add that header or stop the proxy from dropping it.",
+            "The server requires a sign-in and does not say how (401 without WWW-Authenticate): pass --token, and have the operator add that header or stop the proxy from dropping it.",
         }
       : {
           cause: "sign-in",
           message: /resource_metadata=/i.test(challenge)
-            ? "The server wants a sign-in (401): pass --token, or connect with `sluice bridge`, which signs in with a browser."
-            : "The server wants a token (401): pass it in SLUICE_TOKEN or with --token.",
+            ? "The server requires a sign-in (401): pass --token, or connect with `sluice bridge`, which signs in with a browser."
+            : "The server requires a token (401): pass it in SLUICE_TOKEN or with --token.",
         };
   // a server that saw a token says what is wrong with it (RFC 6750 section 3.1)
   return /\berror=/i.test(challenge ?? "")
@@ -75,7 +75,7 @@ export const checkSignIn: Check = (evidence) => {
     : {
         cause: "authorization",
         message:
-          "The server answers as if no token had come (401): have the proxy in front pass on Authorization; without a proxy, get a new token.",
+          "The server answers as if no token was sent (401): have the proxy in front pass on Authorization; without a proxy, get a new token.",
       };
 };
 
@@ -140,7 +140,7 @@ export const checkEndpoint: Check = (evidence) => {
   if (answer?.status === 404) return noMcp(`There is no MCP endpoint at ${pathname} (404)`);
   if (answer?.status === 405 || answer?.status === 501)
     return noMcp(
-      `${pathname} takes no POST (${answer.status}), so it is no endpoint of Streamable HTTP`,
+      `${pathname} takes no POST (${answer.status}), so it is not a Streamable HTTP endpoint`,
     );
   if (/^text\/html\b/i.test(answer?.headers.get("content-type") ?? ""))
     return noMcp(`A web page answers at ${pathname}, not MCP`);
@@ -165,7 +165,7 @@ function cutAnswer(): Finding {
   return {
     cause: "cut",
     message:
-      "The answer breaks off in the middle: have the operator look for time limits and errors of the proxy in front.",
+      "The answer is cut off in the middle: have the operator look for time limits and errors of the proxy in front.",
   };
 }
 

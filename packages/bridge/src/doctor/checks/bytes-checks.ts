@@ -9,7 +9,7 @@ export const checkPublicUrl: Check = ({ endpoint, grant }) => {
   const grantUrl = URL.canParse(grant.text) ? new URL(grant.text) : undefined;
   const isSame = grantUrl?.hostname === endpoint.hostname;
   const isInner = grantUrl && loopback.test(grantUrl.hostname) && !loopback.test(endpoint.hostname);
-  const is = grantUrl?.origin ?? "something that is no URL";
+  const is = grantUrl?.origin ?? "something not a URL";
   if (!grantUrl || isSame || isInner || grant.answersAt !== undefined)
     return {
       cause: "public-url",
@@ -75,7 +75,7 @@ export const checkDownloadCut: Check = ({ whole }) =>
 function cutOff(what: string, { bytes }: SeenBody): Finding {
   return {
     cause: "cut",
-    message: `${what} breaks off after ${bytes.length} bytes: have the operator look for time limits and size limits of the proxy in front.`,
+    message: `${what} is cut off after ${bytes.length} bytes: have the operator look for time limits and size limits of the proxy in front.`,
   };
 }
 

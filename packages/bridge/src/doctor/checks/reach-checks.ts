@@ -9,7 +9,7 @@ function unanswered({ sessionFault, exchanges }: Evidence): SeenExchange | undef
   return last?.status === undefined ? last : undefined;
 }
 
-/** Codes of the fault that kept it from its answer; none where there was one. */
+/** Codes of the fault that kept it from its answer; none if there was one. */
 function faultCodes(evidence: Evidence): string[] | undefined {
   const exchange = unanswered(evidence);
   return exchange && codesOf(exchange.fault);
@@ -70,7 +70,7 @@ export const checkCertificate: Check = (evidence) => {
   if (codes.some((code) => code === "EPROTO" || code.startsWith("ERR_SSL_")))
     return {
       cause: "certificate",
-      message: `${host} does not speak TLS 1.2 or 1.3: use http: where that is its address, or have the operator turn TLS on.`,
+      message: `${host} does not speak TLS 1.2 or 1.3: use http: if that is its address, or have the operator turn TLS on.`,
     };
   return {
     cause: "certificate",
@@ -121,12 +121,12 @@ export const checkConnection: Check = (evidence) => {
   if (isCut && protocol === "http:")
     return {
       cause: "connection",
-      message: `${host} breaks off (${code}): use https: where the server speaks TLS, else see the server's log.`,
+      message: `${host} disconnects (${code}): use https: if the server speaks TLS, else see the server's log.`,
     };
   if (isCut)
     return {
       cause: "connection",
-      message: `${host} breaks off before it answers (${code}): see the log of the server, or of the proxy in front.`,
+      message: `${host} disconnects before it answers (${code}): see the log of the server, or of the proxy in front.`,
     };
   return {
     cause: "connection",

@@ -88,7 +88,7 @@ async function readCertificate(endpoint: URL, signal: AbortSignal): Promise<Seen
   };
 }
 
-/** An address is no name (RFC 6066 section 3). */
+/** An address is not a name (RFC 6066 section 3). */
 function nameFor(host: string): string {
   return /^[\d.]+$|:/.test(host) ? "" : host;
 }

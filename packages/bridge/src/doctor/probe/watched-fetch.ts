@@ -112,7 +112,7 @@ function watchedBody(
   });
 }
 
-/** At most so much of an answer that is no message is looked at. */
+/** At most this much of an answer that is not a message is looked at. */
 const startBytes = 16_384;
 
 async function readStart(body: ReadableStream<Uint8Array>): Promise<string> {

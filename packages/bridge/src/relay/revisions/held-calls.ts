@@ -128,7 +128,7 @@ export class HeldCalls {
     const state = typeof requestState === "string" ? requestState : "";
     const heldCall = this.#byState.get(state);
     if (!heldCall) {
-      const message = "That call is over. Call again without requestState.";
+      const message = "That call has ended. Call again without requestState.";
       return refusal(request.id, codes.invalidParams, message);
     }
     this.#byState.delete(state);

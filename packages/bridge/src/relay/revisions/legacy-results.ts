@@ -25,7 +25,7 @@ export function initializeResult(discovered: Members, requested: unknown): Membe
 }
 
 /**
- * A result of 2026-07-28 as older revisions have it: no `resultType`, and output of tools that is no object stands
+ * A result of 2026-07-28 as older revisions have it: no `resultType`, and output of tools that is not an object stands
  * in an object, as the official SDKs put it there (SEP-2106 §4.3).
  */
 export function legacyResult(method: string, result: Members): Members {
@@ -35,7 +35,7 @@ export function legacyResult(method: string, result: Members): Members {
   return rest;
 }
 
-/** The result of a tool whose output schema is not that of an object, or whose output is none. */
+/** The result of a tool whose output schema is not that of an object, or whose output is not. */
 export function legacyOutput(result: Members, isWrapped: boolean): Members {
   const output = result["structuredContent"];
   if (output === undefined || (isMembers(output) && !isWrapped)) return result;

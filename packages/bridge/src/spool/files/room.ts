@@ -1,6 +1,6 @@
 /** Room that one file has, while it is written. */
 export interface Reservation {
-  /** Has so many bytes in all. Rejects with `no_space` and keeps what it had. */
+  /** Has this many bytes in all. Rejects with `no_space` and keeps what it had. */
   grow(bytes: number): Promise<void>;
   /** The same for a file whose bytes still come: takes some in advance where there are any. */
   growAhead(bytes: number): Promise<void>;

@@ -11,7 +11,7 @@ import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";
 export interface SpoolFolderOptions {
   /** A folder that the user named. It must exist. Files go to `spooled` in it, which is made. */
   readonly folder: string;
-  /** Most bytes of all spooled files together. A string that has no room fails with `no_space`. */
+  /** Maximum bytes of all spooled files. A string that has no room fails with `no_space`. */
   readonly maxBytes: number;
   /** Spooled files that are older are removed, by `clean` and before others are written. */
   readonly maxAgeMs: number;
@@ -145,14 +145,14 @@ async function ownFolder(folder: string): Promise<string> {
   }
 }
 
-/** Device and inode of the folder. Rejects with `untrusted` for what is no folder of this user. */
+/** Device and inode of the folder. Rejects with `untrusted` for what is not a folder of this user. */
 async function identityOf(path: string): Promise<string> {
   const info = await lstat(path);
   const isOwn = info.uid === (process.getuid?.() ?? info.uid);
   if (info.isDirectory() && isOwn) return `${info.dev}:${info.ino}`;
   throw new SluiceError(
     "untrusted",
-    `bridge: spool: ${JSON.stringify(path)} is no folder of this user; remove it, or name another folder`,
+    `bridge: spool: ${JSON.stringify(path)} is not a folder of this user; remove it, or name another folder`,
   );
 }
 

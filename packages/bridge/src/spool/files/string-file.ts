@@ -15,7 +15,7 @@ export interface StringFacts {
 export interface StringFile {
   /** Bytes of the file so far. */
   readonly bytes: number;
-  /** Adds what is between the quotes, as it is written. Throws `MalformedString` where it is no JSON. */
+  /** Adds the text between the quotes, as written. Throws `MalformedString` if it is not JSON. */
   write(written: Uint8Array): Promise<void>;
   end(): Promise<StringFacts>;
   publish(name: string): Promise<string>;

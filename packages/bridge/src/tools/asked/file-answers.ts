@@ -10,7 +10,7 @@ import type { ToolContext } from "../tool-context.ts";
 export interface FileAnswers {
   /** Sender for files to an address that the server named. `file` is what requests for files are answered with. */
   senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile>;
-  /** The answer to params of `elicitation/create` of mode `binary`. Rejects where the file cannot be sent. */
+  /** The answer to params of `elicitation/create` of mode `binary`. Rejects if the file cannot be sent. */
   give(params: unknown, file: SendableFile, signal: AbortSignal): Promise<Members>;
   /** Watches the connection, whose credentials go to the server's own origin. */
   watch(fetch: FetchLike): FetchLike;

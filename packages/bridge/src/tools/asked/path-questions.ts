@@ -15,7 +15,7 @@ import { GIVES_FILE_META, type ToolSendSettings } from "../send-file.ts";
 
 /** Asks the user for the path of a file that a server wants, in calls that are not `send_file`. */
 interface PathQuestions {
-  /** The answer to a request of the server, in revisions up to 2025-11-25; undefined where the next result asks. */
+  /** The answer to a request of the server, in revisions up to 2025-11-25; undefined if the next result asks. */
   answer(request: JSONRPCRequest): Promise<Answer | undefined>;
   /** The result of a server, where requests for files have become forms (2026-07-28). Others stay as they are. */
   pose(method: string, result: Members): Members;
@@ -229,7 +229,7 @@ export function createGiving(): Giving {
       return { value, given: givenBytes };
     } finally {
       file = undefined;
-      end.abort(new SluiceError("interrupted", "bridge: the call is over"));
+      end.abort(new SluiceError("interrupted", "bridge: the call has ended"));
     }
   }
 

@@ -8,7 +8,9 @@ import { createConnections, serverFetch } from "../connections.ts";
 /** The calls of one sign-in, to the server and its authorization server. */
 interface SignInCalls {
   readonly fetch: FetchLike;
-  /** Throws `unavailable` where tokens could not be refreshed now and may be later: there is no reason to sign in again. */
+  /**
+   * Throws `unavailable` if tokens could not be refreshed now and may be later: there is no reason to sign in again.
+   */
   ensureRefreshed(): void;
   /** The first address that was refused: what comes of it later says less. */
   readonly refusal: SluiceError | undefined;
@@ -148,11 +150,11 @@ async function whole({ status, body }: Response): Promise<Response> {
     return Response.json({ error }, { status });
   }
   if (!isMembers(value))
-    throw new SluiceError("protocol", "bridge: an answer to a sign-in is no JSON object");
+    throw new SluiceError("protocol", "bridge: an answer to a sign-in is not a JSON object");
   return Response.json(value, { status });
 }
 
-/** The code of an error of OAuth; undefined for a text that is none. */
+/** The code of an error of OAuth; undefined for any other text. */
 export function oauthCode(text: unknown): string | undefined {
   return typeof text === "string" && /^[a-z_]{1,40}$/.test(text) ? text : undefined;
 }

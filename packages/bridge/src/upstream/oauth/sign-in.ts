@@ -64,8 +64,8 @@ const defaultUserMs = 300_000;
 const maxWidenings = 8;
 
 /**
- * Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. Where a server names an address
- * that it must not, and over plain http to another machine, it throws `untrusted`.
+ * Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. If a server names a
+ * forbidden address, and over plain http to another machine, it throws `untrusted`.
  */
 export function createSignIn(
   url: URL,
@@ -164,7 +164,7 @@ export function createSignIn(
         if (widenings.size === maxWidenings)
           throw new SluiceError(
             "permission_denied",
-            `bridge: ${url.origin} wants more scopes again and again; restart the bridge to go on`,
+            `bridge: ${url.origin} keeps asking for more scopes; restart the bridge to continue`,
           );
         widening = signIn({ ...challenge, isWider: true });
         widenings.set(scope, widening);
@@ -269,7 +269,7 @@ class FileProvider implements OAuthClientProvider {
   redirectToAuthorization(url: URL): void | Promise<void> {
     // the system opens any scheme with the program that takes it: a server must not choose one
     if (url.protocol !== "https:" && url.protocol !== "http:")
-      throw new SluiceError("untrusted", `bridge: ${url.protocol} is no page to sign in at`);
+      throw new SluiceError("untrusted", `bridge: ${url.protocol} is not a page to sign in at`);
     return this.#options.openBrowser(url);
   }
 
@@ -311,7 +311,7 @@ function signInFault(error: unknown): unknown {
   // the fault of a connection, in the words of Node
   if (error instanceof TypeError && error.cause !== undefined) return error;
   if (error instanceof OAuthError) return signInRefused(oauthCode(error.code) ?? "it was refused");
-  return signInRefused("the authorization server does not answer as OAuth has it");
+  return signInRefused("the authorization server does not answer as OAuth requires");
 }
 
 function signInRefused(why: string): SluiceError {
@@ -322,8 +322,8 @@ function signInRefused(why: string): SluiceError {
 }
 
 /**
- * Sends a message, and again once where the server wants a wider scope and the user has given it: nothing was done
- * before. Rejects with `permission_denied` where the scope is still missing.
+ * Sends a message, and again once if the server requires a wider scope and the user has given it: nothing was done
+ * before. Rejects with `permission_denied` if the scope is still missing.
  */
 export async function sendWithScope(
   send: () => Promise<void>,

@@ -123,7 +123,7 @@ async function removeStale(lock: string, staleMs: number): Promise<boolean> {
   }
 }
 
-/** A new file; undefined where there is one. */
+/** A new file; undefined if there is one. */
 async function openNew(path: string): Promise<FileHandle | undefined> {
   try {
     return await open(path, "wx", 0o600);

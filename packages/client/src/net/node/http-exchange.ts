@@ -29,10 +29,10 @@ interface HttpExchangeOptions {
 }
 
 /**
- * An exchange over Node's own HTTP client, which reports every truncated body and touches none.
- * Bodies go out as fast as the server takes them, and an answer that comes early ends them. With
- * `scope: "public"` the address that is connected to is checked, not the name. What the environment
- * has a proxy for goes through it: the proxy then looks names up, and its rules decide where they lead.
+ * An exchange over Node's HTTP client, which reports every truncated body and alters none. Bodies go out as fast as the
+ * server takes them, and an answer that comes early ends them. With `scope: "public"` the address that is connected to
+ * is checked, not the name. A proxy of the environment is used: the proxy then looks names up, and its rules decide
+ * where they lead.
  */
 export function createHttpExchange({
   lookup = systemLookup,
@@ -49,7 +49,7 @@ export function createHttpExchange({
     if (scope === "public") ensurePublic(url.hostname);
     if (direct || !proxyFor(url)) return send(request, agents[scope]);
     const answer = await send(request, tunnels);
-    // that of the proxy says nothing of where the server is
+    // the proxy's does not locate the server
     return { ...answer, address: undefined };
   }
   return exchange;
@@ -64,7 +64,7 @@ function createAgents(guard?: LookupFunction): InletAgents {
 
 type Agents = Pick<InletAgents, "http" | "https">;
 
-/** Interim answers tell of progress. This many of one request tell of an attack. */
+/** Interim answers mean progress. This many for one request mean an attack. */
 const maxInterimAnswers = 10_000;
 
 function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
@@ -97,7 +97,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
       }
     }
     async function sendAgain(): Promise<HopAnswer> {
-      // one reading of the file must not fill the memory of another
+      // one read of the file must not fill the memory of another
       await sending;
       return send(request, agents);
     }
@@ -125,14 +125,14 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
       // the body reports what happens after the headers
       if (isSettled) return;
-      // the server closed an idle connection just as it was taken up again: it heard nothing
+      // the server closed an idle connection just as it was reused: it received nothing
       const isStale = error.code === staleConnection && interim === 0;
       if (!isStale || signal.aborted) return fail(faultOf(error));
       isSettled = true;
       body?.stop();
       resolve(sendAgain());
     });
-    // an answer that is none of ours, as 101 is, ends in neither of the two
+    // an unexpected answer, such as 101, ends in neither of the two
     outgoing.once("close", () => {
       if (!isSettled) fail(faultOf());
     });
@@ -215,7 +215,7 @@ function framingOf({ headers }: IncomingMessage): HopAnswer["framing"] {
   return headers["content-length"] === undefined ? "close" : "length";
 }
 
-/** The server may have heard the request. */
+/** The server may have received the request. */
 function broken(url: URL, cause: NodeJS.ErrnoException | undefined): SluiceError {
   return (
     ownFault(url, cause) ??
@@ -258,7 +258,7 @@ export function createPublicLookup(lookup: typeof systemLookup = systemLookup): 
   };
 }
 
-/** Throws `untrusted` for a host that is an address, and none of the public internet. */
+/** Throws `untrusted` for a host that is an address outside the public internet. */
 export function ensurePublic(host: string): void {
   const kind = classifyAddress(host);
   if (kind !== undefined && kind !== "public") throw notPublic(host);
@@ -267,29 +267,29 @@ export function ensurePublic(host: string): void {
 function notPublic(host: string): SluiceError {
   return new SluiceError(
     "untrusted",
-    `client: ${host} is no address of the public internet, where the MCP server is`,
+    `client: ${host} is not an address of the public internet, where the MCP server is`,
   );
 }
 
 /** Sends the body of one request. */
 interface BodySending {
-  /** Begins, once there is a connection. Resolves when it ended or was stopped; rejects with what reading threw. */
+  /** Begins, once there is a connection. Resolves when it ended or was stopped; rejects with the error of a read. */
   begin(): Promise<void>;
-  /** Sends nothing more. True when all of it went out. */
+  /** Stops sending. True when all of it went out. */
   stop(): boolean;
 }
 
-/** A body from which on the server is asked first whether it wants it (RFC 9110 §10.1.1). */
+/** A body this large is sent only after the server agreed (RFC 9110 §10.1.1). */
 const expectBytes = 2 ** 20;
-/** Not every server knows how to say that it does. */
+/** Not every server supports that. */
 const continueMs = 1_000;
 
-/** True for a body that is sent when the server has said that it wants it, or says nothing. */
+/** True for a body that is sent once the server agrees, or says nothing. */
 function isAnnounced(body: OutgoingBody): boolean {
   return body.length >= expectBytes;
 }
 
-/** Sends a body as fast as the server takes it. `handed` hears of the bytes that went out. */
+/** Sends a body as fast as the server takes it. `handed` gets the bytes that went out. */
 function createBodySending(
   outgoing: ClientRequest,
   body: OutgoingBody,
@@ -298,7 +298,7 @@ function createBodySending(
   const stop = new AbortController();
   let handedBytes = 0;
 
-  /** A request that is destroyed before it has a connection never says what became of its bytes. */
+  /** A request destroyed before it has a connection never reports what became of its bytes. */
   function write(chunk: Uint8Array): Promise<void> {
     return new Promise((resolve) => {
       const done = (): void => {

@@ -5,9 +5,9 @@ import { Worker } from "node:worker_threads";
 import { threadSource } from "./file-thread-source.ts";
 
 /**
- * Most bytes of one write. For more, Linux keeps larger pieces of its page cache together, and
- * looks for memory to make them of: where that is scarce, or has to come back from the host of a
- * virtual machine, a write took up to ten times as long. Below this it hardly matters.
+ * Maximum bytes of one write. For more, Linux keeps larger pieces of its page cache together, and looks for memory to
+ * make them of: where that is scarce, or has to come back from the host of a virtual machine, a write took up to ten
+ * times as long. Below this it hardly matters.
  */
 export const maxWriteBytes: number = 192 * 1_024;
 
@@ -26,8 +26,8 @@ export interface FileThread {
   /** True while the thread takes writes. */
   isReady(): boolean;
   /**
-   * Writes shared chunks from an offset on; `done` hears how many bytes of them are written, and what
-   * stopped it. After a fault it writes nothing more.
+   * Writes shared chunks from an offset on; `done` gets the number of bytes written, and the fault that stopped it.
+   * After a fault it writes nothing more.
    */
   write(chunks: readonly Uint8Array[], at: number, done: WriteDone): void;
   /** Hashes up to the end and gives the digest in lower-case hex. Every write is done by then. */
@@ -47,8 +47,8 @@ type ThreadMessage =
     };
 
 /**
- * What the thread did not write itself, it reads from the descriptor, and behind the gapless
- * watermark only: the bytes that an earlier run kept, and chunks that came ahead of their turn.
+ * What the thread did not write itself, it reads from the descriptor, only up to the gapless watermark: the bytes that
+ * an earlier run kept, and chunks that came ahead of their turn.
  */
 export function createFileThread(fd: number): FileThread {
   let worker: Worker | undefined;
@@ -131,7 +131,7 @@ export function createFileThread(fd: number): FileThread {
 const stepBytes = 8 * 2 ** 20;
 const largeBytes = 32 * 2 ** 20;
 
-/** Reads what is not hashed yet: the bytes that an earlier run kept, and what came out of order. */
+/** Reads the unhashed bytes: those that an earlier run kept, and those that came out of order. */
 async function hashRest(fd: number, hash: Hash, hashed: number, size: number): Promise<string> {
   const buffer = Buffer.allocUnsafeSlow(Math.min(size - hashed, 512 * 1_024));
   for (let at = hashed; at < size;) {

@@ -3,19 +3,19 @@ import { ByteQueue } from "@sluice/core";
 import { diskError } from "../disk-error.ts";
 import { maxWriteBytes, type FileThread } from "./file-thread.ts";
 
-/** Writes to one file that are on their way, in bounded memory. */
+/** Writes in progress to one file, in bounded memory. */
 interface FileWrites {
-  /** Writes a run in its turn, and gives its memory back. A promise means: too much is on its way. */
+  /** Writes a run in its turn, and returns its memory. A promise means: too much is in progress. */
   push(run: ChunkRun): Promise<void> | void;
-  /** Waits until no more than so many bytes are on their way. Throws what stopped a write. */
+  /** Waits until at most `maxBytes` are in progress. Throws the fault that stopped a write. */
   settle(maxBytes: number): Promise<void>;
-  /** Waits for every write, also after a fault. */
+  /** Waits for every write, even after a fault. */
   idle(): Promise<void>;
-  /** True while so much waits that more bytes would only wait longer. */
+  /** True while the queue is so long that more bytes would only wait. */
   isBusy(): boolean;
-  /** Throws what stopped a write. */
+  /** Throws the fault that stopped a write. */
   ensureSound(): void;
-  /** Stops all writes for a reason of its own. */
+  /** Stops all writes for another reason. */
   fail(fault: unknown): void;
 }
 
@@ -24,8 +24,8 @@ const maxQueuedBytes = 4 * 2 ** 20;
 const busyBytes = 2 ** 20 - 2 ** 17;
 
 /**
- * Writes runs of shared chunks in the file's thread while it takes them, and all others here.
- * `onWritten` hears of each range that is in the file.
+ * Writes runs of shared chunks in the file's thread while it takes them, and all others here. `onWritten` gets each
+ * range that is in the file.
  */
 export function createFileWrites(
   handle: FileHandle,
@@ -80,7 +80,7 @@ export function createFileWrites(
     }
   }
 
-  // one write at a time, of all that came meanwhile: the slower the disk, the larger the writes
+  // one write at a time, of all that is queued: the slower the disk, the larger the writes
   async function drain(): Promise<void> {
     isDraining = true;
     for (let runs = nextBatch(); runs.length > 0; runs = nextBatch()) await writeBatch(runs);

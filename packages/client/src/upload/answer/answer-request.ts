@@ -21,11 +21,11 @@ export interface UploadCount {
   /** Bytes of all files that went out. */
   readonly sentBytes: number;
   readonly totalBytes: number;
-  /** The file that is on its way. */
+  /** The file that is being sent. */
   readonly name: string;
 }
 
-/** What answers requests of one connection. */
+/** Answers requests of one connection. */
 export interface AnswerSettings<Picked> extends SendSettings {
   readonly maxFileSize: number;
   readonly onFilesRequested: OnFilesRequested<Picked>;
@@ -42,8 +42,8 @@ export type ElicitAnswer = {
 };
 
 /**
- * Answers one request for files: checks it, asks, checks what was chosen, sends it and names what
- * arrived. What it throws holds no path and no file's name in its message: a server may see it.
+ * Answers one request for files: checks it, asks, checks what was chosen, sends it and names what arrived. Its errors
+ * hold no path or file name in their message: a server may see it.
  */
 export async function answerRequest<Picked>(
   params: unknown,
@@ -113,8 +113,8 @@ export type Notify = (notification: ProgressNotification) => unknown;
 const maxReports = 100;
 
 /**
- * Tells the server how far an upload is: at most a hundred times, never less than before (MCP
- * progress must grow), and no longer once a report could not be sent.
+ * Reports progress to the server: at most a hundred times, never less than before (MCP progress must grow), and not
+ * after a report failed.
  */
 function createProgressReport(
   progressToken: string | number | undefined,

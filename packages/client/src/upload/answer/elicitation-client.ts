@@ -10,9 +10,8 @@ export type AnswerElicitation = (
 ) => Promise<ElicitAnswer>;
 
 /**
- * The SDK's client (version 2), with requests for files answered in both protocol revisions. Its own
- * checks know no mode `binary`, so such requests go past them, through the hook that it has for
- * subclasses; everything else takes the way it always took.
+ * The SDK's client (version 2), with requests for files answered in both protocol revisions. Its checks reject mode
+ * `binary`, so such requests bypass them, through its hook for subclasses; everything else is handled as before.
  */
 export function extendClient(
   Base: typeof Client,
@@ -46,7 +45,7 @@ export function extendClient(
 
 type Handler = (request: JSONRPCRequest, ctx: ClientContext) => Promise<Result>;
 
-/** What version 1 of the SDK's client has, and is needed. */
+/** The part of the SDK's client, version 1, that is needed. */
 export interface FallbackClient {
   // the request and what comes with it have types of the SDK's own
   // oxlint-disable-next-line typescript/no-explicit-any
@@ -54,7 +53,7 @@ export interface FallbackClient {
   registerCapabilities(capabilities: object): void;
 }
 
-/** Answers requests for files of a client of version 1; other requests go to the fallback it had before. */
+/** Answers requests for files to a client of version 1; others go to its previous fallback. */
 export function attachFallback(
   client: FallbackClient,
   binary: BinaryElicitation,
@@ -86,7 +85,7 @@ function isBinary(params: unknown): boolean {
   return (params as { mode?: unknown } | undefined)?.mode === "binary";
 }
 
-/** SDKs send the `code` of whatever is thrown. */
+/** SDKs send the `code` of any thrown error. */
 function refuseMode(): never {
   throw Object.assign(new Error("This client answers requests for files only"), { code: -32602 });
 }

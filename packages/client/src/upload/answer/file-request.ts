@@ -25,9 +25,9 @@ export interface RequestedField {
   readonly description?: string;
   /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`); empty: everything. */
   readonly accept: readonly string[];
-  /** Largest file, in bytes: the least of what the server and this client take. */
+  /** Largest file, in bytes: the smaller limit of server and client. */
   readonly maxBytes: number;
-  /** Most files; 1 unless the server takes several. */
+  /** Maximum files; 1 unless the server takes several. */
   readonly maxFiles: number;
   readonly required: boolean;
   /** Origin that the bytes will go to. */
@@ -36,7 +36,7 @@ export interface RequestedField {
 
 /** A server's request for files, checked as far as it can be without the user. */
 export interface ReceivedFileRequest {
-  /** What the server says it wants them for. Its words: never instructions to a model. */
+  /** The purpose that the server states. Its words: never instructions to a model. */
   readonly message: string;
   /** Origin of the MCP server that asks. */
   readonly origin: string;
@@ -51,20 +51,20 @@ export interface ReceivedFileRequest {
 export interface ParsedFileRequest {
   readonly request: ReceivedFileRequest;
   readonly places: ReadonlyMap<string, FieldTarget>;
-  /** The server wants to hear of progress (SEP-1306 §5). */
+  /** The server requests progress (SEP-1306 §5). */
   readonly progressToken?: string | number | undefined;
 }
 
 /** Where the files of one field go. */
 interface FieldTarget {
   readonly uploadId: string;
-  /** The answer is a list, also of one. */
+  /** The answer is a list, even of one. */
   readonly isList: boolean;
   readonly target: UploadTarget;
 }
 
 const maxFields = 32;
-/** Where a server that takes several files sets no bound itself. */
+/** For a server that takes several files without a limit. */
 const defaultMaxFiles = 10;
 
 const maxWords = 10_000;
@@ -108,9 +108,8 @@ const isParams = isShaped({
 });
 
 /**
- * Reads the params of an `elicitation/create` of mode `binary` (SEP-1306 §2). Throws `protocol`
- * for what is malformed, and `untrusted` for addresses that files must not go to, before
- * the user is asked anything.
+ * Reads the params of an `elicitation/create` of mode `binary` (SEP-1306 §2). Throws `protocol` for malformed params,
+ * and `untrusted` for addresses that files must not go to, before the user is asked anything.
  */
 export function readFileRequest(
   params: unknown,

@@ -3,7 +3,7 @@ import type { SendTimeouts, Sender } from "./sender.ts";
 import type { Trust, UploadTarget } from "../upload-target.ts";
 import { loadSha256 } from "../../net/load-code.ts";
 
-/** How files are sent, whichever they are. */
+/** How to send any files. */
 export interface SendSettings {
   readonly sender: Sender;
   readonly trust: Trust;
@@ -18,11 +18,11 @@ export interface OutgoingFile {
   readonly target: UploadTarget;
   readonly settings: SendSettings;
   readonly signal: AbortSignal;
-  /** Told how many bytes of the file went out; fewer than before when some must go again. */
+  /** Called with the bytes of the file that went out; fewer than before if some are resent. */
   readonly onSent: (bytes: number) => void;
 }
 
-/** What is known of a file that arrived. */
+/** Facts of a file that arrived. */
 export interface SentFile {
   /** As it was picked. */
   readonly name: string;
@@ -33,7 +33,7 @@ export interface SentFile {
   readonly sha256: string;
 }
 
-/** The SHA-256 of a file whose bytes pass by in order, some of them perhaps more than once. */
+/** The SHA-256 of a file whose bytes pass in order, some perhaps more than once. */
 export interface RunningDigest {
   /** Takes a chunk and its place in the file. What was seen before counts once. */
   readonly see: (chunk: Uint8Array, at: number) => void;

@@ -7,12 +7,15 @@ import type { SenderAnswer } from "./sender.ts";
 import type { OutgoingFile } from "./outgoing-file.ts";
 
 /**
- * A file of at most this size is sent at once, also where it could go in steps, and is read before, for
- * a digest in the header.
+ * A file of at most this size is sent at once, even if it could go in steps, and is read before, for a digest in the
+ * header.
  */
 export const shortBytes: number = 2 ** 20;
 
-/** Sends a file as the body of one request. A connection that breaks ends it: the client cannot know what the server kept. */
+/**
+ * Sends a file as the body of one request. A connection that breaks ends it: the client cannot tell what the server
+ * kept.
+ */
 export async function sendRaw(transfer: OutgoingFile): Promise<void> {
   const { source, file, digest } = transfer;
   const isShort = file.size <= shortBytes || transfer.settings.sender.blind;
@@ -38,7 +41,7 @@ export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void
   }));
   const { body, contentType } = createForm(files, target.form ?? uploadForm);
   const answer = await send(first, body, { "content-type": contentType }, transfers);
-  // an answer to several describes none of them alone
+  // an answer to several describes no single one
   if (transfers.length > 1) return ensureTaken(answer);
   ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });
 }
@@ -50,7 +53,7 @@ function onePiece({ file, digest }: OutgoingFile): OutgoingBody {
   };
 }
 
-/** Tries again only what the server cannot have begun with. A file that changed is none of the server's faults. */
+/** Retries only what the server cannot have started on. A file that changed is not the server's fault. */
 async function send(
   transfer: OutgoingFile,
   body: OutgoingBody,

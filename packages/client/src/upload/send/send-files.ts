@@ -17,9 +17,9 @@ export interface Shipment {
   readonly sources: readonly FileSource[];
   readonly target: UploadTarget;
   readonly signal: AbortSignal;
-  /** Told how many bytes of all files went out. */
+  /** Called with the bytes of all files that went out. */
   readonly onSent: (bytes: number, current: FileSource) => void;
-  /** Where the only file of the shipment is to be taken up again. */
+  /** Where to resume the only file of the shipment. */
   readonly begun?: StartedUpload | undefined;
 }
 

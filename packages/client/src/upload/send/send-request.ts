@@ -14,8 +14,8 @@ export type TargetRequest = Pick<
 >;
 
 /**
- * Sends a request with the headers that its address may have. When its credentials are refused and
- * there are others by now, it is sent once more with those.
+ * Sends a request with the headers that its address may have. If its credentials are refused and there are newer ones,
+ * it is sent once more with those.
  */
 export async function sendRequest(
   request: TargetRequest,
@@ -36,7 +36,7 @@ export async function sendRequest(
   return now["authorization"] === before["authorization"] ? answer : send(now);
 }
 
-/** What {@link hopHeaders} allows, and what the server wants to see again. */
+/** The headers that {@link hopHeaders} allows, and those that the server wants back. */
 async function headersFor(
   url: URL,
   target: UploadTarget,
@@ -50,15 +50,15 @@ async function headersFor(
   return headers;
 }
 
-/** What a server may not choose: credentials, framing, routing, and what these files set themselves. */
+/** Headers that a server may not choose: credentials, framing, routing, and what these files set themselves. */
 const ownHeaders =
   /^(?:authorization|proxy-.*|cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-(?:length|type|encoding|disposition)|upload-.*|repr-digest|mcp-.*|origin|referer|forwarded|x-forwarded-.*)$/i;
 
-/** Tries that are left before an upload is given up; they begin anew with every 64 KiB of progress. */
+/** Tries left before an upload is given up; renewed with every 64 KiB of progress. */
 interface Tries {
   /** The server has this many bytes for good. */
   progressed(bytes: number): void;
-  /** Waits before another try, or throws the error when there was one too many or it cannot be mended. */
+  /** Waits before a retry, or throws the error if there were too many or it cannot be mended. */
   again(error: unknown): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ export function countTries(signal: AbortSignal, pauseScale: number): Tries {
   };
 }
 
-/** What our endpoint says about a file it has. Others may say anything, or nothing. */
+/** Our endpoint's facts about a file it has. Others may say anything, or nothing. */
 const isAnswer = isShaped({
   size: isOptional(isNumber),
   sha256: isOptional((value): value is string => isText(value) && /^[0-9a-f]{64}$/i.test(value)),
@@ -99,7 +99,7 @@ export function ensureTaken(answer: SenderAnswer): void {
     );
 }
 
-/** The same for one file. Throws `corrupt`, too, where the answer names another size or digest. */
+/** The same for one file. Also throws `corrupt` if the answer has another size or digest. */
 export function ensureReceived(
   answer: SenderAnswer,
   file: { readonly size: number; readonly sha256?: string },

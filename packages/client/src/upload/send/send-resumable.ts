@@ -14,19 +14,19 @@ import { acceptLocation } from "../upload-target.ts";
 
 /** An upload that an earlier run began. */
 export interface StartedUpload {
-  /** Where its rest goes, as the server named it. */
+  /** Where the rest goes, as the server named it. */
   readonly location?: string;
-  /** Told where the rest goes, for a later run. */
+  /** Called with where the rest goes, for a later run. */
   readonly onLocation?: (location: string) => void | Promise<void>;
-  /** Leave at the server what an interrupted upload brought there. */
+  /** Leave the bytes of an interrupted upload at the server. */
   readonly keep?: boolean;
 }
 
 /**
- * Sends a file in the steps of draft-ietf-httpbis-resumable-upload: creates an upload without bytes
- * (§4.2), appends what is left (§4.4), and after every fault asks how far the server is (§4.3). Rejects
- * with `protocol` for an offset that cannot be, and with what could not be mended. An
- * upload that is given up is cancelled, unless it is to be kept: then `onSent` is told last what the server kept.
+ * Sends a file in the steps of draft-ietf-httpbis-resumable-upload: creates an upload without bytes (§4.2), appends
+ * what is left (§4.4), and after every fault asks how far the server is (§4.3). Rejects with `protocol` for an
+ * impossible offset, and with faults that could not be mended. An abandoned upload is cancelled, unless it is to be
+ * kept: then the last `onSent` has the bytes that the server kept.
  */
 export async function sendResumable(
   transfer: OutgoingFile,
@@ -41,7 +41,7 @@ export async function sendResumable(
   }
 }
 
-/** How long a server may take to forget an upload that was given up. */
+/** How long a server may take to forget an abandoned upload. */
 const cancelMs = 5_000;
 /** How long a server may take to say what it kept of one: a person may be waiting for the end. */
 const reportMs = 2_000;
@@ -54,7 +54,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
   let location: URL | undefined;
   /** Bytes that the server has for good, as it last said; unknown after a fault. */
   let offset: number | undefined;
-  /** Most that it can have: what it said before, and what was sent since. */
+  /** Maximum that it can have: what it said before, and what was sent since. */
   let furthest = begun.location === undefined ? 0 : size;
   let least = 0;
   let stepBytes = sender.stepBytes ?? Infinity;
@@ -94,14 +94,11 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
     if (step !== undefined && step > 0) stepBytes = Math.min(stepBytes, step);
   }
 
-  /** Takes the offset that the server names. Throws `protocol` for one that cannot be. */
+  /** Takes the offset that the server names. Throws `protocol` for an impossible one. */
   function acceptOffset(answer: SenderAnswer): void {
     const serverOffset = parseIntegerField(answer.headers.get(UPLOAD_OFFSET_HEADER));
     if (serverOffset === undefined || serverOffset > furthest || serverOffset < least)
-      throw new SluiceError(
-        "protocol",
-        "client: the server says that it has a part of the file that it cannot have",
-      );
+      throw new SluiceError("protocol", "client: the server reports an impossible upload offset");
     offset = serverOffset;
     least = serverOffset;
     furthest = Math.max(furthest, serverOffset);
@@ -129,7 +126,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
     let sentOffset = start;
     const pieces = end > start ? [{ file, start, end, seen: digest.see }] : [];
     offset = undefined;
-    // the platform does not tell how much of it went out
+    // the platform does not report how much went out
     if (sender.blind) furthest = Math.max(furthest, end);
     const answer = await ask({
       method: "PATCH",
@@ -151,10 +148,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
       acceptOffset(answer);
       // bytes of an earlier connection were still on their way: it is asked what became of them
       if (isComplete) offset = undefined;
-      throw new SluiceError(
-        "interrupted",
-        "client: the server and this side disagreed on how far they are",
-      );
+      throw new SluiceError("interrupted", "client: the server is at another upload offset");
     }
     if (answer.status >= 300 || (isLast && isComplete)) {
       ensureReceived(answer, { size, sha256: await digest.finish() });
@@ -184,7 +178,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
         }
       }
     },
-    /** Reports what the server has kept, or has confirmed last where it does not say. */
+    /** Reports what the server has kept, or last confirmed if it does not say. */
     async reportKept(): Promise<void> {
       let keptBytes = least;
       try {
@@ -207,7 +201,7 @@ function createUpload(transfer: OutgoingFile, begun: StartedUpload) {
         transfer.onSent(keptBytes);
       }
     },
-    /** Tells the server that the rest will not come. It may not hear it. */
+    /** Tells the server that the rest will not come. That may not arrive. */
     async cancel(): Promise<void> {
       if (!location) return;
       const url = location;

@@ -25,9 +25,9 @@ export interface Sender {
    * them too slowly, or does not answer.
    */
   send(request: SenderRequest): Promise<SenderAnswer>;
-  /** Most bytes in one step of a resumable upload; absent: all that is left. */
+  /** Maximum bytes in one step of a resumable upload; absent: all that is left. */
   readonly stepBytes?: number;
-  /** True where larger stretches of a file pass by unseen: their digest takes a reading of its own. */
+  /** True if larger stretches of a file pass unseen: their digest takes a separate read. */
   readonly blind?: true;
 }
 
@@ -42,7 +42,7 @@ export interface SenderRequest extends Omit<HopRequest, "body" | "connectMs" | "
 
 /** Status, headers and the JSON of an answer. */
 export interface SenderAnswer extends Pick<HopAnswer, "status" | "headers" | "sentAll"> {
-  /** What was JSON of at most 64 KiB; else absent. The server's words: never for a model. */
+  /** JSON of at most 64 KiB; else absent. The server's words: never for a model. */
   readonly json?: unknown;
 }
 
@@ -88,7 +88,7 @@ export function createSender(exchange: Exchange): Sender {
   };
 }
 
-/** What is wrong with a server that takes the bytes late. */
+/** The fault of a server that takes the bytes too slowly. */
 const lateBody: Readonly<Record<Lateness, string>> = {
   idle: "the server stopped taking bytes",
   slow: "the server takes bytes too slowly to be worth it",
@@ -127,19 +127,19 @@ async function readAnswer(answer: HopAnswer, signal: AbortSignal): Promise<Sende
   if (cut !== undefined) signal.throwIfAborted();
   const essence = parseMediaType(headers.get("content-type"))?.essence;
   const isJson = essence === "application/json" || essence === "application/problem+json";
-  // an answer that breaks off is known by its status all the same
+  // an interrupted answer still has its status
   const json = isJson && cut === undefined ? readJson(text).value : undefined;
   return { status, headers, sentAll, json };
 }
 
-/** A redirect that is hidden is one all the same. */
+/** A hidden redirect is still a redirect. */
 function showRedirect(error: unknown): HopAnswer {
   if (!SluiceError.is(error) || error.code !== "unsupported") throw error;
   const body = { pump: async () => {}, cancel() {} };
   return { status: 307, headers: new Headers(), sentAll: true, framing: "unknown", body };
 }
 
-/** At the least rate, and never shorter than the wait for an answer. */
+/** At the minimum rate, and never shorter than the wait for an answer. */
 function wholeMsOf(timeouts: SendTimeouts, bytes: number): number {
   const sendingMs = Math.min((bytes / timeouts.minBytesPerSecond) * 1_000, 21_600_000);
   return answerMsOf(timeouts, bytes) + sendingMs;

@@ -1,16 +1,16 @@
 import { SluiceError } from "@sluice/core";
 import type { ReadableFile } from "../../net/outgoing-body.ts";
 
-/** A file that was picked, not opened yet. */
+/** A picked file, not opened yet. */
 export interface FileSource {
-  /** As the server will hear it. */
+  /** As told to the server. */
   readonly name: string;
   /** Bytes. */
   readonly size: number;
   readonly mimeType: string;
   /** The type is what the name suggests: a source file may be called like a film, so no server is asked to hold to it. */
   readonly isTypeGuessed: boolean;
-  /** Opens it; rejects with `precondition_failed` when it is not the file any more that was picked. */
+  /** Opens it; rejects with `precondition_failed` if it is no longer the picked file. */
   open(): Promise<OpenFile>;
 }
 
@@ -48,7 +48,7 @@ export function blobSource(
       size: blob.size,
       chunks,
       blob: (start, end) => blob.slice(start, end),
-      // a read fails by itself, and a platform that reads the blob says no more than that the connection is lost
+      // a read fails by itself, and a platform that reads the blob only reports a lost connection
       ensureSame: async () => void (await read(blob.slice(0, 1), name)),
       async close() {},
     }),

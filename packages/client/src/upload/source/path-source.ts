@@ -8,13 +8,13 @@ import { typeOfName } from "./type-of-name.ts";
 /** A file by its path. */
 export interface PickedPath {
   readonly path: string;
-  /** What the server hears instead of the last part of the path. */
+  /** The name for the server instead of the last part of the path. */
   readonly name?: string;
   /** Media type; what the name suggests when absent. */
   readonly mimeType?: string;
   /**
    * Device and inode that the file must have (`fstat` with `bigint`). Default: those that it has at first. With them, a
-   * folder on the way that became a link meanwhile leads nowhere.
+   * folder on the way that became a link leads nowhere.
    */
   readonly identity?: Pick<BigIntStats, "dev" | "ino">;
 }
@@ -43,7 +43,7 @@ export async function pathSource(file: PickedPath): Promise<FileSource> {
 }
 
 async function openPicked(path: string, name: string, picked: BigIntStats): Promise<OpenFile> {
-  // what became a pipe meanwhile must not make the open wait
+  // a file that became a pipe must not block the open
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const handle = await open(path, flags).catch((error) => {
     throw diskError(name, error);
@@ -93,7 +93,7 @@ function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFi
       if (at >= end) return;
       [buffer, other] = [other, buffer];
       coming = readAt(at, end, buffer);
-      // a failure before the await is no unhandled rejection
+      // a failure before the await is not an unhandled rejection
       coming.catch(() => {});
     };
     begin(start);
@@ -105,7 +105,7 @@ function openFile(handle: FileHandle, name: string, picked: BigIntStats): OpenFi
         yield chunk;
       }
     } finally {
-      // a read that is under way would write into memory that another reader has from then on
+      // a read in progress would write into memory that another reader has by then
       await coming?.catch(() => {});
     }
   }
@@ -137,7 +137,7 @@ function ensureRegular(stats: BigIntStats, name: string): void {
     ? "is a symbolic link; name the file that it leads to"
     : stats.isDirectory()
       ? "is a folder; name the files in it"
-      : "is no regular file";
+      : "is not a regular file";
   throw new SluiceError("invalid_argument", `client: ${JSON.stringify(name)} ${what}`);
 }
 

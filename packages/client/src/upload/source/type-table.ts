@@ -1,2 +1,2 @@
-// loaded by itself, when a file has no type
+// loaded separately, if a file has no type
 export { typeOfName } from "./type-of-name.ts";
