@@ -17,18 +17,18 @@ const marginMs = 60_000;
  * what the store says.
  */
 export function bindTo(state: StateStore): BindSession {
-  const known = new Map<string, number>();
+  const knownUntil = new Map<string, number>();
   return async ({ principal, owner = "" }) => {
     const { sessionId } = principal ?? {};
     if (sessionId === undefined) return;
     const session = sessionTag(sessionId);
     const now = Date.now();
-    if ((known.get(session) ?? 0) > now) return;
+    if ((knownUntil.get(session) ?? 0) > now) return;
     const expiresAt = now + knownMs + tokenLifetimes.download.bound.maxTtlMs + marginMs;
     await state.bindSession(session, { now, expiresAt, owner });
-    known.delete(session);
-    if (known.size >= maxKnown) known.delete(known.keys().next().value!);
-    known.set(session, now + knownMs);
+    knownUntil.delete(session);
+    if (knownUntil.size >= maxKnown) knownUntil.delete(knownUntil.keys().next().value!);
+    knownUntil.set(session, now + knownMs);
   };
 }
 

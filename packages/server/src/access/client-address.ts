@@ -36,8 +36,8 @@ const read = new WeakMap<Socket, string>();
 
 /** The address of a socket, in the same form. It is read once for all requests of a connection. */
 export function socketAddress(socket: Socket): string | undefined {
-  const known = read.get(socket);
-  if (known !== undefined) return known;
+  const knownAddress = read.get(socket);
+  if (knownAddress !== undefined) return knownAddress;
   const address = readAddress(socket.remoteAddress ?? "");
   if (address !== undefined) read.set(socket, address);
   return address;

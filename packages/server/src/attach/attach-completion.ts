@@ -11,9 +11,9 @@ import type { Mount } from "../storage/mount.ts";
 import type { Mounts } from "../storage/mounts.ts";
 
 /** Most suggestions in an answer (MCP, completion). */
-const mostValues = 100;
+const maxValues = 100;
 /** Objects looked at for one answer. */
-const mostObjects = 1_000;
+const maxObjects = 1_000;
 /** A legal key has at most so many UTF-8 bytes. */
 const longestKey = 1_024;
 
@@ -73,7 +73,7 @@ async function completeKey(
   if (!storage) return { values: [], hasMore: false };
   const values = new Set<string>();
   let cursor: string | undefined;
-  let left = mostObjects;
+  let left = maxObjects;
   do {
     const page = await storage
       .list(definedMembers({ prefix: start, limit: left, signal, cursor }))
@@ -82,7 +82,7 @@ async function completeKey(
     const uris = page.objects.map(({ key }) => mapper.toUri(key));
     for (const uri of await allowedUris(access, principal, { uris, action: "list" })) {
       const step = nextStep(mapper.toKey(uri), start.length);
-      if (values.size < mostValues) values.add(variableOf(mapper, step));
+      if (values.size < maxValues) values.add(variableOf(mapper, step));
       else if (!values.has(variableOf(mapper, step))) return { values: [...values], hasMore: true };
     }
     ({ cursor } = page);

@@ -98,22 +98,23 @@ const stepBytes = 64 * 1024;
 /** Opens the file that holds the room; it stays when it is closed. Rejects with `corrupt` for a link at its place. */
 async function openReserve(path: string, bytes: number): Promise<DiskReserve> {
   const file = await openPlain(path, constants.O_RDWR | constants.O_CREAT);
-  let held = (await file.stat()).size;
+  let heldBytes = (await file.stat()).size;
   return {
     async release() {
-      if (held === 0) return false;
-      held = Math.max(0, held - stepBytes);
-      await file.truncate(held);
+      if (heldBytes === 0) return false;
+      heldBytes = Math.max(0, heldBytes - stepBytes);
+      await file.truncate(heldBytes);
       return true;
     },
     async refill() {
       try {
-        while (held < bytes) held += await extend(file, held, Math.min(stepBytes, bytes - held));
+        while (heldBytes < bytes)
+          heldBytes += await extend(file, heldBytes, Math.min(stepBytes, bytes - heldBytes));
         await file.datasync();
         return true;
       } catch (error) {
         if (!isFull(error)) throw error;
-        await file.truncate(held);
+        await file.truncate(heldBytes);
         return false;
       }
     },

@@ -52,13 +52,13 @@ export async function streamRegistered(
   const { mcp, ctx, uri } = call;
   // what is hidden is looked for in storage, and the author is not asked
   if (place && !(await isAllowed(place, principal))) return undefined;
-  const known = place && (await readAsAuthor(call));
-  if (place && !known) return undefined;
+  const authored = place && (await readAsAuthor(call));
+  if (place && !authored) return undefined;
   const slot = exchangeOf(ctx.http?.req)?.slot;
   const client = clientStreaming(mcp, ctx, slot);
   if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
   if (!slot || client === "untold") {
-    if (known)
+    if (authored)
       throw readOnly("the author registered it, and there is no HTTP answer for its bytes");
     return undefined;
   }
@@ -74,7 +74,7 @@ export async function streamRegistered(
     mimeType: "application/octet-stream",
     storage: {
       async open(_key, { signal } = {}) {
-        const { bytes, mimeType } = contentOf(known ?? (await readAsAuthor(call)), maxReadBytes);
+        const { bytes, mimeType } = contentOf(authored ?? (await readAsAuthor(call)), maxReadBytes);
         lease.add(bytes.byteLength);
         const info = { key, size: bytes.byteLength, contentType: mimeType };
         return withBody({ info, bytes }, () => createBytesBody(bytes, signal));
@@ -122,18 +122,18 @@ export interface AuthorCall {
  */
 async function readAsAuthor(call: AuthorCall): Promise<ReadResourceResult | undefined> {
   const { ctx, uri, readOthers } = call;
-  const ending = new AbortController();
-  const { signal } = ending;
+  const controller = new AbortController();
+  const { signal } = controller;
   // the one ends with a cancelled call, the other with the connection of the request
   const removers = [ctx.mcpReq.signal, ctx.http?.req?.signal].map((given) =>
-    onAbort(given, (reason) => ending.abort(reason)),
+    onAbort(given, (reason) => controller.abort(reason)),
   );
   try {
     signal.throwIfAborted();
     const answer = readOthers(uri, { ...ctx, mcpReq: { ...ctx.mcpReq, signal } });
     return await within(answer, { timeoutMs: readTimeoutMs, expired, signal });
   } catch (error) {
-    ending.abort(error);
+    controller.abort(error);
     throw await readError(call, error);
   } finally {
     for (const remove of removers) remove();

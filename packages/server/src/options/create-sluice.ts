@@ -44,7 +44,7 @@ import type { Sluice } from "./sluice.ts";
  * `RangeError` for options that cannot work.
  */
 export function createSluice(options: SluiceOptions): Sluice {
-  const given = mountsIn(options);
+  const mountOptions = mountsIn(options);
   const { limits = {}, telemetry, grant = {}, cacheTtlMs } = options;
   const { resourceMetadataUrl, scopeChallenge, state = createMemoryStateStore() } = options;
   // oxlint-disable-next-line no-console -- the documented default
@@ -58,14 +58,16 @@ export function createSluice(options: SluiceOptions): Sluice {
   ensureDeliveryOptions(options);
   ensureRevocableLinks(options);
   const mounts = new Mounts(
-    given.map((mount) => {
+    mountOptions.map((mount) => {
       ensureDeliveryOptions(mount);
       // the keys of a single storage are the names of its resources
       const namePrefix = options.mounts ? namePrefixOf(mount.baseUri) : "";
       return createMount(mount, { namePrefix, rules: options, onError });
     }),
   );
-  const redirectWarnings = given.map((mount, at) => redirectWarning(mount, mounts.storages[at]!));
+  const redirectWarnings = mountOptions.map((mount, at) =>
+    redirectWarning(mount, mounts.storages[at]!),
+  );
   for (const warning of [openWarning(options, endpoint), ...redirectWarnings])
     if (warning !== undefined) onWarning(warning);
   const keys = readKeys(options, onWarning);
@@ -157,7 +159,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };
-  const url: LinkUrl = (uri, given) => linkUrl(linking, uri, given);
+  const url: LinkUrl = (uri, linkOptions) => linkUrl(linking, uri, linkOptions);
 
   const listening = {
     callers,
@@ -206,7 +208,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       mounts.add(createProviderMount(uriOrTemplate, provider, { rules: options, onError }));
     },
     url,
-    link: (uri, given) => linkTo(linking, uri, given),
+    link: (uri, linkOptions) => linkTo(linking, uri, linkOptions),
     listen: (request) => listen(listening, request),
     redeem: createRedeem({
       callers,

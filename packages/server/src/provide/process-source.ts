@@ -22,7 +22,7 @@ interface ProcessEnd {
  */
 export function processSource(child: ProvidedProcess, terms: SourceTerms): ProvidedSource {
   const { operation } = terms;
-  const ending = watchEnding(child);
+  const exit = watchEnding(child);
   const lastWords = readLastWords(child);
 
   function end(): void {
@@ -44,7 +44,7 @@ export function processSource(child: ProvidedProcess, terms: SourceTerms): Provi
     async next() {
       const chunk = await bytes.next();
       if (chunk !== undefined) return chunk;
-      const { code, signal, fault } = await ending;
+      const { code, signal, fault } = await exit;
       if (code === 0) return undefined;
       const cause = fault ?? (await lastWords());
       if (typeof signal === "string")

@@ -165,7 +165,7 @@ function listResource(
 /** After so many bytes other work of the process gets a turn: a generator that waits for nothing would leave none. */
 const bytesBetweenTurns = 2 ** 20;
 /** What a chunk counts at least. */
-const leastCounted = 4_096;
+const minCounted = 4_096;
 
 /** Which bytes of a source make a body. */
 interface TransferOptions {
@@ -206,7 +206,7 @@ function createTransferBody(
       while (left > 0) {
         const chunk = await call.wait(source.next());
         if (!chunk) break;
-        sinceTurn += Math.max(chunk.byteLength, leastCounted);
+        sinceTurn += Math.max(chunk.byteLength, minCounted);
         if (sinceTurn >= bytesBetweenTurns) {
           sinceTurn = 0;
           await nextTurn();

@@ -56,10 +56,10 @@ export async function linkTo(
       const { info, part } = await preview(storage, { key, previewBytes, signal });
       const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
       await entry.admit();
-      const known = await storage.about?.(info, signal);
+      const facts = await storage.about?.(info, signal);
       const isMarked = isStreaming(mcp, ctx);
-      const named = await entries.of(info, { mimeType, isMarked, known });
-      const link = { ...named, type: "resource_link" as const };
+      const listEntry = await entries.of(info, { mimeType, isMarked, known: facts });
+      const link = { ...listEntry, type: "resource_link" as const };
       if (part?.text === undefined) return { result: [link] };
       const _meta = { [EXTENSION_ID]: partMeta(part) };
       return {

@@ -21,7 +21,7 @@ export interface VisiblePage extends ListPage {
 }
 
 /** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
-const mostObjects = 10_000;
+const maxObjects = 10_000;
 
 export interface VisiblePageOptions {
   readonly storages: StorageAccess;
@@ -83,12 +83,12 @@ export async function visiblePage(
   }
   let hiddenInARow = 0;
   let untyped: true | undefined;
-  while (!isOver && objects.length <= limit && looked < mostObjects) {
-    const wanted = limit + 1 - objects.length;
-    let page = await look(Math.max(wanted, Math.floor(hiddenInARow / 8)));
+  while (!isOver && objects.length <= limit && looked < maxObjects) {
+    const wantedCount = limit + 1 - objects.length;
+    let page = await look(Math.max(wantedCount, Math.floor(hiddenInARow / 8)));
     let visible = await isVisible(page.objects);
     // the cursor cannot stand amid a page; seldom, for the look is short beside what was hidden before
-    for (let end; (end = positionOf(visible, wanted)) < page.objects.length;) {
+    for (let end; (end = positionOf(visible, wantedCount)) < page.objects.length;) {
       page = await look(end);
       visible = await isVisible(page.objects);
     }

@@ -58,12 +58,12 @@ function createAskMetadata({ mapper, describe, onError }: MetadataHook): AskMeta
     const uri = mapper.toUri(info.key);
     const expired = (): SluiceError =>
       new SluiceError("timeout", `sluice: describe of ${uri} took ${hookTimeoutMs} ms`);
-    const told = describe(info, uri);
+    const answer = describe(info, uri);
     // most hooks look nothing up: they need no timer
-    const known = isThenable(told)
-      ? await within(Promise.resolve(told), { timeoutMs: hookTimeoutMs, expired, signal })
-      : told;
-    return checked(known, (finding) =>
+    const described = isThenable(answer)
+      ? await within(Promise.resolve(answer), { timeoutMs: hookTimeoutMs, expired, signal })
+      : answer;
+    return checked(described, (finding) =>
       onError(new TypeError(`sluice: describe of ${uri}: ${finding}`)),
     );
   };
@@ -178,14 +178,14 @@ export function createResourceEntries({
     about,
     async of(info, { mimeType, isMarked, known, signal }) {
       const { size, lastModified, etag } = info;
-      const told = known ?? (await tryAbout(info, signal));
-      const { title, description, audience, priority } = told;
+      const facts = known ?? (await tryAbout(info, signal));
+      const { title, description, audience, priority } = facts;
       const annotations = definedMembers({
         audience: audience ? [...audience] : undefined,
         priority,
         lastModified: lastModified?.toISOString(),
       });
-      const streamable = isMarked && told.streamable !== false ? (true as const) : undefined;
+      const streamable = isMarked && facts.streamable !== false ? (true as const) : undefined;
       const meta = definedMembers({
         streamable,
         etag: etag === undefined ? undefined : formatEntityTag(etag),
@@ -196,7 +196,7 @@ export function createResourceEntries({
         ...definedMembers({
           title,
           description,
-          mimeType: told.mimeType ?? mimeType,
+          mimeType: facts.mimeType ?? mimeType,
           size,
           annotations: isEmpty(annotations) ? undefined : annotations,
           streamable,

@@ -233,17 +233,18 @@ export function createGrantOpener(
   sealer: Sealer,
   keys: KeyRing,
 ): (token: string, now: number) => OpenGrant {
-  const kept = new Map<string, KeptGrant>();
+  const openGrants = new Map<string, KeptGrant>();
   // characters 3 and 4 of a token name its key; a replaced ring derives another array, also for the same name
   const keyOf = (token: string): unknown => keys.derive(token.slice(3, 5), "sluice/v1/download");
 
   return (token, now) => {
-    const known = kept.get(token);
-    if (known && isStillOpen(known, now) && known.key === keyOf(token)) return known.grant;
-    kept.delete(token);
+    const openGrant = openGrants.get(token);
+    if (openGrant && isStillOpen(openGrant, now) && openGrant.key === keyOf(token))
+      return openGrant.grant;
+    openGrants.delete(token);
     const grant = toOpenGrant(sealer.unseal("download", token, { now }));
-    if (kept.size >= maxKept) kept.delete(kept.keys().next().value!);
-    kept.set(token, { grant, key: keyOf(token), until: now + keptMs });
+    if (openGrants.size >= maxKept) openGrants.delete(openGrants.keys().next().value!);
+    openGrants.set(token, { grant, key: keyOf(token), until: now + keptMs });
     return grant;
   };
 }

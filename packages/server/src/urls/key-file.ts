@@ -51,11 +51,11 @@ export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
     }
   }
 
-  let looking = false;
+  let isLooking = false;
   const timer = setInterval(() => {
-    if (looking) return;
-    looking = true;
-    void follow().finally(() => (looking = false));
+    if (isLooking) return;
+    isLooking = true;
+    void follow().finally(() => (isLooking = false));
   }, pollMs);
   timer.unref();
   const close = (): void => clearInterval(timer);

@@ -92,7 +92,7 @@ export class Links {
     const issuedAt = wholeSeconds(now);
     const expiresAt = issuedAt + wholeSeconds(lifeMs);
     const id = encodeBase64Url(crypto.getRandomValues(new Uint8Array(16)));
-    const kept: KeptLink = {
+    const record: KeptLink = {
       id,
       name,
       etag: etag ?? unversioned,
@@ -103,7 +103,7 @@ export class Links {
       principal: principal && onlyPrincipal(principal),
     };
     await bindSession(identity);
-    const token = await this.#tokens.issue(JSON.stringify(kept), {
+    const token = await this.#tokens.issue(JSON.stringify(record), {
       now,
       expiresAt: expiresAt + 2 * clockSkewMs,
       owner,
@@ -115,10 +115,10 @@ export class Links {
   /** Rejects with `not_found` for what is none of ours or over, and with what the store says. */
   async open(token: string, now: number): Promise<OpenLink> {
     // what is in the seal was made by mint
-    const kept = JSON.parse(await this.#tokens.open(token, now)) as KeptLink;
-    if (isExpired(kept.expiresAt, now))
+    const record = JSON.parse(await this.#tokens.open(token, now)) as KeptLink;
+    if (isExpired(record.expiresAt, now))
       throw new SluiceError("not_found", "sluice: the link has expired");
-    return toOpenLink(kept);
+    return toOpenLink(record);
   }
 }
 
