@@ -181,9 +181,9 @@ function findingIn(items: readonly Item[], isRequired: boolean): string | undefi
   if (phases.includes("failed") || phases.includes("refused"))
     return "A file could not be sent. Remove it, or try again.";
   if (phases.includes("left"))
-    return "A file is not complete. Choose the same file again to go on with it, or remove it.";
+    return "A file is incomplete. Choose the same file again to resume, or remove it.";
   if (phases.some((phase) => phase !== "done"))
-    return "Files are still being sent. Wait until they are there, or remove them.";
+    return "Files are still being sent. Wait until they are sent, or remove them.";
   if (isRequired && items.length === 0) return "Choose a file first.";
   return undefined;
 }

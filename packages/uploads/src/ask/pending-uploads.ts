@@ -138,7 +138,7 @@ export function questionContext({
 export function unknownUpload(): SluiceError {
   return uploadError(
     "not_found",
-    "no upload with this upload_id waits for this call: its files were used and removed, its time is over, or it belongs to another question; call the tool again without upload_id to get a new one",
+    "no upload with this upload_id waits for this call: its files were used and removed, it has expired, or it belongs to another question; call the tool again without upload_id to get a new one",
   );
 }
 

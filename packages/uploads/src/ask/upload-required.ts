@@ -115,8 +115,7 @@ const stages: Readonly<Record<UploadStage, string>> = {
   waiting:
     "The user has been asked and has not answered yet. What is open for it, a page or a dialog, still counts.",
   nothing: "Nothing has come yet.",
-  undone:
-    "The file is there, and the user has not said that it is the right one: ask for a press on Done.",
+  undone: "The file has arrived, but the user has not confirmed it: ask the user to press Done.",
 };
 
 function wordsFor({ accept, maxBytes, maxFiles }: SlotTerms): string {

@@ -141,8 +141,7 @@ export class Confirmation {
   /** By the clock that the sweeper goes by; while the store is down, by that of this process. */
   async #ensureInTime(state: UploadState): Promise<void> {
     const now = await sharedNow(this.#parts.store).catch(() => Date.now());
-    if (now >= endOf(state) + confirmMs)
-      throw uploadError("expired", "the time of this upload is over");
+    if (now >= endOf(state) + confirmMs) throw uploadError("expired", "this upload has expired");
   }
 
   async #removeRecord(

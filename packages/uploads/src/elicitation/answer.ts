@@ -35,7 +35,7 @@ export async function readAnswer(
 ): Promise<ElicitedAnswer> {
   const result = resultSchema.safeParse(raw);
   if (!result.success)
-    throw uploadError("protocol", "the client's answer is no elicitation result");
+    throw uploadError("protocol", "the client's answer is not an elicitation result");
   const { action, content = {} } = result.data;
   if (action !== "accept") return { action };
 

@@ -82,7 +82,7 @@ export function createFileUris({
       // what is in the seal was made by format
       const handle = JSON.parse(text) as FileHandle;
       if (Date.now() >= handle.expiresAt)
-        throw new SluiceError("expired", "files: the time of this file is over");
+        throw new SluiceError("expired", "files: this file has expired");
       return handle;
     },
   };

@@ -79,7 +79,7 @@ async function openUpload(
   const { uploadId } = handle;
   const confirmed = await unlessMissing(slots.reopen(owner, uploadId, { signal }));
   const [known] = confirmed ?? (await slots.received(owner, uploadId, { signal }));
-  if (!known) throw new SluiceError("not_found", "files: the bytes have not come");
+  if (!known) throw new SluiceError("not_found", "files: the bytes have not arrived");
   if (!agrees(handle, known)) {
     await slots.discard(uploadId);
     const reason =

@@ -49,7 +49,7 @@ export class QuotaTracker {
     const { concurrent = 4, files = 1_000, bytes = 10 * 2 ** 30 } = options.quota ?? {};
     for (const limit of [concurrent, files, bytes])
       if (!Number.isSafeInteger(limit) || limit < 1)
-        throw new RangeError(`createUploads: ${limit} is no quota; pass a whole number from 1`);
+        throw new RangeError(`createUploads: ${limit} is not a quota; pass a whole number from 1`);
     this.#options = options;
     this.#limits = { concurrent, files, bytes };
   }

@@ -141,5 +141,5 @@ interface Held {
 }
 
 function overtaken(): SluiceError {
-  return uploadError("interrupted", "another request goes on with this file");
+  return uploadError("interrupted", "another request resumed this file");
 }

@@ -119,7 +119,7 @@ export class UploadPageStore {
     const isLate = Date.now() >= expiresAt + (settled ? handoverMs : 0);
     const isWaiting = settled === undefined || settled.phase === "answered";
     if (isWaiting && (isLate || (!settled && !kept)))
-      throw new SluiceError("expired", "upload page: its time is over");
+      throw new SluiceError("expired", "upload page: expired");
     if (settled) return settled;
     const { question, owner } = kept!;
     return { phase: "open", pageId, expiresAt, question, owner };

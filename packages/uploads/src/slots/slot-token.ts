@@ -159,7 +159,7 @@ function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: num
   for (const entry of accept)
     if (!isAcceptEntry(entry))
       throw new TypeError(
-        `uploads: reserve: accept ${JSON.stringify(entry)} is no media type, range or .extension`,
+        `uploads: reserve: accept ${JSON.stringify(entry)} is not a media type, range or .extension`,
       );
   return {
     accept: accept.map((entry) => entry.toLowerCase()),

@@ -168,7 +168,7 @@ function noMoreFiles(isConfirmed: boolean) {
     "already_exists",
     isConfirmed
       ? "this upload is confirmed already"
-      : "this upload is over, and takes no more files",
+      : "this upload has ended and takes no more files",
   );
 }
 

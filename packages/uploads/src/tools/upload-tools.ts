@@ -76,7 +76,7 @@ function requestTool(check: string, { accept = [], maxBytes }: UploadToolOptions
     accept.length === 0 ? 'Such as "image/*" or ".pdf"' : `Some of ${accept.join(", ")}`;
   return {
     title: "Request a file from the user",
-    description: `Asks for a file of the user: answers with a page to open and a curl line. When the file is there, ${check} gives its URI, for arguments of other tools that take a file.`,
+    description: `Requests a file from the user: returns an upload page and a curl command. Once it has arrived, ${check} returns its URI, for other tools that take a file.`,
     inputSchema: z.object({
       purpose: z.string().max(500).optional().describe("What the file is for; the user reads it"),
       accept: z.array(z.string().max(255)).max(20).optional().describe(types),
@@ -90,7 +90,7 @@ function requestTool(check: string, { accept = [], maxBytes }: UploadToolOptions
 function checkTool(request: string) {
   return {
     title: "Check an upload",
-    description: `Says whether the file of ${request} is there; waits up to 20 s for it.`,
+    description: `Checks whether the file from ${request} arrived; waits up to 20 s.`,
     inputSchema: z.object({ upload_id: z.string().describe(`From ${request}`) }),
     outputSchema: z.object({
       status: z.enum(["waiting", "received", "declined"]),
@@ -132,7 +132,7 @@ function checkAnswer(
   if (checked.status === "declined")
     return answer(`The user does not send a file. Ask before you call ${request} again.`, facts);
   const why = checked.isUndone
-    ? "The file is there, and the user has not said that it is the right one: ask for a press on Done"
+    ? "The file has arrived, but the user has not confirmed it: ask the user to press Done"
     : "Nothing has come yet. Remind the user of the page";
   const text = `${why}: ${upload.pageUrl}\nThen call ${check} again with the same upload_id.`;
   return answer(text, { ...facts, page_url: upload.pageUrl });
