@@ -119,9 +119,9 @@ export function withBinary<Handler extends McpFetchHandler>(
     try {
       parts = await readMultipartRequest(request.body!, boundary, maxRequestBodySize);
     } catch (error) {
-      const refused = refusalOf(error);
-      if (refused === undefined) throw error;
-      return toResponse(problem(refused));
+      const refusalStatus = refusalOf(error);
+      if (refusalStatus === undefined) throw error;
+      return toResponse(problem(refusalStatus));
     }
     const { url, method, signal } = request;
     const { call } = parts;

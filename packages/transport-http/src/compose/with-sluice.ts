@@ -49,8 +49,8 @@ export function withSluice(
   ensureSluice("withSluice", sluice);
   const { maxBufferedBytes = 2 ** 24 } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
-  const own = createRouter(sluice, options);
-  const routed = withRoutes(own, createDownloadRoutes(sluice, own.base));
+  const ownRouter = createRouter(sluice, options);
+  const routed = withRoutes(ownRouter, createDownloadRoutes(sluice, ownRouter.base));
   const router = handler.router ? withRoutes(routed, handler.router.routes) : routed;
   const sessions = createSessionCapabilities(({ resourceStreaming }) =>
     // the SDK drops the literal field of SEP-2532

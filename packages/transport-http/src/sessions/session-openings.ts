@@ -82,8 +82,8 @@ export function createSharedOpenings(state: StateStore): SharedOpenings {
     async replay(transport, { id, opening, authInfo }) {
       const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
       for (const parsedBody of [opening.message, initialized]) {
-        const told = definedMembers({ parsedBody, authInfo });
-        const answer = await transport.handleRequest(asRequest(id), told);
+        const options = definedMembers({ parsedBody, authInfo });
+        const answer = await transport.handleRequest(asRequest(id), options);
         await answer.text();
       }
     },

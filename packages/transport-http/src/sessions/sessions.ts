@@ -157,13 +157,13 @@ export function createSessions(
       onClaim,
     }: McpHandlerRequestOptions & { readonly onClaim?: (() => void) | undefined },
   ) {
-    const known = table.find(id);
+    const knownSession = table.find(id);
     if (!shared) {
-      const entry = known && entryFor(table, known, caller);
+      const entry = knownSession && entryFor(table, knownSession, caller);
       return entry ? { entry, release: table.hold(entry, onClaim) } : sessionNotFound();
     }
     const opening = await shared.find(id);
-    if (!opening && known) drop(known);
+    if (!opening && knownSession) drop(knownSession);
     if (!opening || !mayUse(opening, caller)) return sessionNotFound();
     const isHeld = opening.holder === caller.holder;
     if (!isHeld && !(await shared.claim(id, caller.holder, caller.owner))) return sessionNotFound();
@@ -194,9 +194,9 @@ export function createSessions(
     }
     const claimed = new AbortController();
     const onClaim = request.method === "GET" ? () => claimed.abort() : undefined;
-    const taken = await take(caller, id, { ...told, onClaim });
-    if (taken instanceof Response) return taken;
-    const { entry, release } = taken;
+    const lease = await take(caller, id, { ...told, onClaim });
+    if (lease instanceof Response) return lease;
+    const { entry, release } = lease;
     try {
       const { transport } = await entry.live.catch((error: unknown) => {
         table.remove(id);

@@ -84,8 +84,8 @@ export class ResultAsker {
       // without one there is still the page
       .catch(() => undefined)
       .then((raw) => {
-        const given = lateAnswer.safeParse(raw).data;
-        return given && takeAnswer(page, { answerId: newId(), ...given });
+        const givenAnswer = lateAnswer.safeParse(raw).data;
+        return givenAnswer && takeAnswer(page, { answerId: newId(), ...givenAnswer });
       });
     late.catch(host.onError);
     return askAgain(call, open, "waiting");
@@ -185,8 +185,8 @@ function keptOutcome(outcome: FilesOutcome | undefined): UploadOutcome {
 /** Files that came to the upload URL, as a page would name them. */
 function answerWith(fields: Fields, uploadId: string, files: readonly ClaimedFile[]): object {
   const [[name, { multiple }]] = fileFieldsOf(fields) as [[string, FileField]];
-  const named = files.map((file) => ({ ...file, uploadId }));
-  return { action: "accept", content: { [name]: multiple ? named : named[0] } };
+  const namedFiles = files.map((file) => ({ ...file, uploadId }));
+  return { action: "accept", content: { [name]: multiple ? namedFiles : namedFiles[0] } };
 }
 
 function askAgain({ message }: AskingCall, open: BegunUpload, stage: UploadStage): AskResult {

@@ -119,8 +119,8 @@ export class AnswerConfirmation {
         confirmed.set(name, await retryWhileScanning(confirm, until, signal));
       }
     } catch (error) {
-      const kept = [...confirmed.values()].flat();
-      await Promise.allSettled(kept.map((file) => file.remove()));
+      const files = [...confirmed.values()].flat();
+      await Promise.allSettled(files.map((file) => file.remove()));
       await this.#revoke(principal, expected);
       throw error;
     }
@@ -128,8 +128,8 @@ export class AnswerConfirmation {
     await this.#revoke(principal, unused);
     if (answer.action !== "accept") return answer;
     const files = fileFieldsOf(fields).map(([name, { multiple }]) => {
-      const named = confirmed.get(name) ?? [];
-      return [name, multiple ? named : named[0]];
+      const namedFiles = confirmed.get(name) ?? [];
+      return [name, multiple ? namedFiles : namedFiles[0]];
     });
     return {
       action: "accept",
@@ -171,9 +171,9 @@ async function retryWhileScanning<T>(
       return await confirm();
     } catch (error) {
       if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
-      const mostMs = error.origin === uploadsOrigin ? scannerMs : outageMs;
-      const leftMs = Math.min(begunAt + mostMs, until) - systemClock.now();
-      if (leftMs <= 0 || (error.retryAfterMs ?? 0) > mostMs) throw error;
+      const maxMs = error.origin === uploadsOrigin ? scannerMs : outageMs;
+      const leftMs = Math.min(begunAt + maxMs, until) - systemClock.now();
+      if (leftMs <= 0 || (error.retryAfterMs ?? 0) > maxMs) throw error;
       await sleep(Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
     }
   }

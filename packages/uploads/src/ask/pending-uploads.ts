@@ -129,9 +129,9 @@ export function questionContext({
   message,
   fields,
 }: Pick<UploadPurpose, "principal" | "message" | "fields">): [string, string] {
-  const asked = createSha256();
-  asked.update(new TextEncoder().encode(JSON.stringify([message, fields])));
-  return [principal ? principalTag(principal) : "anybody", asked.digest()];
+  const questionHash = createSha256();
+  questionHash.update(new TextEncoder().encode(JSON.stringify([message, fields])));
+  return [principal ? principalTag(principal) : "anybody", questionHash.digest()];
 }
 
 /** One error for all of them: it tells nothing of the uploads of others. */

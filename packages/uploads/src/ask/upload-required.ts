@@ -85,13 +85,13 @@ export function uploadRequired(required: RequiredUpload): CallToolResult {
 function textOf({ upload, message, stage, next }: RequiredUpload): string {
   const { pageUrl, uploadUrl, expiresAt } = upload;
   const slots = Object.entries(upload.slots);
-  const wanted = slots.map(
+  const wantedFiles = slots.map(
     ([name, { terms }]) => (slots.length === 1 ? "" : `${name}: `) + wordsFor(terms),
   );
   const minutes = Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
   return [
     stages[stage],
-    `${message} (${wanted.join("; ")})`,
+    `${message} (${wantedFiles.join("; ")})`,
     `Ask the user to open this page and send it there, within ${minutes} min:`,
     pageUrl,
     ...(uploadUrl === undefined

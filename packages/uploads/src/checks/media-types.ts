@@ -195,12 +195,12 @@ export function typesOfName(
 ): readonly string[] {
   const extension = extensionOf(name);
   if (extension === "") return [];
-  const known = [
+  const knownTypes = [
     canonicalType(tableOf(extension) ?? unknownType),
     typesByRunExtension.get(extension) ?? unknownType,
     ...(furtherMeanings[extension] ?? []),
   ];
   const asText = isTextName(name) ? ["text/plain"] : [];
-  const types = isInText ? [...asText, ...known] : [...known, ...asText];
+  const types = isInText ? [...asText, ...knownTypes] : [...knownTypes, ...asText];
   return [...new Set(types)].filter((type) => type !== unknownType);
 }

@@ -120,9 +120,9 @@ export class Confirmation {
     if (upload.phase !== "confirmed") throw noSuchUpload();
     const marker = markerKey(upload.folder);
     const { files } = await readJson<ConfirmationRecord>(this.#parts.storage, marker, signal);
-    const kept = files.filter(({ place }) => upload.places.includes(place));
-    if (kept.length === 0) throw noSuchUpload();
-    return kept.map((file) => this.#handleOf(upload, file));
+    const keptFiles = files.filter(({ place }) => upload.places.includes(place));
+    if (keptFiles.length === 0) throw noSuchUpload();
+    return keptFiles.map((file) => this.#handleOf(upload, file));
   }
 
   /** Finds an upload of this principal; others do not learn that there is one. */
@@ -163,9 +163,9 @@ export class Confirmation {
   ): Promise<void> {
     const { storage } = this.#parts;
     const { places } = await readState(storage, uploadId, signal);
-    const named = new Set(files.map(({ place }) => place));
+    const namedPlaces = new Set(files.map(({ place }) => place));
     const fileIds = new Set(files.map(({ fileId }) => fileId));
-    for (const place of places.filter((taken) => !named.has(taken))) {
+    for (const place of places.filter((taken) => !namedPlaces.has(taken))) {
       const key = recordKey(folder, place);
       const { fileId } = await readJson<FileRecord>(storage, key, signal);
       if (fileIds.has(fileId)) await storage.remove(key);

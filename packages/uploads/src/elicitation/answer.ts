@@ -45,16 +45,17 @@ export async function readAnswer(
     if (!Object.hasOwn(fields, name)) throw invalid(name, "was not asked for");
   }
   for (const [name, field] of Object.entries(fields)) {
-    const given = Object.hasOwn(content, name) ? content[name] : undefined;
-    if (given === undefined && isRequired(field)) throw invalid(name, "is required and is missing");
+    const value = Object.hasOwn(content, name) ? content[name] : undefined;
+    if (value === undefined && isRequired(field)) throw invalid(name, "is required and is missing");
     if (field.type !== "file") {
-      if (given !== undefined) values[name] = given;
+      if (value !== undefined) values[name] = value;
       continue;
     }
-    const named = given === undefined ? [] : filesIn(name, field, given);
-    ensureFits(name, slots.get(name)!, named);
-    if (named.length === 0 && isRequired(field)) throw invalid(name, "is required and has no file");
-    files.set(name, named);
+    const namedFiles = value === undefined ? [] : filesIn(name, field, value);
+    ensureFits(name, slots.get(name)!, namedFiles);
+    if (namedFiles.length === 0 && isRequired(field))
+      throw invalid(name, "is required and has no file");
+    files.set(name, namedFiles);
   }
   return { action, files, values: await checkValues(fields, values) };
 }
@@ -79,8 +80,8 @@ function filesIn(name: string, { multiple }: FileField, given: unknown): Answere
   const shape = multiple ? z.array(fileSchema) : fileSchema.transform((file) => [file]);
   const parsed = shape.safeParse(given);
   if (parsed.success) return parsed.data as AnsweredFile[];
-  const wanted = multiple ? "an array of files" : "one file";
-  throw invalid(name, `must be ${wanted}, each with name, size, mimeType and uploadId`);
+  const expected = multiple ? "an array of files" : "one file";
+  throw invalid(name, `must be ${expected}, each with name, size, mimeType and uploadId`);
 }
 
 function ensureFits(name: string, slot: ExpectedSlot, files: readonly AnsweredFile[]): void {

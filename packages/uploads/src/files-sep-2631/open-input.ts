@@ -179,8 +179,8 @@ async function openHandedOver(
     const mimeType = mime_type ?? file.mimeType;
     if (file.size !== undefined) ensureSize(file.size, maxBytes);
     const slotTerms = { accept: typesIn(terms), maxBytes, maxFiles: 1 };
-    const named = definedMembers({ name: file_name ?? file.name, mimeType, size: file.size });
-    return await slots.keep(owner, { ...named, body: file }, slotTerms, { signal });
+    const facts = definedMembers({ name: file_name ?? file.name, mimeType, size: file.size });
+    return await slots.keep(owner, { ...facts, body: file }, slotTerms, { signal });
   } catch (error) {
     file.cancel();
     const isBroken = SluiceError.is(error) && brokenCodes.has(error.code);

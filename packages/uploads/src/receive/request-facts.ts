@@ -147,8 +147,8 @@ export function wholeLength(
 
 /** What of a request says that it sends a part of a file, or nothing of it. */
 function stepSign(header: PlainRequest["header"], target: string): string | undefined {
-  const named = stepHeaders.find((name) => header(name) !== undefined);
-  if (named !== undefined) return named;
+  const stepHeader = stepHeaders.find((name) => header(name) !== undefined);
+  if (stepHeader !== undefined) return stepHeader;
   const incomplete = header("upload-incomplete");
   if (incomplete !== undefined && booleanIn(incomplete) !== false) return "upload-incomplete";
   const [, query = ""] = target.split("?", 2);

@@ -128,13 +128,13 @@ export function createPartAppender(
   let writer: ObjectWriter | undefined;
   let writerBytes = 0;
   let writerBegan = 0;
-  let kept = start;
+  let keptBytes = start;
   let offset = start;
   const keys: string[] = [];
 
   async function openPart(): Promise<ObjectWriter> {
     try {
-      return await storage.write(partKey(folder, fileId, kept), { ifAbsent: true });
+      return await storage.write(partKey(folder, fileId, keptBytes), { ifAbsent: true });
     } catch (error) {
       throw isTaken(error) ? goneOn(error) : error;
     }
@@ -151,8 +151,8 @@ export function createPartAppender(
       await whole.abort();
       throw isTaken(error) ? goneOn(error) : error;
     }
-    keys.push(partKey(folder, fileId, kept));
-    kept += writerBytes;
+    keys.push(partKey(folder, fileId, keptBytes));
+    keptBytes += writerBytes;
     writerBytes = 0;
   }
 
@@ -189,7 +189,7 @@ export function createPartAppender(
         await writer?.abort();
         throw error;
       }
-      return kept;
+      return keptBytes;
     },
     async abort() {
       await queue.drain().catch(() => {});

@@ -72,8 +72,8 @@ export class PartialFiles {
 
   /** Lists an upload. */
   async list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing> {
-    const listed = await listAll(this.#parts.storage, uploadPrefix(slot.uploadId), signal);
-    return { listed, state: stateOf(listed) };
+    const objects = await listAll(this.#parts.storage, uploadPrefix(slot.uploadId), signal);
+    return { listed: objects, state: stateOf(objects) };
   }
 
   /** Rejects with `not_found` when the slot has no file of that id. Lists nothing. */
@@ -132,9 +132,9 @@ export class PartialFiles {
     // in steps there are no other bytes to try again with
     const keepsBytes = file.plan.steps !== undefined;
     const [record] = await files.store(slot, [received], signal, { keepsBytes });
-    const listed = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
+    const listedKeys = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
     const plan = planKey(folderOf(slot), file.fileId);
-    const keys = new Set([...listed, ...file.keys()]);
+    const keys = new Set([...listedKeys, ...file.keys()]);
     keys.delete(plan);
     for (const key of [...keys, plan]) await storage.remove(key, { signal });
     return record!;

@@ -44,11 +44,11 @@ export function attachUploadTools<Mcp extends AnyMcpServer>(
   mcp.registerTool(request, requestTool(check, options), async (args, ctx) => {
     try {
       const accept = await acceptWithin(options.accept ?? [], args.accept ?? []);
-      const most = leastOf(args.max_bytes, maxBytes);
+      const smallest = minOf(args.max_bytes, maxBytes);
       const field = {
         type: "file",
         title: "File",
-        ...definedMembers({ accept, maxBytes: most }),
+        ...definedMembers({ accept, maxBytes: smallest }),
       } as const;
       const message = args.purpose ?? "A file is asked for.";
       const begun = await asked.request({ mcp, ctx }, { message, field, ttlMs });
@@ -152,7 +152,7 @@ async function acceptWithin(
 ): Promise<readonly string[]> {
   if (wanted.length === 0) return allowed;
   const malformed = wanted.find((entry) => !isAcceptEntry(entry));
-  if (malformed !== undefined || wanted.join().length > mostAccept)
+  if (malformed !== undefined || wanted.join().length > maxAcceptChars)
     throw uploadError(
       "invalid_argument",
       "accept: name a few media types such as image/png, ranges such as image/*, or extensions such as .pdf",
@@ -176,11 +176,11 @@ async function acceptWithin(
 }
 
 /** Most characters, which the token of a slot holds. */
-const mostAccept = 600;
+const maxAcceptChars = 600;
 
-function leastOf(...limits: readonly (number | undefined)[]): number | undefined {
-  const given = limits.filter((limit) => limit !== undefined);
-  return given.length === 0 ? undefined : Math.min(...given);
+function minOf(...limits: readonly (number | undefined)[]): number | undefined {
+  const givenLimits = limits.filter((limit) => limit !== undefined);
+  return givenLimits.length === 0 ? undefined : Math.min(...givenLimits);
 }
 
 /** An error in words for a model; faults of ours go to `onError`. */
