@@ -35,7 +35,7 @@ export interface Upload {
   remove(): Promise<boolean>;
 }
 
-/** Lets so many uploads send at once; the server allows four requests to one person. */
+/** Lets this many uploads send at once; the server allows four requests to one person. */
 export interface SendLimit {
   /** Waits until the upload may send; gives the function that lets the next one. */
   take(signal: AbortSignal): Promise<() => void>;

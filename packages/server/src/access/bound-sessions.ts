@@ -12,9 +12,8 @@ const maxKnown = 10_000;
 const marginMs = 60_000;
 
 /**
- * Makes the function that tells the store that something is bound to a session, so that its end will be
- * remembered. A process says so every ten minutes at most for each of the last 10,000 sessions. Rejects with
- * what the store says.
+ * Makes the function that tells the store that something is bound to a session, so that its end will be remembered. A
+ * process says so every ten minutes at most for each of the last 10,000 sessions. Rejects with errors of the store.
  */
 export function bindTo(state: StateStore): BindSession {
   const knownUntil = new Map<string, number>();

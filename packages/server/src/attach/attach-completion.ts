@@ -10,11 +10,11 @@ import { rethrowStorageFault } from "../faults/storage-fault.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Mounts } from "../storage/mounts.ts";
 
-/** Most suggestions in an answer (MCP, completion). */
+/** Maximum suggestions in a response (MCP, completion). */
 const maxValues = 100;
 /** Objects looked at for one answer. */
 const maxObjects = 1_000;
-/** A legal key has at most so many UTF-8 bytes. */
+/** Maximum UTF-8 bytes of a legal key. */
 const longestKey = 1_024;
 
 interface CompletionParts {

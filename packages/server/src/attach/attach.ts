@@ -241,8 +241,8 @@ const checked = {
 } as const;
 
 /**
- * Refuses parameters that are none with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the
- * text of its validator.
+ * Rejects invalid parameters with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the text of
+ * its validator.
  */
 function checkParams(server: Server): void {
   for (const [method, params] of Object.entries(checked)) {

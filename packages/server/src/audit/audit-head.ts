@@ -35,7 +35,7 @@ export async function readHead(path: string): Promise<FoundHead> {
   return { noted: { kept, ...(announced && { announced }) } };
 }
 
-/** Two heads of 80 characters; a longer text is no note. */
+/** Two heads of 80 characters; a longer text is not a note. */
 const maxNoteBytes = 1_024;
 
 async function readNote(path: string): Promise<string> {

@@ -27,7 +27,7 @@ interface AuditRoomOptions {
   readonly onWarning: (message: string) => void;
 }
 
-/** A disk that was full is looked at so often, in milliseconds. */
+/** Milliseconds between two looks at a full disk. */
 const lookEveryMs = 10_000;
 
 /** Holds room beside an audit file. Rejects with `corrupt` for a link in place of `<path>.reserve`. */
@@ -128,7 +128,7 @@ async function extend(file: FileHandle, at: number, bytes: number): Promise<numb
   return bytesWritten;
 }
 
-/** True for what the system says when a disk or a quota is full. */
+/** True for errors of the system when a disk or a quota is full. */
 export function isFull(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === "ENOSPC" || code === "EDQUOT";

@@ -118,7 +118,7 @@ export class AuditTrail {
     try {
       const result: unknown = this.#sink(record);
       if (!isThenable(result)) return undefined;
-      // queries of many libraries are no promises, and begin when they are awaited
+      // queries of many libraries are not promises, and begin when awaited
       return within(Promise.resolve(result), {
         clock: systemClock,
         timeoutMs: sinkMs,

@@ -75,7 +75,7 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
     begin(facts, carrier) {
       const { action, uri, era } = facts;
       const isCall = action !== "download" && action !== "upload";
-      // making a link is no method of MCP
+      // making a link is not a method of MCP
       const method = isCall && action !== "link" ? { "mcp.method.name": names[action] } : {};
       const { parent, links } = parentOf(carrier, isCall);
       const attributes: Attributes = definedMembers({

@@ -4,7 +4,7 @@ import type { AuditRecord } from "./audit-record.ts";
 const windowMs = 60_000;
 /** Records of a kind that are kept as they are in a window … */
 const keptOfAKind = 5;
-/** … while all kept records together have at most so many characters. */
+/** … while all kept records together have at most this many characters. */
 const maxCharacters = 32 * 1_024;
 /** What a record takes beside its URI, with room to spare. */
 const recordCharacters = 512;

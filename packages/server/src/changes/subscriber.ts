@@ -58,7 +58,7 @@ interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onErro
   readonly mounts: Mounts;
 }
 
-/** Where changes of a mount are heard for a principal; `undefined` where it has no such mount. */
+/** Where changes of a mount are heard for a principal; `undefined` if it has no such mount. */
 type HubOf = (mount: Mount, principal: Principal | undefined) => ChangeHub | undefined;
 
 /** Makes subscribers, and finds what they may follow. */

@@ -2,10 +2,10 @@ import { builtInModule, contentCodings, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { advised } from "../faults/advice.ts";
 
-/** Codings of one object that are taken off one after the other; more of them are no mistake but an attack. */
+/** Codings of one object that are taken off one after the other; more of them are not a mistake but an attack. */
 const maxCodings = 3;
 
-/** Most bytes that the beginning becomes behind one coding. */
+/** Maximum bytes of the beginning after one coding. */
 const maxLayerBytes = 64 * 1024;
 
 /** Whether an object is stored with a content coding that changes its bytes. */
@@ -84,7 +84,7 @@ interface NodeStream {
   ) => AsyncIterable<Uint8Array>;
 }
 
-/** What takes a coding off here; `undefined` where nothing does. `isCut`: the end may be missing. */
+/** What takes a coding off here; `undefined` if nothing does. `isCut`: the end may be missing. */
 function decoderFor(coding: string, isCut: boolean): Decode | undefined {
   const name = coding.startsWith("x-") ? coding.slice(2) : coding;
   const zlib = builtInModule("node:zlib") as NodeZlib | undefined;

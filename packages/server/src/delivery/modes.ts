@@ -47,7 +47,7 @@ export type StreamAnswer =
   | { readonly reply: Reply; readonly result?: never }
   | { readonly result: DownloadUrlResult & Record<string, unknown>; readonly reply?: never };
 
-/** Delivers a resource in one mode; `undefined` where that mode is impossible after all. */
+/** Delivers a resource in one mode; `undefined` if that mode is impossible after all. */
 type DeliverResource = (delivery: ResourceDelivery) => Promise<StreamAnswer | undefined>;
 
 /** Throws `too_large` for an object that is larger than the client takes. */

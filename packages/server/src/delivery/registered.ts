@@ -30,7 +30,7 @@ import type { DeliveryModes, StreamAnswer } from "./modes.ts";
 export interface RegisteredParts {
   readonly modes: Pick<DeliveryModes, "direct">;
   readonly leases: AnswerLeases;
-  /** Most bytes of one registered resource. */
+  /** Maximum bytes of one registered resource. */
   readonly maxReadBytes: number;
 }
 
@@ -169,9 +169,9 @@ interface RegisteredContent {
 const encoder = new TextEncoder();
 
 /**
- * The bytes of the one content of an answer to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws `unsupported` for
- * an answer that only `resources/read` can give: none or several contents, more than `maxBytes`, text with a lone surrogate.
- * Throws `corrupt` for a blob that is no base64.
+ * The bytes of the one content of an answer to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws
+ * `unsupported` for an answer that only `resources/read` can give: none or several contents, more than `maxBytes`,
+ * text with a lone surrogate. Throws `corrupt` for a blob that is not base64.
  */
 function contentOf(result: unknown, maxBytes: number): RegisteredContent {
   const { contents } = Object(result) as { readonly contents?: unknown };

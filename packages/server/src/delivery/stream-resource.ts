@@ -147,7 +147,7 @@ async function answerStream(
   throw new SluiceError("unsupported", "sluice: stream: no way to deliver it");
 }
 
-/** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
+/** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
 async function answerElsewhere(
   { transfers }: StreamParts,
   { uri, place, identity, entry }: ResourceDelivery,
@@ -203,7 +203,7 @@ function modesFor(
   return deliveryOrder(delivery, client.prefer).filter((mode) => isPossible[mode]);
 }
 
-/** Modes in the order in which they are tried; a `TypeError` for what is no delivery, such as nothing from a function. */
+/** Modes in the order in which they are tried; a `TypeError` for an invalid delivery, such as nothing from a function. */
 function deliveryOrder(
   delivery: Delivery,
   preferred: readonly DeliveryMode[] = [],

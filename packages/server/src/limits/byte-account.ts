@@ -12,17 +12,18 @@ export interface ByteAccount {
 /** Bytes that one answer, or one connection, holds of an account. */
 export interface ByteLease {
   /**
-   * Holds so many bytes more. Throws `throttled` when the share is full and `unavailable` when the account is, and then holds
-   * none of them. A lease that is alone may hold more than the limit. After the release it holds nothing more.
+   * Holds this many more bytes. Throws `throttled` when the share is full and `unavailable` when the account is, and
+   * then holds none of them. A lease that is alone may hold more than the limit. After the release it holds nothing
+   * more.
    */
   add(bytes: number): void;
-  /** Holds so many bytes less. */
+  /** Holds this many fewer bytes. */
   sub(bytes: number): void;
   /** Gives all of it back. Idempotent. */
   release(): void;
 }
 
-/** Makes an account of at most so many bytes in all. */
+/** Makes an account with a maximum of bytes in all. */
 export function createByteAccount(maxBytes: number): ByteAccount {
   const heldBytes = new Map<string, number>();
   let total = 0;

@@ -58,10 +58,10 @@ export interface Sluice {
   /** Answers a GET or HEAD to a download URL or a link. Never rejects. For transports. */
   readonly redeem: Redeem;
   /**
-   * Withdraws download URLs and links that were issued up to now, sealed or stored, in every process that shares the state store. A
-   * transfer that runs is not ended. Where the store is shared, clocks may differ: URLs made for that principal or resource
-   * within the next 5 s are withdrawn, too. Rejects with `not_found` for a token that is none of ours, `unavailable`
-   * while the store is down, and `unsupported` where `grant.revocable` is false.
+   * Withdraws download URLs and links that were issued up to now, sealed or stored, in every process that shares the
+   * state store. A transfer that runs is not ended. If the store is shared, clocks may differ: URLs made for that
+   * principal or resource within the next 5 s are withdrawn, too. Rejects with `not_found` for an unknown token,
+   * `unavailable` while the store is down, and `unsupported` where `grant.revocable` is false.
    */
   revoke(revocation: Revocation): Promise<void>;
   /**

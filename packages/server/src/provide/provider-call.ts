@@ -36,7 +36,7 @@ export interface ProviderCall {
   readonly end: (reason?: unknown) => void;
 }
 
-/** Begins a call about one key. Throws `not_found` for a key that is no resource of the provider. */
+/** Begins a call about one key. Throws `not_found` for a key of no resource of the provider. */
 export function beginCall(
   { provider, route, principal }: ProviderUse,
   { method, key }: { readonly method: "describe" | "open"; readonly key: string },

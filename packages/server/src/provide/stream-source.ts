@@ -153,7 +153,7 @@ export function readableSource(readable: ProvidedPipe, { uri }: SourceTerms): Pr
 interface ChunkEncoder {
   /** The bytes of a chunk. Throws a `TypeError` for what is neither text nor bytes, and for a lone surrogate. */
   read(chunk: unknown): Uint8Array;
-  /** Throws a `TypeError` where the text ended within a character. */
+  /** Throws a `TypeError` if the text ended within a character. */
   end(): void;
 }
 

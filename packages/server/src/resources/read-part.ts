@@ -32,7 +32,7 @@ export interface PartRequest {
   readonly range?: AskedRange;
   /** Entity tag of the version that it must be. */
   readonly etag?: string;
-  /** Most bytes to give; of a longer range the beginning. */
+  /** Maximum bytes to give; of a longer range the beginning. */
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
   /** Hears how many bytes were read to find lines, and are not given. */

@@ -73,9 +73,8 @@ function isTail(byte: number | undefined): boolean {
 }
 
 /**
- * Finds lines in a body, which is read no further than they go; at most `maxBytes` of them and the rest
- * of a character are kept. Fails when there are not so many lines. `onPassed` hears how many bytes
- * before them were read.
+ * Finds lines in a body, which is read no further than they go; at most `maxBytes` of them and the rest of a
+ * character are kept. Fails if there are fewer lines. `onPassed` hears how many bytes before them were read.
  */
 export async function findLines(
   body: AsyncIterable<Uint8Array>,
@@ -132,8 +131,8 @@ export async function findLines(
 }
 
 /**
- * Finds a range of bytes in content that can only be read from its start, which is read no further than the range goes. Fails
- * when it begins behind the end. `onPassed` hears how many bytes before it were read.
+ * Finds a range of bytes in content that can only be read from its start, which is read no further than the range
+ * goes. Fails if it begins after the end. `onPassed` hears how many bytes before it were read.
  */
 export async function findBytes(
   body: AsyncIterable<Uint8Array>,

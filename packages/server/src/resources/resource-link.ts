@@ -15,7 +15,7 @@ import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
 export interface LinkOptions extends AnyCall {
-  /** Most bytes of the preview, which only text has. Default 2,048; 0 for none. */
+  /** Maximum bytes of the preview, which only text has. Default 2,048; 0 for none. */
   readonly previewBytes?: number;
 }
 

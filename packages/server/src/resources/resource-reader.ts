@@ -32,7 +32,7 @@ export interface ReadCall {
 
 /** Which part of a resource a caller asks for. */
 interface AskedPart extends Pick<PartRequest, "range" | "etag"> {
-  /** Most bytes to give. Default: the most that the mount puts into JSON. */
+  /** Maximum bytes to give. Default: the maximum that the mount puts into JSON. */
   readonly maxBytes?: number;
   /** How often the answer has the content. Default 1. */
   readonly copies?: number;
@@ -148,9 +148,9 @@ function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown }
   return typeof extension === "object" && extension !== null ? extension : {};
 }
 
-/** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
+/** Carries the bytes of a read beside its answer, if the client of a request takes them there. */
 export interface BinaryReads {
-  /** Most bytes that go beside the answer to this request; `undefined` when none may. */
+  /** Maximum bytes that go beside the response to this request; `undefined` when none may. */
   maxBytes(ctx: ServerContext): number | undefined;
   /**
    * Takes charge of the bytes, whatever happens, and gives the members of the content that refer to

@@ -10,7 +10,7 @@ export interface PageRequest {
   readonly prefix?: string;
   /** Of an earlier page of the same prefix. It names objects: seal it before it goes out. */
   readonly cursor: string | undefined;
-  /** Most objects on it. */
+  /** Maximum objects on it. */
   readonly limit: number;
   readonly signal: AbortSignal;
 }

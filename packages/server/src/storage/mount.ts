@@ -58,11 +58,11 @@ export interface MountOptions extends MountRules {
    * for which it gives `undefined` has no such mount: nothing below the base exists for it.
    */
   readonly storage: PrincipalStorage;
-  /** Most streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
+  /** Maximum streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
   readonly limits?: MountLimits;
 }
 
-/** Most streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
+/** Maximum streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
 export interface MountLimits {
   /** For one principal. */
   readonly perPrincipal?: number;

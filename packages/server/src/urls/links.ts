@@ -17,7 +17,7 @@ import { unversioned, type MintedGrant, type OpenGrant } from "./grants.ts";
 
 /** Settings of links: URLs that work without credentials, and act for the principal that they were made for. */
 export interface LinkRules {
-  /** Life in milliseconds. Default and most: 15 minutes; never longer than the access token of the caller. */
+  /** Life in milliseconds. Default and maximum: 15 minutes; never longer than the access token of the caller. */
   readonly ttlMs?: number;
   /** `window`, the default: any number of requests, which readers that seek need. `once`: one answer with bytes. */
   readonly use?: LinkUse;
@@ -112,7 +112,7 @@ export class Links {
     return { token, id, issuedAt, expiresAt, url: `${audience}${linksPath}${token}` };
   }
 
-  /** Rejects with `not_found` for what is none of ours or over, and with what the store says. */
+  /** Rejects with `not_found` for an unknown or expired link, and with errors of the store. */
   async open(token: string, now: number): Promise<OpenLink> {
     // what is in the seal was made by mint
     const record = JSON.parse(await this.#tokens.open(token, now)) as KeptLink;
@@ -196,7 +196,7 @@ interface LinkTokenTerms {
   readonly owner: string;
 }
 
-/** Most bytes of a text: a URL of 4 KiB passes every client and proxy. */
+/** Maximum bytes of a text: a URL of 4 KiB passes every client and proxy. */
 const maxText: Readonly<Record<TokenForm, number>> = { sealed: 2_900, stored: 16_384 };
 const secretLength = 24;
 

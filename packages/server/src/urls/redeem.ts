@@ -169,7 +169,7 @@ interface ElsewhereAnswer {
   readonly tag: string | undefined;
 }
 
-/** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
+/** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
 async function sendElsewhere(
   { grants, transfers }: RedeemOptions,
   { place: { mount, key }, grant, entry, tag }: ElsewhereAnswer,

@@ -35,7 +35,7 @@ export interface WithBinaryOptions {
    */
   readonly maxRequestBodySize?: number;
   /**
-   * Most bytes that go into an event as base64, for tools that say something before their result: such an answer
+   * Maximum bytes that go into an event as base64, for tools that say something before their result: such an answer
    * cannot have parts any more. More is the error `too_large`. Default 8 MiB.
    */
   readonly maxBase64Bytes?: number;

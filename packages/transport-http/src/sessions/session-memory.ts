@@ -53,7 +53,7 @@ const maxDeclaration = 1_024;
 export interface SessionCapabilities {
   /** Notes the declaration of an `initialize` that opened `sessionId`. */
   remember(call: Pick<RpcCall, "params">, sessionId: string | null, owner?: string): void;
-  /** The declaration of a session, as client capabilities; `null` where it made none, `undefined` where nothing is known. */
+  /** The declaration of a session, as client capabilities; `null` if it made none, `undefined` if nothing is known. */
   of(sessionId: string | null): object | null | undefined;
   forget(sessionId: string): void;
 }

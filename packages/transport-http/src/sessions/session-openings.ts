@@ -32,7 +32,7 @@ interface Replay {
 }
 
 const lifeMs = 24 * 3_600_000;
-/** Most bytes of an opening: it is kept as long as its session lasts. */
+/** Maximum bytes of an opening: it is kept as long as its session lasts. */
 const maxBytes = 16_384;
 
 /** Throws `too_large` for an opening of more than 16 KiB; gives it as it is kept. */

@@ -30,9 +30,9 @@ import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 export interface SessionsOptions {
   /** Milliseconds without a request or an open stream after which a session ends. Default: 30 min. */
   readonly idleMs?: number;
-  /** Most sessions in this process. Default: 1,000. */
+  /** Maximum sessions in this process. Default: 1,000. */
   readonly maxSessions?: number;
-  /** Most sessions of one principal in this process. Default: 32. */
+  /** Maximum sessions of one principal in this process. Default: 32. */
   readonly maxPerPrincipal?: number;
 }
 
@@ -60,7 +60,7 @@ export interface SessionsHandler extends McpFetchHandler {
  * know it says it once more to a server of its own. What only the other server knew, such as its subscriptions,
  * stays there. Idle time and bounds are then those of a process, which opens the session anew when it is asked for.
  *
- * Throws a `RangeError` for a bound that is no whole number from 1.
+ * Throws a `RangeError` for a bound that is not a whole number from 1.
  */
 export function createSessions(
   create: () => McpServer | Promise<McpServer>,

@@ -18,7 +18,7 @@ import { beginUpload, type BegunUpload, type ReservedQuestion } from "./reserve-
 import { unknownUpload, type PendingUploads, type UploadOutcome } from "./pending-uploads.ts";
 import { uploadRequired, type UploadStage } from "./upload-required.ts";
 
-// For hosts that can be asked nothing: the tool's own answer asks, and the model calls the tool again.
+// For hosts without elicitation: the tool's own answer asks, and the model calls the tool again.
 
 /** How long a repeated call waits: some hosts give up on a call after 30 s. */
 const arrivalWaitMs = 20_000;
@@ -63,7 +63,7 @@ export class ResultAsker {
     return beginUpload(this.#parts, reserved, call, options);
   }
 
-  /** Ends a call whose client has not answered yet. A late answer counts like one of the page; a dialog that closes by itself is none. */
+  /** Ends a call whose client has not answered yet. A late answer counts like one of the page; a dialog that closes by itself does not count. */
   goOn(
     call: AskingCall,
     {

@@ -28,8 +28,8 @@ export type FilesOutcome<F extends Fields = Fields> =
   /** The user said no, or closed the question. Nothing is kept. */
   | { readonly action: "decline" | "cancel" }
   /**
-   * Return `result` from the tool. In the stateless protocol the client asks the user and repeats the call; a host that can be
-   * asked nothing gets an answer for its model, which calls the tool again with `upload_id`.
+   * Return `result` from the tool. In the stateless protocol the client asks the user and repeats the call; a host
+   * without elicitation gets an answer for its model, which calls the tool again with `upload_id`.
    */
   | { readonly action: "ask"; readonly result: InputRequiredResult | CallToolResult };
 
@@ -41,7 +41,7 @@ export interface AskingCall<F extends Fields = Fields> {
   readonly owner: string | undefined;
   readonly message: string;
   readonly fields: F;
-  /** When its host is about to give up, by the system's clock; absent where it waits as long as it takes. */
+  /** When its host is about to give up, by the system's clock; absent if it waits as long as it takes. */
   readonly until?: number | undefined;
 }
 

@@ -19,7 +19,7 @@ export interface PendingUpload {
   readonly slots: Readonly<Record<string, Pick<Slot, "uploadId" | "expiresAt" | "terms">>>;
   /** Where a user sends the files. */
   readonly pageUrl: string;
-  /** Where a program sends them. Absent where more than files must be answered. */
+  /** Where a program sends them. Absent if more than files must be answered. */
   readonly uploadUrl?: string | undefined;
 }
 

@@ -29,10 +29,10 @@ export interface UploadRequired {
   readonly status: "upload_required";
   readonly upload_id: string;
   readonly page_url: string;
-  /** Ends with a slash: the name of the file may stand behind it. Absent where a page alone can answer. */
+  /** Ends with a slash: the name of the file may stand behind it. Absent if only a page can answer. */
   readonly upload_url?: string | undefined;
   readonly method?: "PUT" | undefined;
-  /** Most bytes of a file. */
+  /** Maximum bytes of a file. */
   readonly max_bytes?: number | undefined;
   readonly accept?: readonly string[] | undefined;
   /** ISO 8601 date-time. */

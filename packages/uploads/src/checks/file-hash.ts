@@ -16,7 +16,7 @@ export interface FileHash {
 /** From here on hashing beside the transfer is worth a copy of the bytes. */
 const largeBytes = 16 * 1024 * 1024;
 
-/** Starts a hash for a file of about so many bytes: for a large one in a thread, where there are threads. */
+/** Starts a hash for a file of about this many bytes: for a large one in a thread, where there are threads. */
 export function createFileHash(expectedBytes: number | undefined): FileHash {
   const threaded = (expectedBytes ?? 0) >= largeBytes ? createThreadHash() : undefined;
   if (threaded) return threaded;
@@ -32,7 +32,7 @@ export function createFileHash(expectedBytes: number | undefined): FileHash {
   };
 }
 
-/** Starts a SHA-256 in a thread that all large files of the process share; `undefined` where there are no threads. */
+/** Starts a SHA-256 in a thread that all large files of the process share; `undefined` without threads. */
 export function createThreadHash(): FileHash | undefined {
   const thread = hashThread();
   return thread && createSharedHash(thread);
@@ -171,7 +171,7 @@ interface DigestWaiter {
 /** Of the thread that all files share, while it runs. */
 let shared: HashThread | undefined;
 
-/** The thread of this process; `undefined` where there are no threads. */
+/** The thread of this process; `undefined` without threads. */
 function hashThread(): HashThread | undefined {
   return (shared ??= startThread());
 }

@@ -185,8 +185,8 @@ const typesByRunExtension: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Every type that a name may mean, the likeliest first; none where it has no extension, or one that is not known.
- * `tableOf` is the table of media types.
+ * Every type that a name may mean, the likeliest first; none without a known extension. `tableOf` is the table of
+ * media types.
  */
 export function typesOfName(
   name: string,

@@ -170,7 +170,7 @@ function filesIn(objects: readonly UploadObject[]): CountedFile[] {
   return [...files.values()];
 }
 
-/** What was said of a file is none of its bytes. */
+/** The plan of a file is not among its bytes. */
 function bytesOf({ kind, info }: UploadObject): number {
   return kind === "plan" ? 0 : (info.size ?? 0);
 }

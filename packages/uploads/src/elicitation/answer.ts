@@ -11,7 +11,7 @@ export type ElicitedAnswer =
   | { readonly action: "decline" | "cancel" }
   | {
       readonly action: "accept";
-      /** Field → files, also for a field that takes one. Empty where none was sent. */
+      /** Field → files, also for a field that takes one. Empty if none was sent. */
       readonly files: ReadonlyMap<string, readonly AnsweredFile[]>;
       readonly values: Readonly<Record<string, unknown>>;
     };
@@ -25,8 +25,8 @@ export interface ExpectedSlot {
 }
 
 /**
- * Reads an answer (SEP-1306 §3): shapes, types of the form's fields, counts, sizes and upload ids. Throws
- * `protocol` for what is no answer, `invalid_argument` and `too_large` for one that does not fit the question.
+ * Reads an answer (SEP-1306 §3): shapes, types of the form's fields, counts, sizes and upload ids. Throws `protocol`
+ * for a malformed answer, `invalid_argument` and `too_large` for one that does not fit the question.
  */
 export async function readAnswer(
   fields: Fields,

@@ -84,7 +84,7 @@ export async function authorizeUpload(
   };
 }
 
-/** Most that a slot without a bearer may live. */
+/** Maximum life of a slot without a bearer. */
 const uploadTtlMs = 900_000;
 /**
  * How long the URI of a file outlives its slot: a body that began at the last moment may take 6 hours, and the sweeper keeps what

@@ -4,7 +4,7 @@ import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { keepRenewed, leaseOf } from "./leases.ts";
 
-/** Most of what one principal may have, in all processes that share a store. */
+/** Maximum that one principal may have, in all processes that share a store. */
 export interface UploadQuota {
   /** Requests with a body at the same time, and a quarter of those that ask about a file or give it up. Default 4. */
   readonly concurrent?: number;
@@ -44,7 +44,7 @@ export class QuotaTracker {
   /** Owners that storage showed files of when it was last looked at. */
   #shown: readonly string[] = [];
 
-  /** Limits that are no whole number from 1 are a `RangeError`. */
+  /** Limits that are not whole numbers from 1 are a `RangeError`. */
   constructor(options: QuotaOptions) {
     const { concurrent = 4, files = 1_000, bytes = 10 * 2 ** 30 } = options.quota ?? {};
     for (const limit of [concurrent, files, bytes])

@@ -41,7 +41,7 @@ export interface UnansweredPage {
 export interface SettledPage {
   /** `answered`: the tool has not said yet whether it took the files. */
   readonly phase: "answered" | PageOutcome;
-  /** Which answer it was; absent where the question ended without one. */
+  /** Which answer it was; absent if the question ended without one. */
   readonly answerId?: string;
 }
 
@@ -56,7 +56,7 @@ export interface GivenAnswer {
 /** Path of the pages below the endpoint. */
 export const pagesPath = "/upload-page/";
 
-/** Most bytes of a question. */
+/** Maximum bytes of a question. */
 const maxQuestionBytes = 64 * 1024;
 /** How long after its end a page may be told what became of its answer. */
 const handoverMs = 60_000;
@@ -111,7 +111,7 @@ export class UploadPageStore {
     return `${this.#url}${pagesPath}${this.#sealer.seal(`${expiresAt} ${pageId}`, [this.#url])}`;
   }
 
-  /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
+  /** The page of a token; `not_found` for an unknown one, `expired` after its time. */
   async open(token: string): Promise<OpenPage> {
     const { pageId, expiresAt } = this.#pageIn(token);
     const record = await this.#read<KeptQuestion>(keyOf("page", pageId));

@@ -154,7 +154,7 @@ export function createFormReader(
     heldBytes = borrowed = 0;
   }
 
-  /** Goes on with a delimiter that began in the chunk before. What is none is given to the part. */
+  /** Goes on with a delimiter that began in the chunk before. Any other bytes are given to the part. */
   function resumeDelimiter(chunk: Uint8Array, from: number): number {
     let at = from;
     for (; heldBytes < delimiter.length; heldBytes++, at++) {

@@ -13,9 +13,9 @@ import { createStepRecord, type StepRecord } from "./step-record.ts";
 /** Storage that objects are written to in steps. */
 export type StepStorage = UploadStorage & Required<Pick<UploadStorage, "writeInSteps">>;
 
-/** What came is kept so often, however long a request lasts: what a crash can cost. */
+/** How often arrived bytes are kept, however long a request lasts: what a crash can cost. */
 const keepEveryMs = 60_000;
-/** Or after so many bytes: what a crash can hide from the quota. */
+/** Or after this many bytes: what a crash can hide from the quota. */
 const keepEveryBytes = 256 * 1024 * 1024;
 
 /** What files in steps share. */

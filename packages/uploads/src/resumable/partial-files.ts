@@ -61,7 +61,7 @@ interface PartialFilesParts {
 /** Files that come in steps, in storage. */
 export class PartialFiles {
   readonly #parts: PartialFilesParts;
-  /** Absent where storage writes nothing in steps. */
+  /** Absent if storage writes nothing in steps. */
   readonly #inSteps: StepsHome | undefined;
 
   constructor(parts: PartialFilesParts) {

@@ -91,7 +91,7 @@ export function createPageRoutes(
         return problem(409, { headers: closeConnection });
       return { status: 204, headers: ["Cache-Control", "no-store"] };
     } catch (error) {
-      // a client that went away is no fault of ours
+      // a client that went away is not our fault
       if (request.signal?.aborted === true) return problem(503, { headers: closeConnection });
       return refusalReply(await judge(request, error), closeConnection);
     }
@@ -186,7 +186,7 @@ const answerSchema = z.object({
   content: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** The answer in the body; `undefined` when it is none. What it says is compared by `takeAnswer`. */
+/** The answer in the body; `undefined` if it is malformed. What it says is compared by `takeAnswer`. */
 async function readGiven(
   request: PlainRequest,
   signal: AbortSignal,

@@ -8,7 +8,7 @@ export interface SlotTerms {
   readonly accept: readonly string[];
   /** Largest file, in bytes. The server's own limit counts where it is smaller. */
   readonly maxBytes: number;
-  /** Most files. */
+  /** Maximum files. */
   readonly maxFiles: number;
   /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
   readonly sha256?: string | undefined;
@@ -29,7 +29,7 @@ export interface Slot {
 
 /** Settings of one slot. */
 export interface ReserveOptions {
-  /** Life in milliseconds. Default and most: `tokenLifetimes.upload` of @sluice/core. */
+  /** Life in milliseconds. Default and maximum: `tokenLifetimes.upload` of @sluice/core. */
   readonly ttlMs?: number;
   /**
    * The URL alone lets its holder send, without a bearer token: a browser that opens it has none.

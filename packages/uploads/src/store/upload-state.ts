@@ -12,7 +12,7 @@ export const confirmMs: number = graceMs - 30_000;
 interface Unfinished {
   /** Bytes from the beginning without a gap, as the listing shows them. */
   readonly offset: number;
-  /** Keys of the parts that make them, in order; none where storage takes the file in steps. */
+  /** Keys of the parts that make them, in order; none if storage takes the file in steps. */
   readonly parts: readonly string[];
 }
 

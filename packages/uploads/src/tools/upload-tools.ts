@@ -15,7 +15,7 @@ export interface UploadToolOptions {
   readonly accept?: readonly string[];
   /** Largest file, in bytes. Default: as much as the server takes. */
   readonly maxBytes?: number;
-  /** How long the user may take, in milliseconds. Default and most: 15 minutes. */
+  /** How long the user may take, in milliseconds. Default and maximum: 15 minutes. */
   readonly ttlMs?: number;
   /** Name of the tool that asks. Default: `request_upload`. */
   readonly request?: string;
@@ -30,8 +30,8 @@ interface ToolUploads {
 }
 
 /**
- * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and a curl
- * line, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
+ * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and
+ * a curl command, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
  */
 export function attachUploadTools<Mcp extends AnyMcpServer>(
   given: Mcp,
@@ -175,7 +175,7 @@ async function acceptWithin(
   return [...new Set(wanted.map(typeWithin))];
 }
 
-/** Most characters, which the token of a slot holds. */
+/** Maximum characters, which the token of a slot holds. */
 const maxAcceptChars = 600;
 
 function minOf(...limits: readonly (number | undefined)[]): number | undefined {
