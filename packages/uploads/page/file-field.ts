@@ -17,13 +17,13 @@ export interface FileField {
   sync(): Promise<void>;
   /** Resolves when every file that was picked is listed. */
   listed(): Promise<void>;
-  /** Something that another page began, or has under way, is not complete. */
+  /** A file of another page, begun or in progress, is incomplete. */
   isWaiting(): boolean;
   /** Tries again at once what waits to be tried again. */
   wake(): void;
   /** Waits until the server has nothing of a file that was removed, else it would not take the answer; false when that fails. */
   settle(): Promise<boolean>;
-  /** Pauses everything that is under way, and what is picked from now on. */
+  /** Pauses everything in progress, and what is picked from now on. */
   stop(): void;
 }
 

@@ -99,8 +99,8 @@ function nextStep(key: string, from: number): string {
 }
 
 /**
- * The value with which `{+key}` gives the URI of a key. Most keys are their own: the expansion
- * encodes what it must. `?`, `#` and what looks like an encoding it leaves alone (RFC 6570 §3.2.3).
+ * The value with which `{+key}` gives the URI of a key. Most keys are their own: the expansion encodes what it must.
+ * `?`, `#` and what looks like an encoding it keeps as it is (RFC 6570 §3.2.3).
  */
 function variableOf(mapper: UriMapper, key: string): string {
   if (!/[?#]|%[0-9a-f]{2}/i.test(key)) return key;

@@ -121,7 +121,7 @@ function attach(
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
   const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);
 
-  /** Answers with something that the client may keep, and on a lasting connection hears of when it changes. */
+  /** Answers with something that the client may keep, and on a lasting connection is notified when it changes. */
   const answerSeen = <Result extends object>(
     { ctx, ...about }: { readonly ctx: ServerContext; readonly uri?: string },
     answer: () => Promise<Result>,

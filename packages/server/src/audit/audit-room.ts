@@ -92,7 +92,7 @@ interface DiskReserve {
   close(): Promise<void>;
 }
 
-/** Bytes given back at a time: other programs that write to a full disk take them, too. */
+/** Bytes given back at a time: other programs that write to a full disk also take them. */
 const stepBytes = 64 * 1024;
 
 /** Opens the file that holds the room; it stays when it is closed. Rejects with `corrupt` for a link at its place. */

@@ -107,7 +107,7 @@ export class AuditTrail {
     return new OpenEntry(this.#ledger, this.#newId(), facts, span);
   }
 
-  /** Writes what was counted up to now. Resolves when the sink has it; what it rejects with goes to `onError`. */
+  /** Writes what was counted up to now. Resolves when the sink has it; its errors go to `onError`. */
   async flush(): Promise<void> {
     this.#refusals.flush();
     await Promise.all(this.#flushing);

@@ -10,11 +10,11 @@ export interface ObjectChanges {
   readonly listed: readonly string[] | "unknown";
 }
 
-/** Hears of changes. Called synchronously; it must not throw. */
+/** Receives changes. Called synchronously; it must not throw. */
 export interface ChangeListener {
-  /** Hears of every key, not only of those it follows. */
+  /** Receives every key, not only those it follows. */
   readonly hearsAll?: boolean;
-  /** Hears when objects come or go. */
+  /** Receives it when objects come or go. */
   readonly hearsList: boolean;
   onChanges(changes: ObjectChanges): void;
 }
@@ -29,7 +29,7 @@ export interface ChangeHub {
    */
   follow(listener: ChangeListener, info: ObjectInfo): void;
   unfollow(listener: ChangeListener, key: string): void;
-  /** Tells a listener nothing more. Idempotent. */
+  /** Stops telling a listener. Idempotent. */
   leave(listener: ChangeListener): void;
 }
 

@@ -97,7 +97,7 @@ function decoderFor(coding: string, isCut: boolean): Decode | undefined {
     const flush = { br: BROTLI_OPERATION_FLUSH, zstd: ZSTD_e_flush }[name] ?? Z_SYNC_FLUSH;
     return (bytes) => throughNode(stream, bytes, create(isCut ? { finishFlush: flush } : {}));
   }
-  // other runtimes know these two
+  // other runtimes support these two
   if (name !== "gzip" && name !== "deflate") return undefined;
   return (bytes) => throughWeb(bytes, new DecompressionStream(name));
 }

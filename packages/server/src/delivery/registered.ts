@@ -104,7 +104,7 @@ function hostOf(uri: string): string {
   return URL.canParse(uri) ? new URL(uri).host : "";
 }
 
-/** Longest wait for the author's handler: clients of the SDK give up after this time, too. */
+/** Longest wait for the author's handler: clients of the SDK also give up after this time. */
 const readTimeoutMs = 60_000;
 
 /** A call about a URI that the author of a server may have registered. */
@@ -153,7 +153,7 @@ async function readError({ ctx, uri, isElsewhere }: AuthorCall, error: unknown):
   });
 }
 
-/** What SDKs say of a resource that is missing or disabled, and authors of parameters, too. */
+/** What SDKs say of a resource that is missing or disabled, and authors of parameters as well. */
 const absences: ReadonlySet<number> = new Set([
   ProtocolErrorCode.InvalidParams,
   ProtocolErrorCode.ResourceNotFound,

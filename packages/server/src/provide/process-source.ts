@@ -69,10 +69,10 @@ function stdoutSource({ stdout }: ProvidedProcess, terms: SourceTerms): Provided
   return source;
 }
 
-/** Resolves when the process has ended, also where it did before this call. */
+/** Resolves when the process has ended, even if it did before this call. */
 function watchEnding(child: ProvidedProcess): Promise<ProcessEnd> {
   return new Promise((resolve) => {
-    // stays: a kill and an abort may fail with one, too
+    // stays: a kill and an abort may also fail with one
     child.on("error", (fault: unknown) => resolve({ fault }));
     child.once("exit", (code: number | null, signal: string | null) => resolve({ code, signal }));
     const { exitCode: code, signalCode: signal } = child;

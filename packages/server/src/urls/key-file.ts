@@ -21,9 +21,9 @@ export interface KeyFile extends Disposable {
 }
 
 /**
- * Opens a file of keys and follows it: what is written there counts in every process that follows it, so
- * keys are rotated without a restart, and the tokens of a key that was taken out are dead within a second.
- * Rejects with `invalid_argument` for a file without such keys, and for one that others may read.
+ * Opens a file of keys and follows it: what is written there counts in every process that follows it, so keys are
+ * rotated without a restart, and the tokens of a key that was taken out end within a second. Rejects with
+ * `invalid_argument` for a file without such keys, and for one that others may read.
  */
 export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
   const {
@@ -91,7 +91,7 @@ async function look(
   }
 }
 
-/** Reads the very file that was checked: what takes its name meanwhile counts at the next look. */
+/** Reads the very file that was checked: a file that takes its name counts at the next look. */
 async function read(path: string): Promise<{ keys: SealingKey[]; version: string }> {
   const file = await openPlain(path, constants.O_RDONLY);
   try {

@@ -25,7 +25,7 @@ export type LinkFor =
 
 /** A link to one version of a resource, and what to say of it. */
 export interface ResourceUrl {
-  /** A secret, until it is over: every holder gets the bytes. */
+  /** A secret, until it expires: every holder gets the bytes. */
   readonly url: string;
   /** Unix milliseconds. */
   readonly expiresAt: number;

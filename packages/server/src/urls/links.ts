@@ -182,9 +182,9 @@ export type TokenForm = "stored" | "sealed";
 
 /** Turns the text of a link into a token, and back. */
 interface LinkTokens {
-  /** Rejects with `too_large` for a text that has no place in a token, and with what the store says. */
+  /** Rejects with `too_large` for a text that does not fit into a token, and with errors of the store. */
   issue(text: string, terms: LinkTokenTerms): Promise<string>;
-  /** Rejects with `not_found` for what was not issued by these keys for this endpoint, and with what the store says. */
+  /** Rejects with `not_found` for a text not issued by these keys for this endpoint, and with errors of the store. */
   open(token: string, now: number): Promise<string>;
 }
 

@@ -27,7 +27,7 @@ export interface WithSluiceOptions extends EndpointOptions {
    */
   readonly maxRequestBodySize?: number;
   /**
-   * Bytes of events that may wait for a client that does not read; more break its stream off. One event may be larger.
+   * Bytes of events that may wait for a client that does not read; more end its stream. One event may be larger.
    * Default 16 MiB.
    */
   readonly maxBufferedBytes?: number;

@@ -32,7 +32,7 @@ export function sendReply(
   }
   const { transfer } = reply;
   try {
-    // most small answers are over here, and wait for nothing
+    // most small answers end here, and wait for nothing
     if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return sentAtOnce;
   } catch (error) {
     discardReply(reply, error);

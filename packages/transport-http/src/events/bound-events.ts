@@ -6,9 +6,9 @@ import type { ByteLease } from "@sluice/server/transport";
 const chunkBytes = 256;
 
 /**
- * A stream of server-sent events that holds what its reader does not take yet, up to `maxBytes`: what writes them, as the SDK
- * does, does not wait. One event may be larger. `unsent` counts them, too. Over either the stream breaks with `interrupted`, `throttled`
- * or `unavailable`, and nothing of it is kept.
+ * A stream of server-sent events that holds what its reader does not take yet, up to `maxBytes`: what writes them, as
+ * the SDK does, does not wait. One event may be larger. `unsent` also counts them. Over either the stream breaks with
+ * `interrupted`, `throttled` or `unavailable`, and nothing of it is kept.
  */
 export function boundEvents(
   body: ReadableStream<Uint8Array>,

@@ -74,7 +74,7 @@ export function entryFor<Live>(
   return entry.holder === caller.holder ? entry : table.claim(entry, caller);
 }
 
-/** The same for a session that never was, is over, or is another principal's. */
+/** The same for a session that never was, has ended, or is another principal's. */
 export function sessionNotFound(): Response {
   return refuseSession(404, -32_001, "Session not found");
 }

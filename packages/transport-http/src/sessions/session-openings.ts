@@ -15,7 +15,7 @@ interface SessionOpening {
 
 /** The openings of sessions in a store that processes share. */
 export interface SharedOpenings {
-  /** Rejects with `too_large` above 16 KiB, and with what the store says. */
+  /** Rejects with `too_large` above 16 KiB, and with errors of the store. */
   keep(id: string, opening: SessionOpening, owner: string): Promise<void>;
   find(id: string): Promise<SessionOpening | undefined>;
   /** Gives an opening that nothing vouched for to a principal. False when another one has it by now. */

@@ -54,7 +54,7 @@ export class ResultAsker {
     return askAgain(call, await this.begin(call, reserved), "asked");
   }
 
-  /** Makes the page of a question that a client is asked, too, and keeps it for calls that come later. */
+  /** Makes the page of a question that a client is also asked, and keeps it for calls that come later. */
   begin(
     call: AskingCall,
     reserved: ReservedQuestion,

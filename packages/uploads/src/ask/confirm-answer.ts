@@ -61,7 +61,7 @@ type ReservedSlot = Pick<Slot, "uploadId" | "expiresAt">;
 interface AnswerParts {
   readonly slots: Pick<Slots, "confirm" | "revoke">;
   readonly pages: Pick<UploadPages, "conclude">;
-  /** Hears of what cannot be closed or removed; it is swept later. */
+  /** Receives errors of closing and removing; leftovers are swept later. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -47,7 +47,7 @@ export async function reserveQuestion(
     readonly message: string;
     readonly fields: Fields;
     readonly ttlMs?: number | undefined;
-    /** A page may answer, too, which has no bearer token. */
+    /** A page may also answer, which has no bearer token. */
     readonly isForPage?: boolean;
   },
 ): Promise<ReservedQuestion> {

@@ -36,7 +36,7 @@ interface ConfirmationParts {
   readonly remover: Pick<UploadRemover, "discard">;
   /** Aborts when the endpoint is closed. */
   readonly closing: Shutdown;
-  /** Hears of what cannot be tidied up. */
+  /** Receives errors of tidying up. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -24,7 +24,7 @@ export interface Sweeper {
    * never does.
    */
   sweep(signal: AbortSignal): Promise<void>;
-  /** Ends the timer, waits for the sweep under way, and lets another process sweep from then on. */
+  /** Ends the timer, waits for the sweep in progress, and lets another process sweep from then on. */
   close(): Promise<void>;
 }
 

@@ -36,9 +36,9 @@ interface FileHolder {
 
 /** Makes and reads file URIs: `mcp-file://<host>/` and 32 characters where tokens are stored, else all of it sealed. */
 export interface FileUris {
-  /** Rejects with what the store says. */
+  /** Rejects with errors of the store. */
   format(handle: FileHandle, holder: FileHolder): Promise<string>;
-  /** Rejects with `invalid_argument` for what is not ours, altered or another principal's, `expired` after its time. */
+  /** Rejects with `invalid_argument` for one that is unknown, altered or another principal's, `expired` after its time. */
   parse(uri: string, principal: Principal | undefined): Promise<FileHandle>;
 }
 
@@ -88,5 +88,5 @@ export function createFileUris({
   };
 }
 
-/** How long a URI that is over is told to be over, and not to be unknown. */
+/** How long an expired URI is reported as expired, and not as unknown. */
 const keptMs = 600_000;

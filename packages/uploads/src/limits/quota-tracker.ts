@@ -21,7 +21,7 @@ export interface CountedFile {
   readonly bytes: number;
 }
 
-/** How long what is under way counts after its process died. */
+/** How long uploads in progress count after their process ended. */
 const underWayMs = 20_000;
 const renewEveryMs = 5_000;
 /** How long a file counts that storage no longer shows. */
@@ -81,7 +81,7 @@ export class QuotaTracker {
     this.#held.set(fileId, this.#renew(hold));
   }
 
-  /** The file is no longer under way, and kept with as many bytes. Never rejects. */
+  /** The file is no longer in progress, and kept with this many bytes. Never rejects. */
   async settle(owner: string, fileId: string, bytes: number): Promise<void> {
     const { store, onError } = this.#options;
     await this.#letGo(fileId);

@@ -42,9 +42,9 @@ export class WriteLock {
   }
 
   /**
-   * Ends the request that has the file, waits until it is over, and takes the file. Rejects with `interrupted` when
-   * a newer request came meanwhile, with `unavailable` when the store does not answer or the request before does not
-   * end within 10 s, or with `signal.reason`.
+   * Ends the request that has the file, waits until it is over, and takes the file. Rejects with `interrupted` if a
+   * newer request came, with `unavailable` when the store does not answer or the request before does not end within
+   * 10 s, or with `signal.reason`.
    */
   async acquire(fileId: string, signal: AbortSignal): Promise<LockLease> {
     const current = this.#current;

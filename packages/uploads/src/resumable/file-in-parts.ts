@@ -101,13 +101,13 @@ interface PartAppender {
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** Keeps what has come. Gives the offset that storage shows now. */
   end(): Promise<number>;
-  /** Drops the part under way. May be repeated, also after `end`. */
+  /** Drops the part in progress. May be repeated, also after `end`. */
   abort(): Promise<void>;
 }
 
 /**
- * Goes on with a file at `offset`. Each part is an object that is made once and appears whole, so of
- * two writers at the same place one fails with `already_exists`, and a crash costs the last part only.
+ * Resumes a file at `offset`. Each part is an object that is made once and appears whole, so of two writers at the
+ * same place one fails with `already_exists`, and a crash costs the last part only.
  */
 export function createPartAppender(
   storage: UploadStorage,

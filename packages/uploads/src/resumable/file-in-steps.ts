@@ -77,7 +77,7 @@ function createFileInSteps(
   { slot, fileId, lease }: FileAddress,
   opened: {
     readonly writer: StepWriter;
-    /** Ends what is under way in storage, with what is kept left as it is. */
+    /** Ends writing in storage, with what is kept left as it is. */
     readonly gone: AbortController;
     readonly record: StepRecord;
     /** Came behind what storage has. */

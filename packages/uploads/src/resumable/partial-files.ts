@@ -54,7 +54,7 @@ interface PartialFilesParts {
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
   readonly memory: ChecksMemory;
-  /** Hears of what cannot be removed; it is swept later. */
+  /** Receives errors of removing; leftovers are swept later. */
   readonly onError: (error: unknown) => void;
 }
 

@@ -77,7 +77,7 @@ export class ResumableUploads {
     });
   }
 
-  /** Goes on with a file at the offset that the request says (§4.4). */
+  /** Resumes a file at the offset that the request says (§4.4). */
   append(request: UploadRequest, fileId: string): Promise<FileProgress> {
     const { partials, quota, onError } = this.#parts;
     const { slot, facts } = request;

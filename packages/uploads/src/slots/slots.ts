@@ -104,9 +104,9 @@ type KeptFile = {
 /** Slots, from their reservation to the files that came. */
 export interface Slots {
   /**
-   * Makes a slot. Any process with the same keys and state store serves it. A slot that authenticates itself has a URL of
-   * 35 characters below the endpoint where tokens are stored; all others are sealed, and nothing is stored. Rejects with
-   * a `TypeError` or `RangeError` for terms that cannot be, and with what the state store says.
+   * Makes a slot. Any process with the same keys and state store serves it. A slot that authenticates itself has a
+   * URL of 35 characters below the endpoint where tokens are stored; all others are sealed, and nothing is stored.
+   * Rejects with a `TypeError` or `RangeError` for invalid terms, and with errors of the state store.
    */
   reserve(
     principal: Principal | undefined,
@@ -146,11 +146,11 @@ export interface Slots {
     terms: SlotTerms,
     options?: { readonly signal?: AbortSignal },
   ): Promise<UploadedFile>;
-  /** Removes what came for a slot, which takes more until its time is over. Idempotent. */
+  /** Removes what came for a slot, which takes more until it expires. Idempotent. */
   discard(uploadId: string): Promise<void>;
   /**
    * Ends a slot of this principal before its time: removes what came, and refuses what is sent from then on, in every
-   * process. Leaves files that were confirmed. Idempotent. Rejects with what storage throws.
+   * process. Leaves files that were confirmed. Idempotent. Rejects with errors of storage.
    */
   revoke(
     principal: Principal | undefined,

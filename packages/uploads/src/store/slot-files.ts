@@ -21,7 +21,7 @@ interface SlotFilesParts {
   readonly storage: UploadStorage;
   readonly scan: Scan | undefined;
   readonly quota: QuotaTracker;
-  /** Hears of what cannot be removed; it is swept later. */
+  /** Receives errors of removing; leftovers are swept later. */
   readonly onError: (error: unknown) => void;
 }
 

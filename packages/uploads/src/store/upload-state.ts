@@ -71,8 +71,8 @@ export function stateOf(infos: readonly ObjectInfo[]): UploadState {
 }
 
 /**
- * When its time is over, unix milliseconds: with its slot, or with the last byte of a transfer that began before.
- * Nothing begins after the slot has ended.
+ * When it expires, unix milliseconds: with its slot, or with the last byte of a transfer that began before. Nothing
+ * begins after the slot has ended.
  */
 export function endOf({ expiresAt = 0, changedAt = 0 }: UploadState): number {
   return Math.max(expiresAt, changedAt);
