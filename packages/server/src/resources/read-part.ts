@@ -50,7 +50,7 @@ export interface ResourcePart {
   readonly text?: string;
   /** Of a range: what it is, in words of the request, and what comes after it. */
   readonly range?: { readonly bytes: string; readonly lines?: string; readonly next?: string };
-  /** What the author of the server knows; absent where nothing was said. */
+  /** What the author of the server knows; absent if nothing was said. */
   readonly known?: ResourceMetadata;
 }
 
@@ -146,8 +146,8 @@ async function isTextRange(
 }
 
 /**
- * Opens the whole where a range of it cannot be had: some objects are read whole only, and a range behind the stored bytes may
- * be one of the decoded bytes. The start of an empty object is no fault.
+ * Opens the whole where a range of it cannot be had: some objects are read whole only, and a range behind the stored
+ * bytes may be one of the decoded bytes. The start of an empty object is not a fault.
  */
 async function openWhole(
   storage: AuthorizedStorage,

@@ -129,7 +129,7 @@ function readPosition(cursor: string | undefined): Position {
   return { from: from || undefined, ahead: ahead || undefined };
 }
 
-/** What was there a page ago and is not now is no fault. */
+/** An object gone since the last page is not a fault. */
 function ignoreAbsent(error: unknown): undefined {
   if (SluiceError.is(error) && absences.has(error.code)) return undefined;
   return rethrowStorageFault(error);

@@ -32,9 +32,9 @@ import type { AskMetadata, ResourceMetadata } from "./resource-metadata.ts";
 /** What one principal may use of storage for one resource. Rejects with what a client may learn. */
 export interface AuthorizedStorage
   extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {
-  /** What the author of the server knows about an object; absent where nothing was said. */
+  /** What the author of the server knows about an object; absent if nothing was said. */
   readonly about?: AskMetadata;
-  /** The whole object from memory, where it lies there as it is stored now; `undefined` where `open` has to be asked. */
+  /** The whole object from memory, where it lies there as it is stored now; `undefined` if `open` has to be asked. */
   findKept?(): KeptObject | undefined;
   /** What `describe` would give, where it lies in memory. */
   findInfo?(): ObjectInfo | undefined;

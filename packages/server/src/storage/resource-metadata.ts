@@ -96,7 +96,7 @@ function checked(told: unknown, complain: (finding: string) => void): ResourceMe
   const streamable = member("streamable", isBoolean, "true or false");
   return definedMembers({
     mimeType: mimeType === undefined ? undefined : formatContentType(mimeType),
-    // what is no boolean was meant to say something: nothing is streamed by mistake
+    // what is not a boolean was meant to say something: nothing is streamed by mistake
     streamable: streamable ?? ((mark ?? undefined) === undefined ? undefined : false),
     title: member("title", isText, "a text"),
     description: member("description", isText, "a text"),
@@ -142,11 +142,11 @@ export interface EntryFacts {
 
 /** Says what a list and a link tell of an object. */
 export interface ResourceEntries {
-  /** Asks the author about an object; absent where no hook is set. */
+  /** Asks the author about an object; absent if no hook is set. */
   readonly about: AskMetadata | undefined;
   /**
-   * An object as an entry of `resources/list`; its etag is in `_meta`, for caches and for pinned reads. Where the author's hook
-   * fails, the entry says what storage knows and has no mark, and `onError` is told.
+   * An object as an entry of `resources/list`; its etag is in `_meta`, for caches and for pinned reads. If the
+   * author's hook fails, the entry says what storage knows and has no mark, and `onError` is told.
    */
   of(info: ObjectInfo, facts: EntryFacts): Promise<Resource>;
 }

@@ -51,7 +51,7 @@ export function registerReadTool(
   });
 }
 
-/** The answer, or a part that is no text. */
+/** The answer, or a part that is not text. */
 type ReadOutcome =
   | { readonly answer: CallToolResult }
   | { readonly part: ResourcePart; readonly isMarked: boolean };

@@ -107,7 +107,7 @@ function isConditional(header: DownloadRequest["header"]): boolean {
   return conditions.some((name) => header(name) !== undefined);
 }
 
-/** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` where they let it pass. */
+/** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` if they let it pass. */
 function conditionalStatus(
   { lastModified }: ObjectInfo,
   tag: string | undefined,

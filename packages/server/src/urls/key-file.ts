@@ -102,7 +102,7 @@ async function read(path: string): Promise<{ keys: SealingKey[]; version: string
   }
 }
 
-/** Changes whenever the file does. Throws for a file that others may read, and for a path that is no file. */
+/** Changes whenever the file does. Throws for a file that others may read, and for a path that is not a file. */
 function versionOf(path: string, stats: BigIntStats): string {
   if (!stats.isFile())
     throw new SluiceError(

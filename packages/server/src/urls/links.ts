@@ -38,7 +38,7 @@ export type LinkDisposition = "attachment" | "inline";
 export interface LinkTerms {
   /** Of the resource, as tokens have it. */
   readonly name: string;
-  /** Of the version that it is for; `undefined` where storage names none. */
+  /** Of the version that it is for; `undefined` if storage names none. */
   readonly etag: string | undefined;
   readonly use?: LinkUse | undefined;
   readonly ttlMs?: number | undefined;

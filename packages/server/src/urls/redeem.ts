@@ -224,7 +224,7 @@ interface ChosenAnswer {
   readonly uri: string;
 }
 
-/** Headers of an answer with bytes, or of the HEAD in its place; `undefined` where there is nothing to describe. */
+/** Headers of an answer with bytes, or of the HEAD in its place; `undefined` if there is nothing to describe. */
 async function headersOf(
   { exactTypes }: Pick<RedeemParts, "exactTypes">,
   { storage, chosen: { status, info, range }, grant, link, uri }: ChosenAnswer,
