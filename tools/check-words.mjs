@@ -82,6 +82,8 @@ const held = [
   "storage-s3",
   "transport-stdio",
   "transport-ws",
+  "uploads/page",
+  "uploads/src",
 ].map((name) => `packages/${name}/`);
 
 /** Sentences and names that may stay, each with its file. */

@@ -150,7 +150,7 @@ describe("a link that another user left", () => {
       const victim = await trap(`${path}${end}`);
       await expect(createAuditFile({ path })).rejects.toMatchObject({
         code: "corrupt",
-        message: expect.stringContaining("no regular file"),
+        message: expect.stringContaining("not a regular file"),
       });
       expect(await victim()).toBe("dear diary\n");
     },

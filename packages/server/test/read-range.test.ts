@@ -61,11 +61,14 @@ describe("a range", () => {
         const bytes = encoder.encode(whole);
         let pieces = "";
         for (let first = 0; first < bytes.length; first += size) {
-          const { wanted, range } = toByteRange(
+          const { wantedBytes, range } = toByteRange(
             { unit: "bytes", first, last: first + size - 1 },
             1e6,
           );
-          const cut = cutText(bytes.subarray(range.start, range.end), { start: first, wanted })!;
+          const cut = cutText(bytes.subarray(range.start, range.end), {
+            start: first,
+            wantedBytes,
+          })!;
           expect(encoder.encode(cut.text)).toEqual(bytes.subarray(cut.start, cut.end));
           pieces += cut.text;
         }
@@ -76,8 +79,10 @@ describe("a range", () => {
   });
 
   test("what is no UTF-8 is not cut as text", () => {
-    expect(cutText(new Uint8Array([0x61, 0xff, 0x62]), { start: 0, wanted: 3 })).toBeUndefined();
-    expect(cutText(new Uint8Array(8).fill(0x80), { start: 4, wanted: 2 })).toBeUndefined();
+    expect(
+      cutText(new Uint8Array([0x61, 0xff, 0x62]), { start: 0, wantedBytes: 3 }),
+    ).toBeUndefined();
+    expect(cutText(new Uint8Array(8).fill(0x80), { start: 4, wantedBytes: 2 })).toBeUndefined();
   });
 
   test("lines are those that splitting gives, however the body comes", async () => {

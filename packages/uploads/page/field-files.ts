@@ -19,11 +19,11 @@ export interface FieldFiles {
   add(file: File): void;
   /** Whether a picked file is here already, sent or on its way. */
   has(file: File): Promise<boolean>;
-  /** Goes on with a file that was begun and left, when it is this one. */
+  /** Resumes a file that was begun and left, if it is this one. */
   takeUp(file: File): Promise<boolean>;
   /** Takes back every file, or those that are not sent. */
   clear(which: "all" | "unsent"): void;
-  /** Something that another page began, or has under way, is not complete. */
+  /** A file of another page, begun or in progress, is incomplete. */
   isWaiting(): boolean;
   /** Asks the server what is there and shows that. Rejects with `Interrupted` when it cannot say. */
   sync(): Promise<void>;

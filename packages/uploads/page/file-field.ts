@@ -17,13 +17,13 @@ export interface FileField {
   sync(): Promise<void>;
   /** Resolves when every file that was picked is listed. */
   listed(): Promise<void>;
-  /** Something that another page began, or has under way, is not complete. */
+  /** A file of another page, begun or in progress, is incomplete. */
   isWaiting(): boolean;
   /** Tries again at once what waits to be tried again. */
   wake(): void;
   /** Waits until the server has nothing of a file that was removed, else it would not take the answer; false when that fails. */
   settle(): Promise<boolean>;
-  /** Pauses everything that is under way, and what is picked from now on. */
+  /** Pauses everything in progress, and what is picked from now on. */
   stop(): void;
 }
 
@@ -181,9 +181,9 @@ function findingIn(items: readonly Item[], isRequired: boolean): string | undefi
   if (phases.includes("failed") || phases.includes("refused"))
     return "A file could not be sent. Remove it, or try again.";
   if (phases.includes("left"))
-    return "A file is not complete. Choose the same file again to go on with it, or remove it.";
+    return "A file is incomplete. Choose the same file again to resume, or remove it.";
   if (phases.some((phase) => phase !== "done"))
-    return "Files are still being sent. Wait until they are there, or remove them.";
+    return "Files are still being sent. Wait until they are sent, or remove them.";
   if (isRequired && items.length === 0) return "Choose a file first.";
   return undefined;
 }

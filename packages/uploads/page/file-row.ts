@@ -107,9 +107,9 @@ function newsOf(phase: string, before: string): string | undefined {
     case "paused":
       return "paused";
     case "left":
-      return "goes on in another tab or window";
+      return "continues in another tab or window";
     case "retrying":
-      return "the connection was lost; it goes on by itself";
+      return "the connection was lost; retrying automatically";
     case "sending":
       return before === "waiting" ? "sending" : undefined;
     default:

@@ -24,7 +24,7 @@ export interface Sending {
   readonly onSent?: (bytes: number) => void;
 }
 
-/** A line that carries nothing for so long is dead. */
+/** A connection silent for this long has failed. */
 const silenceMs = 30_000;
 /** A whole file may be put together and looked into before it is answered. */
 const thoughtMs = 11 * 60_000;

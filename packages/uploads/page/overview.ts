@@ -44,7 +44,7 @@ export async function askOverview(slotUrl: string, signal: AbortSignal): Promise
 /** Files that are hashed whole: the browser holds them in memory for it. */
 const mostHashedBytes = 64 * 1024 * 1024;
 
-/** Whether a picked file is one that is there whole. Where the browser cannot hash it, name and size tell. */
+/** Whether a picked file is one that is there whole. If the browser cannot hash it, name and size tell. */
 export async function isStored(file: File, stored: StoredFile): Promise<boolean> {
   return isAlike(file, stored) && isWhole(file, stored);
 }
@@ -68,7 +68,7 @@ export async function isWhole(file: Blob, { sha256 }: Receipt): Promise<boolean>
   return digest === undefined || digest === sha256;
 }
 
-/** SHA-256 in lower-case hex; `undefined` where the page is not served securely, or the file cannot be read. */
+/** SHA-256 in lower-case hex; `undefined` if the page is not served securely, or the file cannot be read. */
 async function digestOf(blob: Blob): Promise<string | undefined> {
   try {
     const digest = await crypto.subtle.digest("SHA-256", await blob.arrayBuffer());

@@ -17,7 +17,7 @@ export async function askPage(): Promise<PageStatus> {
   return answer.json as PageStatus;
 }
 
-/** Gives the answer to the server. Says what is wrong with it and what to do; nothing where the status of the page tells. */
+/** Gives the answer to the server. Says what is wrong with it and what to do; nothing if the status of the page tells. */
 export async function answerPage(body: object): Promise<string | undefined> {
   let answer: Answer;
   try {

@@ -30,7 +30,7 @@ export interface Transfer {
   location?: string;
   /** Bytes that the server has for certain. */
   offset: number;
-  /** Most bytes of one request. */
+  /** Maximum bytes of one request. */
   stepBytes: number;
   /** Whether its first bytes are of another page. */
   isTakenUp: boolean;
@@ -125,7 +125,7 @@ async function ensureReadable(part: Blob): Promise<void> {
   await Promise.race([part.arrayBuffer(), patience]);
 }
 
-/** A drive that is slow to answer is no proof. */
+/** A drive that is slow to answer proves nothing. */
 const readMs = 10_000;
 
 interface SendFileOptions {

@@ -14,7 +14,7 @@ export type UploadState =
   | { readonly phase: "waiting" | "sending" | "paused"; readonly sent: number }
   /** It was begun on a page that is gone, or goes on in another one. */
   | { readonly phase: "left"; readonly sent: number }
-  /** The connection broke; it goes on by itself. */
+  /** The connection broke; it resumes by itself. */
   | { readonly phase: "retrying"; readonly sent: number; readonly why: string }
   | { readonly phase: "done"; readonly sent: number; readonly receipt: Receipt }
   | { readonly phase: "failed"; readonly sent: number; readonly error: unknown };
@@ -35,7 +35,7 @@ export interface Upload {
   remove(): Promise<boolean>;
 }
 
-/** Lets so many uploads send at once; the server allows four requests to one person. */
+/** Lets this many uploads send at once; the server allows four requests to one person. */
 export interface SendLimit {
   /** Waits until the upload may send; gives the function that lets the next one. */
   take(signal: AbortSignal): Promise<() => void>;

@@ -31,7 +31,7 @@ function tooBig({ size }: Pick<Source, "size">, { maxBytes }: Terms): string {
 function wrongType({ acceptText }: Terms): string {
   return acceptText === ""
     ? "The server does not take this type of file. Remove it and choose another one."
-    : `Not a type that can be sent here. Possible: ${acceptText}. Remove it and choose another one.`;
+    : `This file type is not accepted. Accepted: ${acceptText}. Remove it and choose another one.`;
 }
 
 /** Why it failed, and what one can do. */
@@ -44,9 +44,9 @@ export function failureText(error: unknown, file: Pick<Source, "size">, terms: T
     case 410:
       return "This link has expired. Go back to where you got it and ask for a new one.";
     case 403:
-      return "The server looked at this file and does not take it. Remove it and choose another one.";
+      return "The server checked this file and rejected it. Remove it and choose another one.";
     case 409:
-      return "There are as many files already as can be sent here. Remove one, then try again.";
+      return "The file limit is reached. Remove one, then try again.";
     case 413:
       return tooBig(file, terms);
     case 415:
@@ -72,7 +72,7 @@ export function stateText({ size }: Pick<Source, "size">, state: UploadState): s
     left:
       state.sent >= size
         ? `${whole} · checking`
-        : `${share} · not complete. To go on, choose the same file again.`,
+        : `${share} · incomplete. To resume, choose the same file again.`,
     retrying: `${share} · ${state.phase === "retrying" ? state.why : ""} Trying again…`,
     done: `${whole} · sent`,
     failed: whole,

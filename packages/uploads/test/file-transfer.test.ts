@@ -81,7 +81,7 @@ test.each(eras)("%s: a file that was authorized and uploaded opens in a tool", a
     _meta: { "dev.sluice/uploads": { auth: "self" } },
   });
   argument = file.uri;
-  await expect(call(client)).rejects.toThrow(/bytes have not come/);
+  await expect(call(client)).rejects.toThrow(/bytes have not arrived/);
   const [uploadId] = upload.url.split("/").slice(-1);
   slots.came.set(uploadId, [{ ...came, sha256 }]);
   slots.bytes.set(uploadId, Buffer.from("%PDF-1.7\n"));

@@ -168,7 +168,7 @@ test("a file on an open page is taken when its user has pressed Done, and not be
   await put(data["upload_url"]);
   endWaits();
   const early = await call(client, data["upload_id"]);
-  expect(early.text).toMatch(/ask for a press on Done/);
+  expect(early.text).toMatch(/ask the user to press Done/);
   vi.restoreAllMocks();
   const { upload_id: uploadId } = data;
   const report = { name: "r.txt", size: 8, mimeType: "text/plain", uploadId };

@@ -166,7 +166,7 @@ test("a body that is under way when its slot is closed is refused, and nothing o
   const refusal = await answer;
   expect(refusal.status).toBe(409);
   expect(await refusal.json()).toMatchObject({
-    detail: "this upload is over, and takes no more files",
+    detail: "this upload has ended and takes no more files",
   });
   const claim = { name: "a", size: 10_000, mimeType: "application/octet-stream" };
   await expect(server.uploads.confirm(alice, slot.uploadId, [claim])).rejects.toThrow(
@@ -217,7 +217,7 @@ test("a slot is closed as soon as it is revoked, also while its files still go",
   goOn();
   await revoked;
   expect(await refusal.json()).toMatchObject({
-    detail: "this upload is over, and takes no more files",
+    detail: "this upload has ended and takes no more files",
   });
   expect(await overview.json()).toMatchObject({ status: "closed", files: [] });
   await expectClosed(server, [slot.url]);

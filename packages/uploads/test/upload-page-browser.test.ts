@@ -294,10 +294,10 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
         .getByText("Too big: it has 5 MB, and at most 5 MB can be sent")
         .waitFor();
       await choose("Photo", [named("a.txt", Buffer.from("text"), "text/plain")]);
-      await row("a.txt").getByText("Not a type that can be sent here. Possible: PNG.").waitFor();
+      await row("a.txt").getByText("This file type is not accepted. Accepted: PNG.").waitFor();
       expect(site.requests.filter((line) => line.startsWith("POST"))).toEqual([]);
       await choose("Photo", [named("fake.png", randomBytes(9_000), "image/png")]);
-      await row("fake.png").getByText("Not a type that can be sent here.").waitFor();
+      await row("fake.png").getByText("This file type is not accepted.").waitFor();
       await choose(
         "Papers",
         ["1", "2", "3", "4"].map((name) => named(name, Buffer.from(name))),
@@ -309,7 +309,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
       for (const [status, words] of [
         [507, "There is no room left for your files"],
         [410, "This link has expired"],
-        [403, "The server looked at this file and does not take it"],
+        [403, "The server checked this file and rejected it"],
       ] as const) {
         site.meddle = (request, response) => {
           if (request.method !== "POST") return false;

@@ -289,7 +289,7 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
     await page.reload();
     await pick(page, files);
     const rows = page.getByRole("list");
-    await rows.getByText("as many files already").waitFor({ timeout: patienceMs });
+    await rows.getByText("The file limit is reached").waitFor({ timeout: patienceMs });
     expect(await heading(page, "All done").count()).toBe(0);
     // what is there is not given away, and nothing of it is lost
     stop();
@@ -425,7 +425,7 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
         .setInputFiles([{ name, mimeType: "application/octet-stream", buffer }]);
       await sent(page).waitFor({ timeout: patienceMs });
       await pressDone(page);
-      await page.getByText("A file is not complete.").waitFor();
+      await page.getByText("A file is incomplete.").waitFor();
       await left.getByRole("button", { name: "Remove" }).click();
       await pressDone(page);
       await heading(page, "Almost done").waitFor({ timeout: patienceMs });

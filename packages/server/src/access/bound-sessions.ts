@@ -12,23 +12,22 @@ const maxKnown = 10_000;
 const marginMs = 60_000;
 
 /**
- * Makes the function that tells the store that something is bound to a session, so that its end will be
- * remembered. A process says so every ten minutes at most for each of the last 10,000 sessions. Rejects with
- * what the store says.
+ * Makes the function that tells the store that something is bound to a session, so that its end will be remembered. A
+ * process says so every ten minutes at most for each of the last 10,000 sessions. Rejects with errors of the store.
  */
 export function bindTo(state: StateStore): BindSession {
-  const known = new Map<string, number>();
+  const knownUntil = new Map<string, number>();
   return async ({ principal, owner = "" }) => {
     const { sessionId } = principal ?? {};
     if (sessionId === undefined) return;
     const session = sessionTag(sessionId);
     const now = Date.now();
-    if ((known.get(session) ?? 0) > now) return;
+    if ((knownUntil.get(session) ?? 0) > now) return;
     const expiresAt = now + knownMs + tokenLifetimes.download.bound.maxTtlMs + marginMs;
     await state.bindSession(session, { now, expiresAt, owner });
-    known.delete(session);
-    if (known.size >= maxKnown) known.delete(known.keys().next().value!);
-    known.set(session, now + knownMs);
+    knownUntil.delete(session);
+    if (knownUntil.size >= maxKnown) knownUntil.delete(knownUntil.keys().next().value!);
+    knownUntil.set(session, now + knownMs);
   };
 }
 

@@ -3,11 +3,11 @@ import { isIPv4, isIPv6, type Socket } from "node:net";
 import proxyAddr from "proxy-addr";
 
 /**
- * Makes the function that gives the address of the client of a `node:http` request: IPv4 in dotted form (also where the
- * socket has it as IPv6), or IPv6 in its canonical form without a zone; `undefined` where the socket has none.
- * `proxyHops` is the number of trusted proxies in front, each of which appends to `X-Forwarded-For`; the field is believed
- * for that many entries from its end, and not read at all for 0. An entry that is no address, and all left of it, is not
- * believed. Throws a `RangeError` for a number that is not whole or below 0.
+ * Makes the function that gives the address of the client of a `node:http` request: IPv4 in dotted form (even if the
+ * socket has it as IPv6), or IPv6 in its canonical form without a zone; `undefined` if the socket has none.
+ * `proxyHops` is the number of trusted proxies in front, each of which appends to `X-Forwarded-For`; the field is
+ * believed for that many entries from its end, and not read at all for 0. An entry that is not an address, and all
+ * left of it, is not believed. Throws a `RangeError` for a number that is not whole or below 0.
  */
 export function createClientAddress(
   proxyHops: number,
@@ -29,15 +29,15 @@ export function createClientAddress(
   };
 }
 
-/** Some proxies append the port, too. */
+/** Some proxies also append the port. */
 const withPort = /^(?:(?<v4>[\d.]+):\d{1,5}|\[(?<v6>[\da-f:.]+)\](?::\d{1,5})?)$/i;
 
 const read = new WeakMap<Socket, string>();
 
 /** The address of a socket, in the same form. It is read once for all requests of a connection. */
 export function socketAddress(socket: Socket): string | undefined {
-  const known = read.get(socket);
-  if (known !== undefined) return known;
+  const knownAddress = read.get(socket);
+  if (knownAddress !== undefined) return knownAddress;
   const address = readAddress(socket.remoteAddress ?? "");
   if (address !== undefined) read.set(socket, address);
   return address;

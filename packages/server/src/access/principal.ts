@@ -12,13 +12,13 @@ export interface Caller {
   /** Access token that the host's middleware verified. */
   readonly authInfo?: AuthInfo | undefined;
   /**
-   * Address of the client as the transport knows it: IPv4 in dotted form, or IPv6 in its canonical form without a zone. Behind
-   * proxies it is theirs unless the transport was told how many they are. Absent where there is none to know.
+   * Address of the client as the transport knows it: IPv4 in dotted form, or IPv6 in its canonical form without a
+   * zone. Behind proxies it is theirs unless the transport was told how many they are. Absent if it is not known.
    */
   readonly address?: string | undefined;
   /** `Mcp-Session-Id`, in session revisions only. */
   readonly sessionId?: string | undefined;
-  /** A request header by its lower-case name; `undefined` where there is no HTTP request. */
+  /** A request header by its lower-case name; `undefined` without an HTTP request. */
   readonly header: (name: string) => string | undefined;
 }
 
@@ -26,11 +26,12 @@ export interface Caller {
  * Gives the principal of a caller. A caller for which it gives `undefined` is refused unless `anonymous` is set. A client id
  * alone names no principal.
  *
- * Rules see the `scopes` and `claims` that it gives; take them from what was verified, never from a header that clients can
- * send. Where it leaves one of them out, rules see that of the access token (`authInfo.scopes`, `authInfo.extra`), if the principal is
- * the subject of this token: `subject` is its `extra.sub`, or its `clientId` where it has no `sub`, and `issuer` is its
- * `extra.iss` where it has one. Else rules see none: the token of a gateway says nothing of the user behind it. Where
- * something is added, rules get a new object with the members of {@link Principal} alone: key no cache by it.
+ * Rules see the `scopes` and `claims` that it gives; take them from what was verified, never from a header that
+ * clients can send. If it leaves one of them out, rules see that of the access token (`authInfo.scopes`,
+ * `authInfo.extra`), if the principal is the subject of this token: `subject` is its `extra.sub`, or its `clientId`
+ * if it has no `sub`, and `issuer` is its `extra.iss` if it has one. Else rules see none: the token of a gateway says
+ * nothing of the user behind it. Where something is added, rules get a new object with the members of {@link
+ * Principal} alone: key no cache by it.
  */
 export type PrincipalResolver = (
   caller: Caller,
@@ -127,7 +128,7 @@ export function createIdentify(options: IdentifyOptions): Callers["identify"] {
       const identity = known(whole, caller, 300_000);
       return caller.authInfo ? vouched(identity, principal) : identity;
     }
-    // a session id is a routing fact, no authentication: good enough on one's own machine only
+    // a session id is a routing fact, not authentication: good enough on one's own machine only
     const { sessionId } = caller;
     if (sessionId !== undefined && isLoopback)
       return known({ issuer: "", subject: "", clientId: "", sessionId }, caller, 300_000);

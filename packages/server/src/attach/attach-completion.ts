@@ -10,11 +10,11 @@ import { rethrowStorageFault } from "../faults/storage-fault.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Mounts } from "../storage/mounts.ts";
 
-/** Most suggestions in an answer (MCP, completion). */
-const mostValues = 100;
+/** Maximum suggestions in a response (MCP, completion). */
+const maxValues = 100;
 /** Objects looked at for one answer. */
-const mostObjects = 1_000;
-/** A legal key has at most so many UTF-8 bytes. */
+const maxObjects = 1_000;
+/** Maximum UTF-8 bytes of a legal key. */
 const longestKey = 1_024;
 
 interface CompletionParts {
@@ -73,7 +73,7 @@ async function completeKey(
   if (!storage) return { values: [], hasMore: false };
   const values = new Set<string>();
   let cursor: string | undefined;
-  let left = mostObjects;
+  let left = maxObjects;
   do {
     const page = await storage
       .list(definedMembers({ prefix: start, limit: left, signal, cursor }))
@@ -82,7 +82,7 @@ async function completeKey(
     const uris = page.objects.map(({ key }) => mapper.toUri(key));
     for (const uri of await allowedUris(access, principal, { uris, action: "list" })) {
       const step = nextStep(mapper.toKey(uri), start.length);
-      if (values.size < mostValues) values.add(variableOf(mapper, step));
+      if (values.size < maxValues) values.add(variableOf(mapper, step));
       else if (!values.has(variableOf(mapper, step))) return { values: [...values], hasMore: true };
     }
     ({ cursor } = page);
@@ -99,8 +99,8 @@ function nextStep(key: string, from: number): string {
 }
 
 /**
- * The value with which `{+key}` gives the URI of a key. Most keys are their own: the expansion
- * encodes what it must. `?`, `#` and what looks like an encoding it leaves alone (RFC 6570 §3.2.3).
+ * The value with which `{+key}` gives the URI of a key. Most keys are their own: the expansion encodes what it must.
+ * `?`, `#` and what looks like an encoding it keeps as it is (RFC 6570 §3.2.3).
  */
 function variableOf(mapper: UriMapper, key: string): string {
   if (!/[?#]|%[0-9a-f]{2}/i.test(key)) return key;

@@ -30,7 +30,8 @@ interface SubscriptionParts {
  * is asked, so there the transport does it, with `listen` of the Sluice; over any other channel the
  * SDK sends on what its client listens to out of all that the server tells.
  *
- * Gives what to call when a client was given a list, a template or a content: on a lasting connection it hears of changes.
+ * Gives what to call when a client was given a list, a template or a content: on a lasting connection it is notified
+ * of changes.
  */
 export function attachSubscriptions(
   mcp: McpServer,
@@ -118,7 +119,7 @@ export function attachSubscriptions(
       const { principal } = await callers.identify(callerOf(ctx, mcp));
       open(principal).hearLists(revisionOf(mcp) === "modern");
     };
-    // an unknown caller hears nothing; the request itself is answered with the reason
+    // an unknown caller receives nothing; the request itself is answered with the reason
     join().catch(() => {});
   };
 }

@@ -121,7 +121,7 @@ function attach(
   if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
   const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);
 
-  /** Answers with something that the client may keep, and on a lasting connection hears of when it changes. */
+  /** Answers with something that the client may keep, and on a lasting connection is notified when it changes. */
   const answerSeen = <Result extends object>(
     { ctx, ...about }: { readonly ctx: ServerContext; readonly uri?: string },
     answer: () => Promise<Result>,
@@ -241,8 +241,8 @@ const checked = {
 } as const;
 
 /**
- * Refuses parameters that are none with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the
- * text of its validator.
+ * Rejects invalid parameters with -32602 and a sentence. Handlers of the SDK refuse them with -32603 and the text of
+ * its validator.
  */
 function checkParams(server: Server): void {
   for (const [method, params] of Object.entries(checked)) {

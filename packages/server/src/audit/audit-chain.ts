@@ -41,7 +41,7 @@ export interface ReadLine {
   readonly kept?: ChainHead;
 }
 
-/** Reads a line; `undefined` when it is none of a chain. */
+/** Reads a line; `undefined` if it is not of a chain. */
 export function readChainLine(text: string): ReadLine | undefined {
   const [end, hash] = /,"hash":"([0-9a-f]{64})"\}$/.exec(text) ?? [];
   if (end === undefined || hash === undefined) return undefined;

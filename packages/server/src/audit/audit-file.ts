@@ -58,12 +58,13 @@ export interface AuditFile extends AuditOptions {
 }
 
 /**
- * Opens a file of JSON lines in which each names the hash of the one before it, and goes on where an
- * earlier process ended. A half line that a crash left is cut off, and a line says so. When the file
- * is renamed or emptied, the next record begins a new one that continues the chain. One process at a time writes a file.
+ * Opens a file of JSON lines in which each names the hash of the one before it, and continues where an earlier
+ * process ended. A half line that a crash left is cut off, and a line says so. When the file is renamed or emptied,
+ * the next record begins a new one that continues the chain. One process at a time writes a file.
  *
- * Rejects with `corrupt` when what is there is no such file, or not the one whose head was kept: check it with `sluice audit verify` and move it away.
- * Also for a link in place of one of the files, and with a `RangeError` for `reserveBytes` that is no whole number from 0.
+ * Rejects with `corrupt` if the file there has no chain, or is not the one whose head was kept: check it with `sluice
+ * audit verify` and move it away. Also for a link in place of one of the files, and with a `RangeError` for
+ * `reserveBytes` that is not a whole number from 0.
  */
 export async function createAuditFile(options: AuditFileOptions): Promise<AuditFile> {
   const {

@@ -20,7 +20,7 @@ export type FoundHead =
 /** Ends a sentence that begins with the name of the file. */
 type HeadTrouble = "is not there" | "is empty" | "holds no head" | "is not a regular file";
 
-/** Looks for the note beside a file. Rejects for what the system does not let it read. */
+/** Looks for the note beside a file. Rejects if the system does not let it read. */
 export async function readHead(path: string): Promise<FoundHead> {
   const text = await readNote(headPathOf(path)).catch((error: unknown) => {
     if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
@@ -35,7 +35,7 @@ export async function readHead(path: string): Promise<FoundHead> {
   return { noted: { kept, ...(announced && { announced }) } };
 }
 
-/** Two heads of 80 characters; a longer text is no note. */
+/** Two heads of 80 characters; a longer text is not a note. */
 const maxNoteBytes = 1_024;
 
 async function readNote(path: string): Promise<string> {
@@ -49,8 +49,9 @@ async function readNote(path: string): Promise<string> {
 }
 
 /**
- * Replaces the note at once: readers see the one before or this one, whole. With `sync` what it says is on the disk; its
- * name is when its folder is synchronised, too. Rejects with what the system says, having written nothing through a link.
+ * Replaces the note at once: readers see the one before or this one, whole. With `sync` what it says is on the disk;
+ * its name is also, once its folder is synchronised. Rejects with errors of the system, having written nothing
+ * through a link.
  */
 export async function noteHead(
   path: string,

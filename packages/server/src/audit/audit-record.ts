@@ -75,8 +75,8 @@ export interface AuditRecord {
   /** With `list`: resources of the page that access rules kept back. */
   readonly withheld?: number;
   /**
-   * The record stands for so many refusals of callers that were not identified, all alike in what else it says: the first
-   * was at `time`, the last `durationMs` later. Absent for one by itself.
+   * The record stands for this many refusals of callers that were not identified, all alike in what else it says: the
+   * first was at `time`, the last `durationMs` later. Absent for one by itself.
    */
   readonly count?: number;
   /**

@@ -27,7 +27,7 @@ interface AuditRoomOptions {
   readonly onWarning: (message: string) => void;
 }
 
-/** A disk that was full is looked at so often, in milliseconds. */
+/** Milliseconds between two looks at a full disk. */
 const lookEveryMs = 10_000;
 
 /** Holds room beside an audit file. Rejects with `corrupt` for a link in place of `<path>.reserve`. */
@@ -92,28 +92,29 @@ interface DiskReserve {
   close(): Promise<void>;
 }
 
-/** Bytes given back at a time: other programs that write to a full disk take them, too. */
+/** Bytes given back at a time: other programs that write to a full disk also take them. */
 const stepBytes = 64 * 1024;
 
 /** Opens the file that holds the room; it stays when it is closed. Rejects with `corrupt` for a link at its place. */
 async function openReserve(path: string, bytes: number): Promise<DiskReserve> {
   const file = await openPlain(path, constants.O_RDWR | constants.O_CREAT);
-  let held = (await file.stat()).size;
+  let heldBytes = (await file.stat()).size;
   return {
     async release() {
-      if (held === 0) return false;
-      held = Math.max(0, held - stepBytes);
-      await file.truncate(held);
+      if (heldBytes === 0) return false;
+      heldBytes = Math.max(0, heldBytes - stepBytes);
+      await file.truncate(heldBytes);
       return true;
     },
     async refill() {
       try {
-        while (held < bytes) held += await extend(file, held, Math.min(stepBytes, bytes - held));
+        while (heldBytes < bytes)
+          heldBytes += await extend(file, heldBytes, Math.min(stepBytes, bytes - heldBytes));
         await file.datasync();
         return true;
       } catch (error) {
         if (!isFull(error)) throw error;
-        await file.truncate(held);
+        await file.truncate(heldBytes);
         return false;
       }
     },
@@ -127,7 +128,7 @@ async function extend(file: FileHandle, at: number, bytes: number): Promise<numb
   return bytesWritten;
 }
 
-/** True for what the system says when a disk or a quota is full. */
+/** True for errors of the system when a disk or a quota is full. */
 export function isFull(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException;
   return code === "ENOSPC" || code === "EDQUOT";

@@ -93,21 +93,21 @@ export class AuditTrail {
   /** Begins the entry of an operation; `carrier` reads the fields that may carry a trace context. */
   begin(given: AuditFacts, carrier?: CarrierReader): AuditEntry {
     const { uri, address } = given;
-    const known = this.#addresses && address !== undefined;
+    const isAddressKnown = this.#addresses && address !== undefined;
     // the members that every download adds stand here from the start: an object that grows is slow
     const facts: AuditFacts = {
       grant: undefined,
       principal: undefined,
       ...given,
       uri,
-      address: known ? onOneLine(address).slice(0, 64) : undefined,
+      address: isAddressKnown ? onOneLine(address).slice(0, 64) : undefined,
     };
     const safe = uri === undefined ? facts : { ...facts, uri: onOneLine(uri) };
     const span = this.#options.telemetry?.begin(safe, carrier ?? (() => undefined));
     return new OpenEntry(this.#ledger, this.#newId(), facts, span);
   }
 
-  /** Writes what was counted up to now. Resolves when the sink has it; what it rejects with goes to `onError`. */
+  /** Writes what was counted up to now. Resolves when the sink has it; its errors go to `onError`. */
   async flush(): Promise<void> {
     this.#refusals.flush();
     await Promise.all(this.#flushing);
@@ -116,10 +116,10 @@ export class AuditTrail {
   #keep(record: AuditRecord): Promise<void> | undefined {
     if (!this.#sink) return undefined;
     try {
-      const kept: unknown = this.#sink(record);
-      if (!isThenable(kept)) return undefined;
-      // queries of many libraries are no promises, and begin when they are awaited
-      return within(Promise.resolve(kept), {
+      const result: unknown = this.#sink(record);
+      if (!isThenable(result)) return undefined;
+      // queries of many libraries are not promises, and begin when awaited
+      return within(Promise.resolve(result), {
         clock: systemClock,
         timeoutMs: sinkMs,
         expired: () => new Error(`audit: the sink did not take a record within ${sinkMs} ms`),
@@ -133,10 +133,10 @@ export class AuditTrail {
   #keepMany(record: AuditRecord): void {
     const { telemetry, onError } = this.#options;
     telemetry?.begin(record, () => undefined).end(record);
-    const kept = this.#keep(record)
+    const keeping = this.#keep(record)
       ?.catch(onError)
-      .finally(() => this.#flushing.delete(kept!));
-    if (kept) this.#flushing.add(kept);
+      .finally(() => this.#flushing.delete(keeping!));
+    if (keeping) this.#flushing.add(keeping);
   }
 }
 
@@ -183,9 +183,9 @@ class OpenEntry implements AuditEntry {
   }
 
   conclude(outcome: AuditOutcome, ending: AuditEnding = nothing): Promise<void> | undefined {
-    const kept = this.#finish(outcome, ending);
-    if (this.#ledger.required) return kept?.catch(refuse);
-    kept?.catch(this.#ledger.onError);
+    const keeping = this.#finish(outcome, ending);
+    if (this.#ledger.required) return keeping?.catch(refuse);
+    keeping?.catch(this.#ledger.onError);
     return undefined;
   }
 
@@ -257,9 +257,9 @@ const maxUriLength = 4_096;
 
 /** Text that cannot forge a second line, whether the sink writes JSON or not. */
 function onOneLine(uri: string): string {
-  const kept = uri.length > maxUriLength ? uri.slice(0, maxUriLength) : uri;
-  if (!breaksLine.test(kept)) return kept;
-  return kept.replaceAll(lineBreaks, encodeURIComponent).slice(0, maxUriLength);
+  const shortened = uri.length > maxUriLength ? uri.slice(0, maxUriLength) : uri;
+  if (!breaksLine.test(shortened)) return shortened;
+  return shortened.replaceAll(lineBreaks, encodeURIComponent).slice(0, maxUriLength);
 }
 
 // oxlint-disable-next-line no-control-regex -- finding control characters is the point

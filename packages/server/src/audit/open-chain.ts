@@ -30,7 +30,7 @@ export async function openChain(path: string): Promise<OpenChain> {
     const { noted, trouble } = await readHead(path);
     if (trouble === "is not a regular file")
       throw new SluiceError("corrupt", `audit: ${headPathOf(path)} ${trouble}; move it away`);
-    const known = noted?.kept;
+    const knownHead = noted?.kept;
     const { size } = await file.stat();
     if (size === 0) {
       await syncFolder(path);
@@ -50,21 +50,21 @@ export async function openChain(path: string): Promise<OpenChain> {
         `audit: the last line of ${path} is not one of a chain; check it with "sluice audit verify" and move it away`,
       );
     // going on would replace the noted head, the only trace of what was there
-    if (known && known.seq <= line.seq && !(await leadsThrough(path, known, line)))
+    if (knownHead && knownHead.seq <= line.seq && !(await leadsThrough(path, knownHead, line)))
       throw new SluiceError(
         "corrupt",
         `audit: ${path} is not the file whose head was noted; check it with "sluice audit verify" and move it away`,
       );
     const notes: object[] = [];
     // what was cut off while the note was gone, or was an older one, is not seen to be missing
-    if ((noted?.announced ?? known ?? chainStart).seq < line.seq) notes.push(unnotedEvent);
+    if ((noted?.announced ?? knownHead ?? chainStart).seq < line.seq) notes.push(unnotedEvent);
     if (end < size) {
       await file.truncate(end);
       notes.push({ event: "recovered", droppedBytes: size - end });
     }
     // the chain continues from the last certain record, so that a missing one shows
-    const isShort = known !== undefined && known.seq > line.seq;
-    return { file, size: end, head: isShort ? known : line, notes };
+    const isShort = knownHead !== undefined && knownHead.seq > line.seq;
+    return { file, size: end, head: isShort ? knownHead : line, notes };
   } catch (error) {
     await file.close();
     throw error;

@@ -60,7 +60,7 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
     "sluice.upload.duration",
     "Steps of uploads, from the request to the last byte",
   );
-  const sent = meter.createCounter("sluice.transfer.io", {
+  const sentBytes = meter.createCounter("sluice.transfer.io", {
     unit: "By",
     description: "Bytes of resources handed over",
   });
@@ -75,7 +75,7 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
     begin(facts, carrier) {
       const { action, uri, era } = facts;
       const isCall = action !== "download" && action !== "upload";
-      // making a link is no method of MCP
+      // making a link is not a method of MCP
       const method = isCall && action !== "link" ? { "mcp.method.name": names[action] } : {};
       const { parent, links } = parentOf(carrier, isCall);
       const attributes: Attributes = definedMembers({
@@ -94,7 +94,7 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
         const seconds = durationMs / 1_000;
         if (isCall) operations.record(seconds, { ...labels, ...method });
         else (action === "download" ? downloads : uploads).record(seconds, labels);
-        if (bytes > 0 && action !== "upload") sent.add(bytes, labels);
+        if (bytes > 0 && action !== "upload") sentBytes.add(bytes, labels);
       };
       return {
         run: (work) => context.with(trace.setSpan(parent, span), work),
@@ -143,13 +143,13 @@ function parentOf(carrier: CarrierReader, isCall: boolean) {
   const ambient = context.active();
   const active = trace.getSpanContext(ambient);
   if (active && !isCall) return { parent: ambient, links: [] };
-  const sent: Context = propagation.extract(ROOT_CONTEXT, carrier, {
+  const sentContext: Context = propagation.extract(ROOT_CONTEXT, carrier, {
     get: (read, name) => read(name),
     keys: () => ["traceparent", "tracestate", "baggage"],
   });
-  const remote = trace.getSpanContext(sent);
+  const remote = trace.getSpanContext(sentContext);
   if (!remote) return { parent: ambient, links: [] };
-  const baggage = propagation.getBaggage(sent);
+  const baggage = propagation.getBaggage(sentContext);
   const parent = trace.setSpanContext(
     baggage ? propagation.setBaggage(ambient, baggage) : ambient,
     remote,

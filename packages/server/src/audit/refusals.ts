@@ -4,12 +4,12 @@ import type { AuditRecord } from "./audit-record.ts";
 const windowMs = 60_000;
 /** Records of a kind that are kept as they are in a window … */
 const keptOfAKind = 5;
-/** … while all kept records together have at most so many characters. */
-const mostCharacters = 32 * 1_024;
+/** … while all kept records together have at most this many characters. */
+const maxCharacters = 32 * 1_024;
 /** What a record takes beside its URI, with room to spare. */
 const recordCharacters = 512;
 /** Kinds told apart by grant and address. Beyond, they are told apart by action and reason, of which there are few. */
-const mostKinds = 64;
+const maxKinds = 64;
 
 interface Kind {
   readonly like: Partial<AuditRecord>;
@@ -82,17 +82,17 @@ export class Refusals {
   #open(now: number): RefusalWindow {
     const cancelFlush = backgroundClock.schedule(() => this.flush(), windowMs);
     const endsAt = now + windowMs;
-    return { endsAt, kinds: new Map(), cancelFlush, charactersLeft: mostCharacters };
+    return { endsAt, kinds: new Map(), cancelFlush, charactersLeft: maxCharacters };
   }
 }
 
 function kindOf(kinds: Map<string, Kind>, record: AuditRecord): Kind {
   const { action, outcome, reason, step, grant, address } = record;
   const shared = { action, outcome, reason, step };
-  const own = { ...shared, grant, address };
-  const found = kinds.get(JSON.stringify(own));
+  const ownKind = { ...shared, grant, address };
+  const found = kinds.get(JSON.stringify(ownKind));
   if (found) return found;
-  if (kinds.size < mostKinds) return add(kinds, own, 0);
+  if (kinds.size < maxKinds) return add(kinds, ownKind, 0);
   const crowd = address === undefined ? shared : { ...shared, address: "many" };
   return kinds.get(JSON.stringify(crowd)) ?? add(kinds, crowd, keptOfAKind);
 }
@@ -102,8 +102,8 @@ function add(
   facts: Partial<Record<keyof AuditRecord, unknown>>,
   kept: number,
 ): Kind {
-  const known = Object.entries(facts).filter(([, value]) => value !== undefined);
-  const kind = { like: Object.fromEntries(known), kept, count: 0, first: 0, last: 0 };
+  const knownFacts = Object.entries(facts).filter(([, value]) => value !== undefined);
+  const kind = { like: Object.fromEntries(knownFacts), kept, count: 0, first: 0, last: 0 };
   kinds.set(JSON.stringify(facts), kind);
   return kind;
 }

@@ -28,7 +28,7 @@ export interface Telemetry {
 export interface TelemetrySpan {
   /** Runs work within the operation: its calls belong to the trace. */
   run<Result>(work: () => Result): Result;
-  /** The operation is over. A record with `count` stands for many that were counted before. */
+  /** The operation has ended. A record with `count` stands for many that were counted before. */
   end(record: AuditRecord): void;
   /** The operation was a refusal like many others: it is counted, and nothing else is kept of it. */
   count(record: AuditRecord): void;

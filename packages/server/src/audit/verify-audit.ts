@@ -43,9 +43,9 @@ export interface VerifyOptions {
 }
 
 /**
- * Checks chained files, oldest first, as one chain. Takes constant memory. The end is held against
- * `<path>.head` of the last file, and against `expect`; a process that can write both files can cut the end
- * off or write everything anew, which only `expect` shows. Where neither names the end, that is a finding, too.
+ * Checks chained files, oldest first, as one chain. Takes constant memory. The end is held against `<path>.head` of
+ * the last file, and against `expect`; a process that can write both files can cut the end off or write everything
+ * anew, which only `expect` shows. If neither names the end, that is also a finding.
  */
 export async function verifyAuditFiles(
   paths: readonly string[],

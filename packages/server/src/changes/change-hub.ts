@@ -10,11 +10,11 @@ export interface ObjectChanges {
   readonly listed: readonly string[] | "unknown";
 }
 
-/** Hears of changes. Called synchronously; it must not throw. */
+/** Receives changes. Called synchronously; it must not throw. */
 export interface ChangeListener {
-  /** Hears of every key, not only of those it follows. */
+  /** Receives every key, not only those it follows. */
   readonly hearsAll?: boolean;
-  /** Hears when objects come or go. */
+  /** Receives it when objects come or go. */
   readonly hearsList: boolean;
   onChanges(changes: ObjectChanges): void;
 }
@@ -29,7 +29,7 @@ export interface ChangeHub {
    */
   follow(listener: ChangeListener, info: ObjectInfo): void;
   unfollow(listener: ChangeListener, key: string): void;
-  /** Tells a listener nothing more. Idempotent. */
+  /** Stops telling a listener. Idempotent. */
   leave(listener: ChangeListener): void;
 }
 
@@ -44,12 +44,12 @@ const gatherMs = 200;
 /** Between two looks at every followed object, where storage cannot be watched. */
 const rescanMs = 30_000;
 /** Shortest wait before a watch that ended is begun again. */
-const leastWaitMs = 250;
+const minWaitMs = 250;
 const together = 8;
 /** Followed objects of all listeners; more are refused. */
-const mostFollowed = 100_000;
+const maxFollowed = 100_000;
 /** Keys remembered as already there: a change of one of these does not change the list. */
-const mostKnown = 10_000;
+const maxKnown = 10_000;
 
 /**
  * Makes the hub of a backend. It watches while it has listeners, once for all of them. A watch that
@@ -61,7 +61,7 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
   const listeners = new Set<ChangeListener>();
   const followers = new Map<string, Followed>();
   const followed = new Map<ChangeListener, Set<string>>();
-  const known = new Set<string>();
+  const knownKeys = new Set<string>();
   let pending: Pending = { keys: new Map(), isReset: false };
   let cancelFlush: (() => void) | undefined;
   let watching: AbortController | undefined;
@@ -79,20 +79,20 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     cancelFlush?.();
     cancelFlush = undefined;
     pending = { keys: new Map(), isReset: false };
-    known.clear();
+    knownKeys.clear();
   }
 
   /** Watches while it has listeners; where storage cannot be watched, rescans. */
   async function run(signal: AbortSignal): Promise<void> {
     let canWatch = backend.watch !== undefined;
     let waitMs = rescanMs;
-    let missed = false;
+    let hasMissed = false;
     while (!signal.aborted) {
       if (canWatch) {
         try {
-          const wasArmed = await listen(signal, missed);
-          waitMs = wasArmed ? leastWaitMs : waitMs;
-          missed ||= wasArmed;
+          const wasArmed = await listen(signal, hasMissed);
+          waitMs = wasArmed ? minWaitMs : waitMs;
+          hasMissed ||= wasArmed;
         } catch (error) {
           if (signal.aborted) return;
           canWatch = SluiceError.is(error) && error.retryable;
@@ -133,28 +133,30 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     cancelFlush = undefined;
     const { keys, isReset } = pending;
     pending = { keys: new Map(), isReset: false };
-    const listed = isReset ? ("unknown" as const) : [...keys].filter(isListed).map(([key]) => key);
+    const listedKeys = isReset
+      ? ("unknown" as const)
+      : [...keys].filter(isListed).map(([key]) => key);
     const updated = [...keys.keys()];
     for (const [key, change] of keys) {
       // what it was is not known any more: the next rescan tells of it in any case
       const entry = followers.get(key);
       if (entry) entry.version = undefined;
-      if (change === "removed") known.delete(key);
+      if (change === "removed") knownKeys.delete(key);
       else remember(key);
     }
-    tell(updated, listed);
+    tell(updated, listedKeys);
     if (isReset && watching) rescan(watching.signal).catch(onError);
   }
 
   /** True when a change makes the list another one: removed, or not seen before. */
   function isListed([key, change]: [string, "changed" | "removed"]): boolean {
-    return change === "removed" || !(known.has(key) || followers.has(key));
+    return change === "removed" || !(knownKeys.has(key) || followers.has(key));
   }
 
   function remember(key: string): void {
-    known.delete(key);
-    known.add(key);
-    if (known.size > mostKnown) known.delete(known.values().next().value!);
+    knownKeys.delete(key);
+    knownKeys.add(key);
+    if (knownKeys.size > maxKnown) knownKeys.delete(knownKeys.values().next().value!);
   }
 
   function tell(keys: readonly string[], listed: ObjectChanges["listed"]): void {
@@ -231,11 +233,8 @@ export function createChangeHub(backend: StorageBackend, options: ChangeHubOptio
     follow(listener, info) {
       const { key } = info;
       const entry = followers.get(key);
-      if (!entry && followers.size >= mostFollowed)
-        throw new SluiceError(
-          "throttled",
-          `sluice: more than ${mostFollowed} objects are followed`,
-        );
+      if (!entry && followers.size >= maxFollowed)
+        throw new SluiceError("throttled", `sluice: more than ${maxFollowed} objects are followed`);
       if (entry) entry.listeners.add(listener);
       else followers.set(key, { listeners: new Set([listener]), version: versionOf(info) });
       const keys = followed.get(listener);

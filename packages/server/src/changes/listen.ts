@@ -8,7 +8,7 @@ import { outcomeOf, reasonOf, signInFault, faultOf, type RpcFault } from "../fau
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { StreamLimiter } from "../limits/stream-limiter.ts";
 import { isThereFor, type Mounts } from "../storage/mounts.ts";
-import { mostUris, type Subscriber, type Subscribers } from "./subscriber.ts";
+import { maxUris, type Subscriber, type Subscribers } from "./subscriber.ts";
 
 /** A `subscriptions/listen` request (MCP 2026-07-28) as a transport sees it. */
 export interface ListenRequest {
@@ -79,7 +79,7 @@ async function beginListening(parts: ListenParts, request: ListenRequest): Promi
     return mount !== undefined && isThereFor(mount, principal);
   };
   // a longer list is cut, so that one request costs no more
-  const ours = [...new Set(uris.filter(isOurs))].slice(0, mostUris);
+  const ours = [...new Set(uris.filter(isOurs))].slice(0, maxUris);
   if (!hearsList && ours.length === 0) return deaf(params);
   const tag = tagOf(principal);
   await usage.admit(tag, "request");
@@ -117,9 +117,9 @@ async function beginListening(parts: ListenParts, request: ListenRequest): Promi
   if (expiresAt !== undefined)
     cancelExpiry = backgroundClock.schedule(close, Math.max(0, expiresAt * 1_000 - Date.now()));
   if (signal?.aborted || (!hearsList && followed.size === 0)) close();
-  const kept = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
+  const keptUris = uris.filter((uri) => !isOurs(uri) || followed.has(uri));
   return {
-    params: { ...params, notifications: { ...filter, resourceSubscriptions: kept } },
+    params: { ...params, notifications: { ...filter, resourceSubscriptions: keptUris } },
     next: () => stamped(subscriber, id),
     close,
   };
@@ -143,8 +143,8 @@ async function followOne(parts: ListenParts, request: FollowRequest): Promise<bo
   return entry.run(async () => {
     try {
       // a signal of its own: many that wait for one look like a leak to Node
-      const own = signal && AbortSignal.any([signal]);
-      const found = await subscribers.find({ uri, principal, signal: own });
+      const ownSignal = signal && AbortSignal.any([signal]);
+      const found = await subscribers.find({ uri, principal, signal: ownSignal });
       await ensureScopes(scopeChallenge, request);
       subscriber.follow(uri, found);
       // no change is sent before the whole request is answered

@@ -36,11 +36,11 @@ export interface Subscriber {
 }
 
 /** Resources that one client follows. */
-export const mostUris = 1_000;
+export const maxUris = 1_000;
 /** Changes that access rules are asked about at once. */
 const askedTogether = 100;
 /** Resources that wait for a client that takes nothing; more are told as a change of the list. */
-const mostPending = 10_000;
+const maxPending = 10_000;
 
 interface SubscriptionRequest {
   readonly uri: string;
@@ -58,7 +58,7 @@ interface SubscribersOptions extends Pick<ChangeHubOptions, "runApart" | "onErro
   readonly mounts: Mounts;
 }
 
-/** Where changes of a mount are heard for a principal; `undefined` where it has no such mount. */
+/** Where changes of a mount are heard for a principal; `undefined` if it has no such mount. */
 type HubOf = (mount: Mount, principal: Principal | undefined) => ChangeHub | undefined;
 
 /** Makes subscribers, and finds what they may follow. */
@@ -126,19 +126,19 @@ function createSubscriber(
   function take(feed: Feed, changes: ObjectChanges): void {
     const { mapper } = feed.mount;
     for (const key of changes.updated) updated.set(mapper.toUri(key), feed);
-    if (changes.listed === "unknown" || updated.size > mostPending) listed = "unknown";
+    if (changes.listed === "unknown" || updated.size > maxPending) listed = "unknown";
     else if (listed !== "unknown")
       for (const key of changes.listed) listed.set(mapper.toUri(key), feed);
-    if (listed !== "unknown" && listed.size > mostPending) listed = "unknown";
-    if (updated.size > mostPending) updated = new Map();
+    if (listed !== "unknown" && listed.size > maxPending) listed = "unknown";
+    if (updated.size > maxPending) updated = new Map();
     news.notify();
   }
 
   function feedOf(mount: Mount): Feed {
     const hub = hubOf(mount, principal);
-    const known = feeds.get(mount);
-    if (known && known.hub === hub) return known;
-    if (known) drop(known);
+    const knownFeed = feeds.get(mount);
+    if (knownFeed && knownFeed.hub === hub) return knownFeed;
+    if (knownFeed) drop(knownFeed);
     if (!hub) throw hiddenFault;
     const onChanges = (changes: ObjectChanges): void => take(feed, changes);
     const feed: Feed = { mount, hub, listener: { hearsAll, hearsList, onChanges } };
@@ -171,9 +171,9 @@ function createSubscriber(
     for (const feed of new Set(resources.values())) {
       if (!isLive(feed)) continue;
       const uris = [...resources].filter(([, of]) => of === feed).map(([uri]) => uri);
-      const told = await allowedUris(feed.mount.access, principal, { uris, action });
+      const visible = await allowedUris(feed.mount.access, principal, { uris, action });
       // the storage of the principal can have changed while access was asked
-      if (isLive(feed)) allowed.push(...told);
+      if (isLive(feed)) allowed.push(...visible);
     }
     return allowed;
   }
@@ -215,17 +215,17 @@ function createSubscriber(
       if (isClosed)
         throw new SluiceError("unavailable", "sluice: subscribe: the connection is gone");
       if (followed.has(uri)) return;
-      if (followed.size >= mostUris)
-        throw new SluiceError("throttled", `sluice: subscribe: more than ${mostUris} resources`);
+      if (followed.size >= maxUris)
+        throw new SluiceError("throttled", `sluice: subscribe: more than ${maxUris} resources`);
       const feed = feedOf(mount);
       feed.hub.follow(feed.listener, info);
       followed.set(uri, { feed, key: info.key });
     },
     unfollow(uri) {
-      const gone = followed.get(uri);
-      if (!gone) return;
+      const removed = followed.get(uri);
+      if (!removed) return;
       followed.delete(uri);
-      const { feed, key } = gone;
+      const { feed, key } = removed;
       const isLast = ![...followed.values()].some((one) => one.feed === feed && one.key === key);
       if (isLast) feed.hub.unfollow(feed.listener, key);
     },

@@ -2,10 +2,10 @@ import { builtInModule, contentCodings, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "@sluice/storage";
 import { advised } from "../faults/advice.ts";
 
-/** Codings of one object that are taken off one after the other; more of them are no mistake but an attack. */
-const mostCodings = 3;
+/** Codings of one object that are taken off one after the other; more of them are not a mistake but an attack. */
+const maxCodings = 3;
 
-/** Most bytes that the beginning becomes behind one coding. */
+/** Maximum bytes of the beginning after one coding. */
 const maxLayerBytes = 64 * 1024;
 
 /** Whether an object is stored with a content coding that changes its bytes. */
@@ -20,7 +20,7 @@ export function decodeContent(
 ): AsyncIterable<Uint8Array> {
   const codings = contentCodings(contentEncoding);
   const decoders = codings.map((coding) => decoderFor(coding, false));
-  if (codings.length > mostCodings || decoders.includes(undefined)) throw stillCoded(codings);
+  if (codings.length > maxCodings || decoders.includes(undefined)) throw stillCoded(codings);
   return decoders.reduceRight<AsyncIterable<Uint8Array>>(
     (bytes, decode) => translated(decode!(bytes), codings),
     body,
@@ -35,7 +35,7 @@ export async function decodeHead(
 ): Promise<Uint8Array | undefined> {
   let bytes = head;
   const codings = contentCodings(contentEncoding);
-  if (codings.length > mostCodings) return undefined;
+  if (codings.length > maxCodings) return undefined;
   for (const coding of codings.toReversed()) {
     const decode = decoderFor(coding, true);
     if (!decode) return undefined;
@@ -46,18 +46,18 @@ export async function decodeHead(
 
 async function beginningOf(chunks: AsyncIterable<Uint8Array>, maxBytes: number) {
   const head = new Uint8Array(maxBytes);
-  let filled = 0;
+  let filledBytes = 0;
   try {
     for await (const chunk of chunks) {
-      const piece = chunk.subarray(0, maxBytes - filled);
-      head.set(piece, filled);
-      filled += piece.length;
-      if (filled === maxBytes) break;
+      const piece = chunk.subarray(0, maxBytes - filledBytes);
+      head.set(piece, filledBytes);
+      filledBytes += piece.length;
+      if (filledBytes === maxBytes) break;
     }
   } catch {
     // the rest may be missing, or wrong: what came out before counts
   }
-  return head.subarray(0, filled);
+  return head.subarray(0, filledBytes);
 }
 
 type Bytes = AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
@@ -84,7 +84,7 @@ interface NodeStream {
   ) => AsyncIterable<Uint8Array>;
 }
 
-/** What takes a coding off here; `undefined` where nothing does. `isCut`: the end may be missing. */
+/** What takes a coding off here; `undefined` if nothing does. `isCut`: the end may be missing. */
 function decoderFor(coding: string, isCut: boolean): Decode | undefined {
   const name = coding.startsWith("x-") ? coding.slice(2) : coding;
   const zlib = builtInModule("node:zlib") as NodeZlib | undefined;
@@ -97,7 +97,7 @@ function decoderFor(coding: string, isCut: boolean): Decode | undefined {
     const flush = { br: BROTLI_OPERATION_FLUSH, zstd: ZSTD_e_flush }[name] ?? Z_SYNC_FLUSH;
     return (bytes) => throughNode(stream, bytes, create(isCut ? { finishFlush: flush } : {}));
   }
-  // other runtimes know these two
+  // other runtimes support these two
   if (name !== "gzip" && name !== "deflate") return undefined;
   return (bytes) => throughWeb(bytes, new DecompressionStream(name));
 }

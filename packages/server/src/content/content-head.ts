@@ -18,10 +18,10 @@ export const toldHeads: ContentHeads = {
 };
 
 /** Versions whose content is remembered, for each storage. */
-const mostKnown = 4_096;
+const maxKnown = 4_096;
 
 /** By storage: version and key to what the first bytes were. */
-const known = new WeakMap<StorageBackend, Map<string, boolean>>();
+const knownVersions = new WeakMap<StorageBackend, Map<string, boolean>>();
 
 /** Looks into `storage`, by the name that was asked for. A version is looked at once. */
 export function contentHeads(storage: StorageBackend, key: string): ContentHeads {
@@ -29,13 +29,13 @@ export function contentHeads(storage: StorageBackend, key: string): ContentHeads
     const stored = storedAsText(info);
     if (stored !== undefined || info.size === 0) return stored ?? true;
     if (info.etag === undefined) return look(storage, key, { info, options });
-    let versions = known.get(storage);
-    if (!versions) known.set(storage, (versions = new Map()));
+    let versions = knownVersions.get(storage);
+    if (!versions) knownVersions.set(storage, (versions = new Map()));
     const version = `${info.etag} ${info.key}`;
     const remembered = versions.get(version);
     if (remembered !== undefined) return remembered;
     const found = await look(storage, key, { info, options });
-    if (versions.size >= mostKnown) versions.delete(versions.keys().next().value!);
+    if (versions.size >= maxKnown) versions.delete(versions.keys().next().value!);
     versions.set(version, found);
     return found;
   }

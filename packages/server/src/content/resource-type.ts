@@ -6,8 +6,9 @@ import { typeOfName } from "./type-names.ts";
 export const headBytes: number = 8_192;
 
 /**
- * Media type of an object where its metadata tell it, safe to send: what storage says, else what its name says. `undefined`
- * where only the content tells: storage names no type or a generic one, and the name is unknown or has two meanings.
+ * Media type of an object where its metadata tell it, safe to send: what storage says, else what its name says.
+ * `undefined` if only the content tells: storage names no type or a generic one, and the name is unknown or has two
+ * meanings.
  */
 export function knownType(info: ObjectInfo): string | undefined {
   const stored = storedType(info);
@@ -18,8 +19,8 @@ export function knownType(info: ObjectInfo): string | undefined {
 
 /** Media type of an object, safe to send; `isText` counts where only the content tells. */
 export function resourceType(info: ObjectInfo, isText: boolean): string {
-  const known = knownType(info);
-  if (known !== undefined) return known;
+  const storedType = knownType(info);
+  if (storedType !== undefined) return storedType;
   const { text = "text/plain", binary } = typeOfName(info.key);
   return isText ? text : (binary ?? formatContentType(info.contentType));
 }
@@ -39,7 +40,7 @@ export function beginsAsText(info: ObjectInfo, head: Uint8Array): boolean {
   return storedAsText(info) ?? (!hasBinaryBytes(head) && !isPdf(head) && isUtf8Start(head));
 }
 
-/** Whether the content is text by the type that storage names; `undefined` where that does not tell. */
+/** Whether the content is text by the type that storage names; `undefined` if that does not tell. */
 export function storedAsText(info: ObjectInfo): boolean | undefined {
   const stored = storedType(info);
   if (stored === undefined) return undefined;
@@ -56,7 +57,7 @@ const neverText = /^(?:text|audio|font|image|video)\/|^application\/pdf$/;
 function storedType({ key, contentType }: ObjectInfo): string | undefined {
   const essence = parseMediaType(contentType)?.essence;
   if (essence === undefined || generic.has(essence)) return undefined;
-  // uploaders guess from names, too
+  // uploaders also guess from names
   if (essence === "video/mp2t" && typeOfName(key).binary === essence) return undefined;
   return formatContentType(contentType);
 }

@@ -42,7 +42,7 @@ export function registeredType(extension: string): string | undefined {
   return registeredTypes.get(extension);
 }
 
-/** Extensions of text that are those of a binary format, too. */
+/** Extensions of text that are also those of a binary format. */
 const twofold: ReadonlySet<string> = new Set("dot key mod mts plist pot pub tpl ts vhd".split(" "));
 
 /** Extensions of text that `mime` does not know, or takes for something seldom (`.rs`, `.bat`). */

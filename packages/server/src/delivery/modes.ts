@@ -47,7 +47,7 @@ export type StreamAnswer =
   | { readonly reply: Reply; readonly result?: never }
   | { readonly result: DownloadUrlResult & Record<string, unknown>; readonly reply?: never };
 
-/** Delivers a resource in one mode; `undefined` where that mode is impossible after all. */
+/** Delivers a resource in one mode; `undefined` if that mode is impossible after all. */
 type DeliverResource = (delivery: ResourceDelivery) => Promise<StreamAnswer | undefined>;
 
 /** Throws `too_large` for an object that is larger than the client takes. */
@@ -87,9 +87,9 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     const release = transfers.take(tagOf(identity.principal), address, mount.limiter);
     try {
       // looked for now: choosing the way may have taken long. A client that has gone is left to storage
-      const kept = signal?.aborted ? undefined : storage.findKept?.();
-      const opened = kept
-        ? new OpenedKept(kept)
+      const inMemory = signal?.aborted ? undefined : storage.findKept?.();
+      const opened = inMemory
+        ? new OpenedKept(inMemory)
         : await storage.open(key, definedMembers({ signal }));
       const { etag } = opened.info;
       return await orDiscard(opened, async () => {
@@ -109,7 +109,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
           rangeable: etag !== undefined && grants.servesParts,
           exactType: true,
         };
-        const headers = kept ? this.#keptHeaders(facts) : byteHeaders(facts);
+        const headers = inMemory ? this.#keptHeaders(facts) : byteHeaders(facts);
         const grant = await this.#mintLink(identity, name, etag);
         if (grant) {
           entry.facts.grant = grant.id;
@@ -137,15 +137,15 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     signal,
   }: ResourceDelivery): Promise<StreamAnswer | undefined> {
     const { key, mount } = place;
-    const wanted = { expiresInMs: signedMs, ...definedMembers({ signal }) };
-    const named = {
+    const signOptions = { expiresInMs: signedMs, ...definedMembers({ signal }) };
+    const headerOptions = {
       contentType: mimeType,
       contentDisposition: formatContentDisposition(key),
     };
     // some services, such as Graph, sign URLs but cannot set the headers of their answers
     const presigned =
-      (await storage.presign?.(key, { ...wanted, ...named })) ??
-      (await storage.presign?.(key, wanted));
+      (await storage.presign?.(key, { ...signOptions, ...headerOptions })) ??
+      (await storage.presign?.(key, signOptions));
     if (!presigned || !isRedirectTarget(presigned.url, mount.redirectOrigins)) return undefined;
     await entry.conclude("issued");
     // the bytes do not pass this server: what may be fetched counts as fetched
@@ -219,9 +219,9 @@ function createKeptHeaders(): (facts: ByteFacts) => string[] {
   const last = new WeakMap<ObjectInfo, { readonly facts: ByteFacts; readonly headers: string[] }>();
   return (facts) => {
     const { uri, info, mimeType } = facts;
-    let known = last.get(info);
-    if (known?.facts.uri !== uri || known.facts.mimeType !== mimeType)
-      last.set(info, (known = { facts, headers: byteHeaders(facts) }));
-    return known.headers.slice();
+    let knownHeaders = last.get(info);
+    if (knownHeaders?.facts.uri !== uri || knownHeaders.facts.mimeType !== mimeType)
+      last.set(info, (knownHeaders = { facts, headers: byteHeaders(facts) }));
+    return knownHeaders.headers.slice();
   };
 }

@@ -30,7 +30,7 @@ import type { DeliveryModes, StreamAnswer } from "./modes.ts";
 export interface RegisteredParts {
   readonly modes: Pick<DeliveryModes, "direct">;
   readonly leases: AnswerLeases;
-  /** Most bytes of one registered resource. */
+  /** Maximum bytes of one registered resource. */
   readonly maxReadBytes: number;
 }
 
@@ -52,13 +52,13 @@ export async function streamRegistered(
   const { mcp, ctx, uri } = call;
   // what is hidden is looked for in storage, and the author is not asked
   if (place && !(await isAllowed(place, principal))) return undefined;
-  const known = place && (await readAsAuthor(call));
-  if (place && !known) return undefined;
+  const authored = place && (await readAsAuthor(call));
+  if (place && !authored) return undefined;
   const slot = exchangeOf(ctx.http?.req)?.slot;
   const client = clientStreaming(mcp, ctx, slot);
   if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
   if (!slot || client === "untold") {
-    if (known)
+    if (authored)
       throw readOnly("the author registered it, and there is no HTTP answer for its bytes");
     return undefined;
   }
@@ -74,7 +74,7 @@ export async function streamRegistered(
     mimeType: "application/octet-stream",
     storage: {
       async open(_key, { signal } = {}) {
-        const { bytes, mimeType } = contentOf(known ?? (await readAsAuthor(call)), maxReadBytes);
+        const { bytes, mimeType } = contentOf(authored ?? (await readAsAuthor(call)), maxReadBytes);
         lease.add(bytes.byteLength);
         const info = { key, size: bytes.byteLength, contentType: mimeType };
         return withBody({ info, bytes }, () => createBytesBody(bytes, signal));
@@ -104,7 +104,7 @@ function hostOf(uri: string): string {
   return URL.canParse(uri) ? new URL(uri).host : "";
 }
 
-/** Longest wait for the author's handler: clients of the SDK give up after this time, too. */
+/** Longest wait for the author's handler: clients of the SDK also give up after this time. */
 const readTimeoutMs = 60_000;
 
 /** A call about a URI that the author of a server may have registered. */
@@ -122,18 +122,18 @@ export interface AuthorCall {
  */
 async function readAsAuthor(call: AuthorCall): Promise<ReadResourceResult | undefined> {
   const { ctx, uri, readOthers } = call;
-  const ending = new AbortController();
-  const { signal } = ending;
+  const controller = new AbortController();
+  const { signal } = controller;
   // the one ends with a cancelled call, the other with the connection of the request
   const removers = [ctx.mcpReq.signal, ctx.http?.req?.signal].map((given) =>
-    onAbort(given, (reason) => ending.abort(reason)),
+    onAbort(given, (reason) => controller.abort(reason)),
   );
   try {
     signal.throwIfAborted();
     const answer = readOthers(uri, { ...ctx, mcpReq: { ...ctx.mcpReq, signal } });
     return await within(answer, { timeoutMs: readTimeoutMs, expired, signal });
   } catch (error) {
-    ending.abort(error);
+    controller.abort(error);
     throw await readError(call, error);
   } finally {
     for (const remove of removers) remove();
@@ -153,7 +153,7 @@ async function readError({ ctx, uri, isElsewhere }: AuthorCall, error: unknown):
   });
 }
 
-/** What SDKs say of a resource that is missing or disabled, and authors of parameters, too. */
+/** What SDKs say of a resource that is missing or disabled, and authors of parameters as well. */
 const absences: ReadonlySet<number> = new Set([
   ProtocolErrorCode.InvalidParams,
   ProtocolErrorCode.ResourceNotFound,
@@ -169,9 +169,9 @@ interface RegisteredContent {
 const encoder = new TextEncoder();
 
 /**
- * The bytes of the one content of an answer to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws `unsupported` for
- * an answer that only `resources/read` can give: none or several contents, more than `maxBytes`, text with a lone surrogate.
- * Throws `corrupt` for a blob that is no base64.
+ * The bytes of the one content of an answer to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws
+ * `unsupported` for an answer that only `resources/read` can give: none or several contents, more than `maxBytes`,
+ * text with a lone surrogate. Throws `corrupt` for a blob that is not base64.
  */
 function contentOf(result: unknown, maxBytes: number): RegisteredContent {
   const { contents } = Object(result) as { readonly contents?: unknown };

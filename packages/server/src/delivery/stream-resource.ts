@@ -58,8 +58,8 @@ export async function streamResource(
   const slot = exchangeOf(ctx.http?.req)?.slot;
   const signal = ctx.http?.req?.signal;
   try {
-    const kept = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
-    const answer = await calls.answer(kept, async (work) => ({
+    const callOptions = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
+    const answer = await calls.answer(callOptions, async (work) => ({
       result: await answerStream(parts, call, work),
       ending: "later",
     }));
@@ -108,13 +108,13 @@ async function answerStream(
 
   const signal = ctx.http?.req?.signal;
   // a client that has gone is left to storage, which ends its request
-  const known = signal?.aborted ? undefined : storage.findInfo?.();
-  const info = known ?? (await storage.describe(key, definedMembers({ signal })));
+  const knownInfo = signal?.aborted ? undefined : storage.findInfo?.();
+  const info = knownInfo ?? (await storage.describe(key, definedMembers({ signal })));
   const slot = exchangeOf(ctx.http?.req)?.slot;
-  const declared = clientStreaming(mcp, ctx, slot);
-  if (!declared) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
-  const isUntold = declared === "untold";
-  const client = isUntold ? {} : declared;
+  const declaration = clientStreaming(mcp, ctx, slot);
+  if (!declaration) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
+  const isUntold = declaration === "untold";
+  const client = isUntold ? {} : declaration;
   ensureFits(info, client);
 
   const mimeType = await storage.typeOf(info, definedMembers({ signal }));
@@ -147,7 +147,7 @@ async function answerStream(
   throw new SluiceError("unsupported", "sluice: stream: no way to deliver it");
 }
 
-/** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
+/** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
 async function answerElsewhere(
   { transfers }: StreamParts,
   { uri, place, identity, entry }: ResourceDelivery,
@@ -193,17 +193,17 @@ function modesFor(
 ): DeliveryMode[] {
   const { principal } = identity;
   const { delivery: policy, redirectOrigins } = place.mount;
-  const wanted =
+  const delivery =
     typeof policy === "function" ? policy({ uri, info, mimeType, principal, client }) : policy;
   const isPossible: Readonly<Record<DeliveryMode, boolean>> = {
     direct: takesReply && !isProtocolType(mimeType),
     redirect: takesReply && storage.presign !== undefined && redirectOrigins.length > 0,
     downloadUrl: identity.mayMint,
   };
-  return deliveryOrder(wanted, client.prefer).filter((mode) => isPossible[mode]);
+  return deliveryOrder(delivery, client.prefer).filter((mode) => isPossible[mode]);
 }
 
-/** Modes in the order in which they are tried; a `TypeError` for what is no delivery, such as nothing from a function. */
+/** Modes in the order in which they are tried; a `TypeError` for an invalid delivery, such as nothing from a function. */
 function deliveryOrder(
   delivery: Delivery,
   preferred: readonly DeliveryMode[] = [],

@@ -29,7 +29,7 @@ export function rethrowStorageFault(error: unknown): never {
   throw storageFault(error);
 }
 
-/** A folder is no resource: a hidden one must look like a missing one. */
+/** A folder is not a resource: a hidden one must look like a missing one. */
 export function rethrowAsAbsent(error: unknown): never {
   if (!isUnsupported(error)) throw error;
   throw new SluiceError("not_found", "sluice: not an object", { cause: error });

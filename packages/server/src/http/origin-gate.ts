@@ -42,7 +42,7 @@ export const publicCorsHeaders: readonly string[] = [
   exposed,
 ];
 
-/** Makes the gate of an endpoint. Origins that are no exact origins are a `TypeError`. */
+/** Makes the gate of an endpoint. Origins that are not exact are a `TypeError`. */
 export function createOriginGate(endpointUrl: string, options: OriginGateOptions = {}): OriginGate {
   const endpoint = new URL(endpointUrl);
   const loopback = isLoopbackHost(endpoint.hostname);

@@ -12,27 +12,28 @@ export interface ByteAccount {
 /** Bytes that one answer, or one connection, holds of an account. */
 export interface ByteLease {
   /**
-   * Holds so many bytes more. Throws `throttled` when the share is full and `unavailable` when the account is, and then holds
-   * none of them. A lease that is alone may hold more than the limit. After the release it holds nothing more.
+   * Holds this many more bytes. Throws `throttled` when the share is full and `unavailable` when the account is, and
+   * then holds none of them. A lease that is alone may hold more than the limit. After the release it holds nothing
+   * more.
    */
   add(bytes: number): void;
-  /** Holds so many bytes less. */
+  /** Holds this many fewer bytes. */
   sub(bytes: number): void;
   /** Gives all of it back. Idempotent. */
   release(): void;
 }
 
-/** Makes an account of at most so many bytes in all. */
-export function createByteAccount(mostBytes: number): ByteAccount {
-  const held = new Map<string, number>();
+/** Makes an account with a maximum of bytes in all. */
+export function createByteAccount(maxBytes: number): ByteAccount {
+  const heldBytes = new Map<string, number>();
   let total = 0;
 
   function change(name: string | undefined, bytes: number): void {
     total += bytes;
     if (name === undefined) return;
-    const now = (held.get(name) ?? 0) + bytes;
-    if (now === 0) held.delete(name);
-    else held.set(name, now);
+    const now = (heldBytes.get(name) ?? 0) + bytes;
+    if (now === 0) heldBytes.delete(name);
+    else heldBytes.set(name, now);
   }
 
   return {
@@ -41,35 +42,35 @@ export function createByteAccount(mostBytes: number): ByteAccount {
     },
     open(share) {
       const name = share?.name;
-      let mine = 0;
+      let leaseBytes = 0;
       let isOpen = true;
       const isOver = (others: number, more: number, most: number): boolean =>
-        others > 0 && others + mine + more > most;
+        others > 0 && others + leaseBytes + more > most;
       return {
         add(bytes) {
           if (!isOpen) return;
-          if (share && isOver((held.get(share.name) ?? 0) - mine, bytes, share.limit))
+          if (share && isOver((heldBytes.get(share.name) ?? 0) - leaseBytes, bytes, share.limit))
             throw new SluiceError("throttled", "sluice: too many bytes wait for one client", {
               retryAfterMs: 1_000,
             });
-          if (isOver(total - mine, bytes, mostBytes))
+          if (isOver(total - leaseBytes, bytes, maxBytes))
             throw new SluiceError("unavailable", "sluice: too many bytes wait for clients", {
               retryAfterMs: 1_000,
             });
-          mine += bytes;
+          leaseBytes += bytes;
           change(name, bytes);
         },
         sub(bytes) {
           if (!isOpen) return;
-          const less = Math.min(bytes, mine);
-          mine -= less;
+          const less = Math.min(bytes, leaseBytes);
+          leaseBytes -= less;
           change(name, -less);
         },
         release() {
           if (!isOpen) return;
           isOpen = false;
-          change(name, -mine);
-          mine = 0;
+          change(name, -leaseBytes);
+          leaseBytes = 0;
         },
       };
     },

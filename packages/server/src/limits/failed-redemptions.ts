@@ -67,8 +67,8 @@ function isNotFound(error: unknown): boolean {
 /** Shortest wait for an answer beyond the limit. Meanwhile the connection asks for nothing else. */
 const refusedMs = 100;
 const windowMs = 60_000;
-const mostFailures = 20;
-const mostAddresses = 10_000;
+const maxFailures = 20;
+const maxAddresses = 10_000;
 
 /** Twenty a minute for each address, in bounded memory: what comes from further addresses in that minute shares one count. */
 export function createMemoryLimiter(): RateLimiter {
@@ -81,10 +81,10 @@ export function createMemoryLimiter(): RateLimiter {
         counts.clear();
         endsAt = now + windowMs;
       }
-      const counted = counts.has(key) || counts.size < mostAddresses ? key : "others";
+      const counted = counts.has(key) || counts.size < maxAddresses ? key : "others";
       const count = (counts.get(counted) ?? 0) + points;
       counts.set(counted, count);
-      if (count > mostFailures)
+      if (count > maxFailures)
         throw Object.assign(new Error("too many failed redemptions"), {
           msBeforeNext: endsAt - now,
         });

@@ -36,10 +36,11 @@ export interface WindowLimits {
    */
   readonly bytes?: RateLimits;
   /**
-   * Requests that are answered 404 at download URLs, and requests with slots or pages of uploads that are none of ours or
-   * another caller's: one point each, keyed by the address of the client (IPv6 by its /64). Beyond the limit they are 429 with
-   * `Retry-After`, 100 to 200 ms later; a URL that works is never held back. Without an address nothing is counted, so behind proxies tell
-   * the transport how many they are. Default: 20 a minute, in this process; `false` for no limit.
+   * Requests that are answered 404 at download URLs, and requests with slots or pages of uploads that are unknown or
+   * another caller's: one point each, keyed by the address of the client (IPv6 by its /64). Beyond the limit they are
+   * 429 with `Retry-After`, 100 to 200 ms later; a URL that works is never held back. Without an address nothing is
+   * counted, so behind proxies tell the transport how many they are. Default: 20 a minute, in this process; `false`
+   * for no limit.
    */
   readonly failedRedemptions?: RateLimiter | false;
 }

@@ -34,7 +34,7 @@ export function addressShare(address: string | undefined): string | undefined {
   return `${[...left!, ...zeros, ...right!].slice(0, 4).join(":")}::/64`;
 }
 
-/** Throws a `RangeError` for a limit that is no whole number from 1. */
+/** Throws a `RangeError` for a limit that is not a whole number from 1. */
 export function ensureLimit(limit: number | undefined): void {
   if (limit !== undefined && (!Number.isSafeInteger(limit) || limit < 1))
     throw new RangeError(`createSluice: ${limit} is not a limit; pass a whole number from 1`);

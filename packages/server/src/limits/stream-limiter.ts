@@ -2,7 +2,7 @@ import { SluiceError } from "@sluice/core";
 import { ConcurrencyLimiter } from "@sluice/core/async";
 import { ensureLimit, shareOf } from "./share.ts";
 
-/** Most streams at the same time; a `resources/read` is one, too, until its answer is sent. */
+/** Maximum streams at the same time; a `resources/read` is also one, until its response is sent. */
 export interface StreamLimits {
   /** For one principal; more are answered with 429. Default 8. */
   readonly perPrincipal?: number;
@@ -20,9 +20,10 @@ export interface StreamLimits {
 }
 
 /**
- * Most bytes of memory for answers to `resources/read` and to the read tool, from before storage is read until the last byte is
- * handed to the network, where the transport says when that is. An answer counts with three times its JSON, as many copies as
- * there are of it on its way, and a stream of a registered resource with its bytes. One answer alone may be larger.
+ * Maximum bytes of memory for responses to `resources/read` and to the read tool, from before storage is read until
+ * the last byte is handed to the network, where the transport says when that is. An answer counts with three times
+ * its JSON, as many copies as there are of it on its way, and a stream of a registered resource with its bytes. One
+ * answer alone may be larger.
  */
 export interface AnswerLimits {
   /** For one principal; more are answered with 429. Default 64 MiB. */
@@ -43,8 +44,8 @@ export interface StreamLimiter {
 }
 
 /**
- * Makes the counters of one server; `onChange` hears of each place that is taken or given back.
- * Limits that are no whole number from 1 are a `RangeError`.
+ * Makes the counters of one server; `onChange` hears of each place that is taken or given back. Limits that are not
+ * whole numbers from 1 are a `RangeError`.
  */
 export function createStreamLimiter(
   limits: StreamLimits = {},

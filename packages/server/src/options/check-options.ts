@@ -61,7 +61,7 @@ export function usualTokens({ keys, state }: Pick<SluiceOptions, "keys" | "state
   return state || keys === "ephemeral" ? "stored" : "sealed";
 }
 
-/** Throws a `TypeError` where links could not be withdrawn. */
+/** Throws a `TypeError` if links could not be withdrawn. */
 export function ensureRevocableLinks({
   links,
   grant,
@@ -99,7 +99,7 @@ export function openWarning(
   );
 }
 
-/** Throws a `RangeError` for an option that is no whole number from `least`. */
+/** Throws a `RangeError` for an option that is not a whole number from `least`. */
 export function ensureCount(name: string, value: number | undefined, least: number): void {
   if (value !== undefined && !(Number.isSafeInteger(value) && value >= least))
     throw new RangeError(`createSluice: ${name} must be a whole number from ${least}`);

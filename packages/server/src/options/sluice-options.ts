@@ -62,8 +62,8 @@ export interface SluiceOptions extends MountRules {
   /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
   /**
-   * Most resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. Version 2 of the
-   * SDK's client takes 64 pages unless its `listMaxPages` says more.
+   * Maximum resources in a page of `resources/list`; storage may have a lower bound of its own. Default 100. Version
+   * 2 of the SDK's client takes 64 pages unless its `listMaxPages` says more.
    */
   readonly pageSize?: number;
   /**
@@ -72,12 +72,13 @@ export interface SluiceOptions extends MountRules {
    */
   readonly cacheTtlMs?: number;
   /**
-   * Address of the client of a request, for `limits.failedRedemptions`, every `perAddress` of `limits` and `addresses` of
-   * `audit`; `undefined` where it is not known. For servers whose transport does not know it, such as Workers: read the header that your CDN sets and clients
-   * cannot. Default: `address` of the caller, see `proxyHops` of `toNodeHandler`.
+   * Address of the client of a request, for `limits.failedRedemptions`, every `perAddress` of `limits` and
+   * `addresses` of `audit`; `undefined` if it is not known. For servers whose transport does not know it, such as
+   * Workers: read the header that your CDN sets and clients cannot. Default: `address` of the caller, see `proxyHops`
+   * of `toNodeHandler`.
    */
   readonly address?: (caller: Caller) => string | undefined;
-  /** Most streams at once, and most requests and bytes in a window. */
+  /** Maximum streams at once, and maximum requests and bytes in a window. */
   readonly limits?: StreamLimits & WindowLimits;
   /**
    * Gets one record for each call and redemption, but for refusals of callers that were not identified: of those it gets the first

@@ -47,10 +47,11 @@ export interface Sluice {
    */
   readonly link: LinkTo;
   /**
-   * A link to a resource: a short URL that works in every browser and program without credentials, until it is over. It acts
-   * for the caller that it is made for, whose rules, limits and records count at each request. It dies with its time (at most
-   * 15 minutes), the caller's access token and session, its key, and `revoke`. Rejects with `not_found` for what the
-   * caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and `unsupported` where `links` is not set.
+   * A link to a resource: a short URL that works in every browser and program without credentials, until it is over.
+   * It acts for the caller that it is made for, whose rules, limits and records count at each request. It ends with
+   * its time (at most 15 minutes), the caller's access token and session, its key, and `revoke`. Rejects with
+   * `not_found` for what the caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and
+   * `unsupported` where `links` is not set.
    */
   readonly url: LinkUrl;
   /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
@@ -58,17 +59,17 @@ export interface Sluice {
   /** Answers a GET or HEAD to a download URL or a link. Never rejects. For transports. */
   readonly redeem: Redeem;
   /**
-   * Withdraws download URLs and links that were issued up to now, sealed or stored, in every process that shares the state store. A
-   * transfer that runs is not ended. Where the store is shared, clocks may differ: URLs made for that principal or resource
-   * within the next 5 s are withdrawn, too. Rejects with `not_found` for a token that is none of ours, `unavailable`
-   * while the store is down, and `unsupported` where `grant.revocable` is false.
+   * Withdraws download URLs and links that were issued up to now, sealed or stored, in every process that shares the
+   * state store. A transfer that runs is not ended. If the store is shared, clocks may differ: URLs made for that
+   * principal or resource within the next 5 s are also withdrawn. Rejects with `not_found` for an unknown token,
+   * `unavailable` while the store is down, and `unsupported` where `grant.revocable` is false.
    */
   revoke(revocation: Revocation): Promise<void>;
   /**
-   * Ends a session of a session revision, in every process that shares the state store: download URLs and links that are
-   * bound to it are dead. An end is kept only of sessions that something is bound to, so an invented id costs
-   * nothing. One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its
-   * own oldest may be forgotten, whose URLs then live until they expire, at most an hour.
+   * Ends a session of a session revision, in every process that shares the state store: download URLs and links that
+   * are bound to it end. An end is kept only of sessions that something is bound to, so an invented id costs nothing.
+   * One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its own
+   * oldest may be forgotten, whose URLs then live until they expire, at most an hour.
    */
   endSession(sessionId: string): Promise<void>;
   /** Whether a session was ended so, since something was bound to it. For transports. */

@@ -22,7 +22,7 @@ interface ProcessEnd {
  */
 export function processSource(child: ProvidedProcess, terms: SourceTerms): ProvidedSource {
   const { operation } = terms;
-  const ending = watchEnding(child);
+  const exit = watchEnding(child);
   const lastWords = readLastWords(child);
 
   function end(): void {
@@ -44,7 +44,7 @@ export function processSource(child: ProvidedProcess, terms: SourceTerms): Provi
     async next() {
       const chunk = await bytes.next();
       if (chunk !== undefined) return chunk;
-      const { code, signal, fault } = await ending;
+      const { code, signal, fault } = await exit;
       if (code === 0) return undefined;
       const cause = fault ?? (await lastWords());
       if (typeof signal === "string")
@@ -69,10 +69,10 @@ function stdoutSource({ stdout }: ProvidedProcess, terms: SourceTerms): Provided
   return source;
 }
 
-/** Resolves when the process has ended, also where it did before this call. */
+/** Resolves when the process has ended, even if it did before this call. */
 function watchEnding(child: ProvidedProcess): Promise<ProcessEnd> {
   return new Promise((resolve) => {
-    // stays: a kill and an abort may fail with one, too
+    // stays: a kill and an abort may also fail with one
     child.on("error", (fault: unknown) => resolve({ fault }));
     child.once("exit", (code: number | null, signal: string | null) => resolve({ code, signal }));
     const { exitCode: code, signalCode: signal } = child;

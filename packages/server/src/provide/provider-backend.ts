@@ -25,7 +25,7 @@ import type { ProvidedSource } from "./stream-source.ts";
  * the provider tells size and version and can rewind; other ranges are `unsupported`. It lists the one resource of an exact
  * URI, and nothing of a template.
  *
- * `open` rejects with a `RedirectError` where the provider gives a URL. Errors of the provider pass as they are.
+ * `open` rejects with a `RedirectError` if the provider gives a URL. Errors of the provider pass as they are.
  */
 export function createProviderBackend(use: ProviderUse): StorageBackend {
   const backend: StorageBackend = {
@@ -103,7 +103,7 @@ function resolvePart(
   return resolveRange(range, size, operation);
 }
 
-/** Throws `too_large` where the answer is known to be larger than the provider may give. */
+/** Throws `too_large` if the answer is known to be larger than the provider may give. */
 function ensureRoom(
   { maxBytes = Infinity }: Provider,
   { size }: ObjectInfo,
@@ -142,7 +142,7 @@ function withLearned(described: ObjectInfo, source: ProvidedSource, operation: s
   return { ...described, ...definedMembers({ size, contentType }) };
 }
 
-/** Throws `precondition_failed` where the resource has another version than before its bytes were made. */
+/** Throws `precondition_failed` if the resource has another version than before its bytes were made. */
 async function ensureUnchanged({ etag }: ObjectInfo, call: ProviderCall): Promise<void> {
   if (etag !== undefined) ensureCondition(await call.describe(), { ifMatch: etag }, call.operation);
 }
@@ -162,10 +162,10 @@ function listResource(
   });
 }
 
-/** After so many bytes other work of the process gets a turn: a generator that waits for nothing would leave none. */
+/** After this many bytes other work of the process gets a turn: a generator that waits for nothing would leave none. */
 const bytesBetweenTurns = 2 ** 20;
-/** What a chunk counts at least. */
-const leastCounted = 4_096;
+/** The minimum that a chunk counts. */
+const minCounted = 4_096;
 
 /** Which bytes of a source make a body. */
 interface TransferOptions {
@@ -206,7 +206,7 @@ function createTransferBody(
       while (left > 0) {
         const chunk = await call.wait(source.next());
         if (!chunk) break;
-        sinceTurn += Math.max(chunk.byteLength, leastCounted);
+        sinceTurn += Math.max(chunk.byteLength, minCounted);
         if (sinceTurn >= bytesBetweenTurns) {
           sinceTurn = 0;
           await nextTurn();

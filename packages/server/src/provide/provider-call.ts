@@ -36,7 +36,7 @@ export interface ProviderCall {
   readonly end: (reason?: unknown) => void;
 }
 
-/** Begins a call about one key. Throws `not_found` for a key that is no resource of the provider. */
+/** Begins a call about one key. Throws `not_found` for a key of no resource of the provider. */
 export function beginCall(
   { provider, route, principal }: ProviderUse,
   { method, key }: { readonly method: "describe" | "open"; readonly key: string },
@@ -47,9 +47,9 @@ export function beginCall(
   const variables = route.match(uri);
   if (!variables) throw new SluiceError("not_found", `${operation}: no such resource`);
 
-  const ending = new AbortController();
-  const { signal } = ending;
-  const removeListener = onAbort(options.signal, (reason) => ending.abort(reason));
+  const controller = new AbortController();
+  const { signal } = controller;
+  const removeListener = onAbort(options.signal, (reason) => controller.abort(reason));
   const { stallTimeoutMs: timeoutMs = defaultStallTimeoutMs } = provider;
   const expired = (): SluiceError =>
     new SluiceError("timeout", `${operation}: nothing came for ${timeoutMs} ms`);
@@ -60,25 +60,25 @@ export function beginCall(
     operation,
     signal,
     async describe() {
-      const told = toPromise(() => (provider.describe ? provider.describe(request) : {}));
-      return toObjectInfo(provider, { key, uri }, await within(told, deadline));
+      const description = toPromise(() => (provider.describe ? provider.describe(request) : {}));
+      return toObjectInfo(provider, { key, uri }, await within(description, deadline));
     },
     async open(info, offset) {
       const { rewind } = provider;
       const start = typeof rewind === "function" ? offset : 0;
       const terms: SourceTerms = { operation, uri, info, start };
-      const given = toPromise(() =>
+      const opening = toPromise(() =>
         start > 0 && typeof rewind === "function"
           ? rewind({ ...request, start })
           : provider.open(request),
       );
-      const provided = await within(given, deadline, (late) => discardProvided(late, terms));
+      const provided = await within(opening, deadline, (late) => discardProvided(late, terms));
       return { start, ...toSource(provided, terms) };
     },
     wait: (work) => within(work, deadline),
     end(reason) {
       removeListener();
-      ending.abort(reason);
+      controller.abort(reason);
     },
   };
 }

@@ -115,7 +115,7 @@ function valuesIn(template: UriTemplate, uri: string): Record<string, string> | 
   return Object.keys(values).length === 0 ? undefined : values;
 }
 
-/** `undefined` where literal text of the template cut an encoding in two. */
+/** `undefined` if literal text of the template cut an encoding in two. */
 function decode(text: string): string | undefined {
   try {
     return decodeURIComponent(text);

@@ -6,7 +6,7 @@ export interface ProvideRequest {
   /** Canonical URI of the resource. */
   readonly uri: string;
   /**
-   * Values of the template's variables, percent-decoded; none where the provider is for one URI. No value begins or ends
+   * Values of the template's variables, percent-decoded; none if the provider is for one URI. No value begins or ends
    * with `/` or has an empty, `.` or `..` segment.
    */
   readonly variables: Readonly<Record<string, string>>;
@@ -47,7 +47,7 @@ export type Provided =
 export interface ProvidedResponse {
   readonly status: number;
   readonly ok: boolean;
-  /** Empty where the response does not come from the network. */
+  /** Empty if the response is not from the network. */
   readonly url: string;
   readonly headers: { get(name: string): string | null };
   readonly body: ReadableStream<Uint8Array> | null;
@@ -87,7 +87,7 @@ export interface ProvidedUrl {
 
 /** What is known of a resource before its bytes are made. */
 export interface ProvidedInfo {
-  /** In bytes. Other bytes than so many are an error: fewer `interrupted`, more `corrupt`. */
+  /** In bytes. Any other number of bytes is an error: fewer `interrupted`, more `corrupt`. */
   readonly size?: number | undefined;
   readonly mimeType?: string | undefined;
   /** Any text that changes whenever the bytes do. */
@@ -125,14 +125,14 @@ export interface Provider {
   readonly description?: string;
   /** Media type of the resources, where `describe` tells no other. */
   readonly mimeType?: string;
-  /** Most bytes of one answer; more are `too_large`, also in the middle. Default: no limit. */
+  /** Maximum bytes of one response; more are `too_large`, even in the middle. Default: no limit. */
   readonly maxBytes?: number;
   /** Longest wait for `describe`, `open` or the next chunk, in milliseconds; then `timeout`. Default: 30 s. */
   readonly stallTimeoutMs?: number;
 }
 
 /**
- * The bytes are at a URL: what `open` rejects with where a provider gives one. The URL is in no message, and not shown
+ * The bytes are at a URL: what `open` rejects with if a provider gives one. The URL is in no message, and not shown
  * where an error is logged with its members.
  */
 export class RedirectError extends SluiceError {

@@ -8,7 +8,7 @@ import {
 import type { ProvidedResponse } from "./provider.ts";
 import { streamSource, type ProvidedSource, type SourceTerms } from "./stream-source.ts";
 
-/** The body of an answer of another HTTP server. Throws for an answer that is no success, and ends its body. */
+/** The body of an answer of another HTTP server. Throws for a response without success, and ends its body. */
 export function responseSource(response: ProvidedResponse, terms: SourceTerms): ProvidedSource {
   const { operation } = terms;
   try {
@@ -73,7 +73,7 @@ function readExtent(
   };
 }
 
-/** An answer that is no success. 401 and 403 are about the credentials of this server. */
+/** A response without success. 401 and 403 are about the credentials of this server. */
 function refusal({ status, headers }: ProvidedResponse, operation: string): SluiceError {
   const retryAfterMs = parseRetryAfter(headers.get("retry-after"), Date.now());
   return new SluiceError(

@@ -31,15 +31,15 @@ export interface SourceTerms {
 const pieceBytes = 256 * 1024;
 
 /** Node streams and iterators that were given before. */
-const given = new WeakSet<object>();
+const givenSources = new WeakSet<object>();
 
 /** Throws a `TypeError` for a source that was given before: it ends at once, and would look like an empty whole. */
 function ensureUnread(source: object, uri: string): void {
-  if (given.has(source))
+  if (givenSources.has(source))
     throw new TypeError(
       `provider of ${uri}: it gave a stream or an iterator that was given before; make a new one for each call`,
     );
-  given.add(source);
+  givenSources.add(source);
 }
 
 /** Bytes in memory, handed out as copies of at most 256 KiB: the provider may give the same ones again. */
@@ -153,7 +153,7 @@ export function readableSource(readable: ProvidedPipe, { uri }: SourceTerms): Pr
 interface ChunkEncoder {
   /** The bytes of a chunk. Throws a `TypeError` for what is neither text nor bytes, and for a lone surrogate. */
   read(chunk: unknown): Uint8Array;
-  /** Throws a `TypeError` where the text ended within a character. */
+  /** Throws a `TypeError` if the text ended within a character. */
   end(): void;
 }
 

@@ -54,8 +54,8 @@ export function listFiles(
   return calls.answer({ mcp, ctx, action: "list", kind: "request" }, async (work) => {
     const context = [audience, "files", folder ?? "", tagOf(work.principal) ?? ""];
     const cursor = sent === undefined ? undefined : cursors.unseal(sent, context);
-    const asked = { ...work, ctx, isMarked: false, folder };
-    const { nextCursor, resources } = await mountsPage(parts, cursor, asked);
+    const listing = { ...work, ctx, isMarked: false, folder };
+    const { nextCursor, resources } = await mountsPage(parts, cursor, listing);
     const sealed = nextCursor === undefined ? undefined : cursors.seal(nextCursor, context);
     return { result: { resources, ...definedMembers({ nextCursor: sealed }) } };
   });
@@ -74,9 +74,9 @@ export function resourcesHandler(
   const listAll = handlerOf<ListResourcesResult>(mcp.server, "resources/list");
 
   async function listRegistered(params: object, ctx: ServerContext): Promise<ListResourcesResult> {
-    const listed = await listAll(params, ctx);
-    if (!mark || !isStreaming(mcp, ctx)) return listed;
-    return { ...listed, resources: listed.resources.map(mark) };
+    const sdkResult = await listAll(params, ctx);
+    if (!mark || !isStreaming(mcp, ctx)) return sdkResult;
+    return { ...sdkResult, resources: sdkResult.resources.map(mark) };
   }
 
   async function pageFor(
@@ -94,8 +94,8 @@ export function resourcesHandler(
       mountsPage(parts, from, { ...work, ctx, isMarked: isStreaming(mcp, ctx) });
 
     if (source === fromMounts) return seal(await pageOf(cursor), fromMounts);
-    const asked = cursor === undefined ? others : { ...others, cursor };
-    const registered = await listRegistered(asked, ctx);
+    const pageParams = cursor === undefined ? others : { ...others, cursor };
+    const registered = await listRegistered(pageParams, ctx);
     if (registered.nextCursor !== undefined) return seal(registered, fromAuthor);
     const page = await pageOf(undefined);
     const resources = [...registered.resources, ...page.resources];
@@ -130,7 +130,7 @@ async function mountsPage(
   const { prefix } = within ?? {};
   for (const [looked, { mount, from }] of places.entries()) {
     const limit = pageSize - resources.length;
-    if (limit === 0 || looked === mostMounts || withheld >= mostWithheld) {
+    if (limit === 0 || looked === maxMounts || withheld >= maxWithheld) {
       next = mount.namePrefix;
       break;
     }
@@ -159,9 +159,9 @@ async function mountsPage(
 }
 
 /** Mounts looked at for one page, however few objects they have. */
-const mostMounts = 50;
+const maxMounts = 50;
 /** Hidden objects after which a page goes no further than the mount that it is in. */
-const mostWithheld = 10_000;
+const maxWithheld = 10_000;
 
 /** The mounts that a principal has, from the one that a cursor names. */
 function placesFrom(
@@ -250,14 +250,14 @@ export function templatesHandler(
     calls.answer(
       { mcp, ctx, action: "templates", kind: "request" },
       async ({ principal, entry }) => {
-        const listed = await listAll(params, ctx);
+        const sdkResult = await listAll(params, ctx);
         const isMarked = isStreaming(mcp, ctx);
-        const resourceTemplates = listed.resourceTemplates.flatMap((one) => {
+        const resourceTemplates = sdkResult.resourceTemplates.flatMap((one) => {
           if (one.uriTemplate === mountsTemplate) return templatesOf(mounts, principal, isMarked);
           return isMarked ? mark(one) : one;
         });
         entry.facts.shown = resourceTemplates.length;
-        return { result: { ...listed, resourceTemplates } };
+        return { result: { ...sdkResult, resourceTemplates } };
       },
     );
 }

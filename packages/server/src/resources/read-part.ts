@@ -32,7 +32,7 @@ export interface PartRequest {
   readonly range?: AskedRange;
   /** Entity tag of the version that it must be. */
   readonly etag?: string;
-  /** Most bytes to give; of a longer range the beginning. */
+  /** Maximum bytes to give; of a longer range the beginning. */
   readonly maxBytes: number;
   readonly signal?: AbortSignal;
   /** Hears how many bytes were read to find lines, and are not given. */
@@ -50,7 +50,7 @@ export interface ResourcePart {
   readonly text?: string;
   /** Of a range: what it is, in words of the request, and what comes after it. */
   readonly range?: { readonly bytes: string; readonly lines?: string; readonly next?: string };
-  /** What the author of the server knows; absent where nothing was said. */
+  /** What the author of the server knows; absent if nothing was said. */
   readonly known?: ResourceMetadata;
 }
 
@@ -60,8 +60,8 @@ export async function readPart(
   request: PartRequest,
 ): Promise<ResourcePart> {
   const part = await readBody(storage, request);
-  const known = await storage.about?.(part.info, request.signal);
-  return known ? { ...part, known, mimeType: known.mimeType ?? part.mimeType } : part;
+  const facts = await storage.about?.(part.info, request.signal);
+  return facts ? { ...part, known: facts, mimeType: facts.mimeType ?? part.mimeType } : part;
 }
 
 async function readBody(storage: AuthorizedStorage, request: PartRequest): Promise<ResourcePart> {
@@ -109,9 +109,9 @@ async function readBytes(
   request: PartRequest,
   range: AskedRange,
 ): Promise<ResourcePart> {
-  const { wanted, range: asked } = toByteRange(range, request.maxBytes);
-  const { start, end } = asked;
-  const opened = await openVersion(storage, request, { range: asked }).catch((error: unknown) =>
+  const { wantedBytes, range: byteRange } = toByteRange(range, request.maxBytes);
+  const { start, end } = byteRange;
+  const opened = await openVersion(storage, request, { range: byteRange }).catch((error: unknown) =>
     openWhole(storage, request, error),
   );
   const { info } = opened;
@@ -126,7 +126,7 @@ async function readBytes(
   }
   const all = await collect(opened, { ...request, maxBytes: end - start });
   const isText = await isTextRange(storage, request, { info, start, all });
-  return byteRangeOf(info, all, { start, wanted, isText, sawEnd: false });
+  return byteRangeOf(info, all, { start, wantedBytes, isText, sawEnd: false });
 }
 
 /** Whether a range is text: by the first bytes of the resource, and by its own where the type is one of text. */
@@ -146,8 +146,8 @@ async function isTextRange(
 }
 
 /**
- * Opens the whole where a range of it cannot be had: some objects are read whole only, and a range behind the stored bytes may
- * be one of the decoded bytes. The start of an empty object is no fault.
+ * Opens the whole where a range of it cannot be had: some objects are read whole only, and a range behind the stored
+ * bytes may be one of the decoded bytes. The start of an empty object is not a fault.
  */
 async function openWhole(
   storage: AuthorizedStorage,
@@ -171,19 +171,24 @@ async function readDecodedBytes(
   range: AskedRange,
 ): Promise<ResourcePart> {
   const { info } = opened;
-  const { wanted, range: asked } = toByteRange(range, request.maxBytes);
-  const { start, end } = asked;
+  const { wantedBytes, range: byteRange } = toByteRange(range, request.maxBytes);
+  const { start, end } = byteRange;
   await announce(opened, request, end - start);
   const { head, all } = await takeHead(await decoded(opened));
   // one byte more tells whether there is more
   const bytes = await findBytes(all, { start, end: end + 1 }, request.onPassed);
   const isText = beginsAsText(info, head);
-  return byteRangeOf(info, bytes, { start, wanted, isText, sawEnd: bytes.length <= end - start });
+  return byteRangeOf(info, bytes, {
+    start,
+    wantedBytes,
+    isText,
+    sawEnd: bytes.length <= end - start,
+  });
 }
 
 interface ReadBytes {
   readonly start: number;
-  readonly wanted: number;
+  readonly wantedBytes: number;
   readonly isText: boolean;
   /** The content ends with these bytes. */
   readonly sawEnd: boolean;
@@ -193,10 +198,10 @@ interface ReadBytes {
 function byteRangeOf(
   info: ObjectInfo,
   all: Uint8Array,
-  { start, wanted, isText, sawEnd }: ReadBytes,
+  { start, wantedBytes, isText, sawEnd }: ReadBytes,
 ): ResourcePart {
-  const cut = isText ? cutText(all, { start, wanted }) : undefined;
-  const at = cut ?? { start, end: start + Math.min(wanted, all.length) };
+  const cut = isText ? cutText(all, { start, wantedBytes }) : undefined;
+  const at = cut ?? { start, end: start + Math.min(wantedBytes, all.length) };
   const bytes = all.subarray(at.start - start, at.end - start);
   const hasMore = all.length > at.end - start || (!sawEnd && isMore(info, at.end));
   return {
@@ -227,7 +232,10 @@ async function readLines(
   const found = await findLines(all, range, maxBytes, onPassed);
   const isCut = found.bytes.length > maxBytes;
   // begins at a line, so nothing is cut at its start
-  const cut = cutText(found.bytes, { start: 0, wanted: isCut ? maxBytes : found.bytes.length });
+  const cut = cutText(found.bytes, {
+    start: 0,
+    wantedBytes: isCut ? maxBytes : found.bytes.length,
+  });
   if (!cut) throw noLines();
   const bytes = found.bytes.subarray(0, cut.end);
   const end = found.start + cut.end;

@@ -11,7 +11,7 @@ export interface AskedRange {
 }
 
 /** How far a scan for lines, or for a place in decoded bytes, goes. */
-const mostScanned = 256 * 1024 * 1024;
+const maxScanned = 256 * 1024 * 1024;
 const newline = 0x0a;
 /** The most bytes of a character after its first. */
 const longestTail = 3;
@@ -36,9 +36,9 @@ const grammar = /^(bytes|lines)[ =](\d{1,15}) ?[-\u2013] ?(\d{1,15})?$/;
 export function toByteRange(
   { first, last }: AskedRange,
   maxBytes: number,
-): { wanted: number; range: Required<ByteRange> } {
-  const wanted = Math.min((last ?? Infinity) - first + 1, maxBytes);
-  return { wanted, range: { start: first, end: first + wanted + longestTail } };
+): { wantedBytes: number; range: Required<ByteRange> } {
+  const wantedBytes = Math.min((last ?? Infinity) - first + 1, maxBytes);
+  return { wantedBytes, range: { start: first, end: first + wantedBytes + longestTail } };
 }
 
 /**
@@ -47,12 +47,12 @@ export function toByteRange(
  */
 export function cutText(
   bytes: Uint8Array,
-  { start, wanted }: { start: number; wanted: number },
+  { start, wantedBytes }: { start: number; wantedBytes: number },
 ): { text: string; start: number; end: number } | undefined {
   let from = 0;
   if (start > 0) while (from < longestTail && isTail(bytes[from])) from++;
-  let to = Math.min(wanted, bytes.length);
-  while (to < wanted + longestTail && isTail(bytes[to])) to++;
+  let to = Math.min(wantedBytes, bytes.length);
+  while (to < wantedBytes + longestTail && isTail(bytes[to])) to++;
   const text = decodeText(bytes.subarray(Math.min(from, to), to));
   return text === undefined
     ? undefined
@@ -73,9 +73,8 @@ function isTail(byte: number | undefined): boolean {
 }
 
 /**
- * Finds lines in a body, which is read no further than they go; at most `maxBytes` of them and the rest
- * of a character are kept. Fails when there are not so many lines. `onPassed` hears how many bytes
- * before them were read.
+ * Finds lines in a body, which is read no further than they go; at most `maxBytes` of them and the rest of a
+ * character are kept. Fails if there are fewer lines. `onPassed` hears how many bytes before them were read.
  */
 export async function findLines(
   body: AsyncIterable<Uint8Array>,
@@ -84,7 +83,7 @@ export async function findLines(
   onPassed: (bytes: number) => void = () => {},
 ): Promise<{ bytes: Uint8Array; start: number; isMore: boolean }> {
   const most = maxBytes + longestTail;
-  const kept: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let keptBytes = 0;
   let line = 1;
   let lineStart = 0;
@@ -110,13 +109,13 @@ export async function findLines(
         const to = passLines(from, () => line > last);
         // copied: a view would keep the whole chunk
         const piece = chunk.slice(from, Math.min(to, from + most - keptBytes));
-        kept.push(piece);
+        chunks.push(piece);
         keptBytes += piece.length;
       }
       offset += chunk.length;
       // read on where the chunk ends with the last line: only what follows tells that there is more
       if ((line > last && offset > start + keptBytes) || keptBytes >= most) break;
-      if (keptBytes === 0 && offset > mostScanned)
+      if (keptBytes === 0 && offset > maxScanned)
         throw advised("too_large", `Line ${first} is too far in to count to: ask for bytes`);
     }
   } finally {
@@ -128,19 +127,19 @@ export async function findLines(
       "invalid_argument",
       `The resource has ${line - 1 + (offset > lineStart ? 1 : 0)} lines`,
     );
-  return { bytes: joined(kept, keptBytes), start, isMore: offset > start + keptBytes };
+  return { bytes: joined(chunks, keptBytes), start, isMore: offset > start + keptBytes };
 }
 
 /**
- * Finds a range of bytes in content that can only be read from its start, which is read no further than the range goes. Fails
- * when it begins behind the end. `onPassed` hears how many bytes before it were read.
+ * Finds a range of bytes in content that can only be read from its start, which is read no further than the range
+ * goes. Fails if it begins after the end. `onPassed` hears how many bytes before it were read.
  */
 export async function findBytes(
   body: AsyncIterable<Uint8Array>,
   { start, end }: { start: number; end: number },
   onPassed: (bytes: number) => void = () => {},
 ): Promise<Uint8Array> {
-  const kept: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let keptBytes = 0;
   let offset = 0;
   try {
@@ -148,11 +147,11 @@ export async function findBytes(
     for await (const chunk of body) {
       // copied: a view would keep the whole chunk
       const piece = chunk.slice(Math.max(0, start - offset), Math.max(0, end - offset));
-      kept.push(piece);
+      chunks.push(piece);
       keptBytes += piece.length;
       offset += chunk.length;
       if (offset >= end) break;
-      if (offset <= start && offset > mostScanned)
+      if (offset <= start && offset > maxScanned)
         throw advised(
           "too_large",
           `Byte ${start} is too far in to decode to: use resources/stream`,
@@ -163,7 +162,7 @@ export async function findBytes(
   }
   if (offset < start || (offset === start && start > 0))
     throw advised("invalid_argument", `The resource has ${offset} bytes`);
-  return joined(kept, keptBytes);
+  return joined(chunks, keptBytes);
 }
 
 /** How many lines some text has a part of. */

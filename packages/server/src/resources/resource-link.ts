@@ -15,7 +15,7 @@ import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
 export interface LinkOptions extends AnyCall {
-  /** Most bytes of the preview, which only text has. Default 2,048; 0 for none. */
+  /** Maximum bytes of the preview, which only text has. Default 2,048; 0 for none. */
   readonly previewBytes?: number;
 }
 
@@ -56,10 +56,10 @@ export async function linkTo(
       const { info, part } = await preview(storage, { key, previewBytes, signal });
       const mimeType = part?.mimeType ?? (await storage.typeOf(info, { signal }));
       await entry.admit();
-      const known = await storage.about?.(info, signal);
+      const facts = await storage.about?.(info, signal);
       const isMarked = isStreaming(mcp, ctx);
-      const named = await entries.of(info, { mimeType, isMarked, known });
-      const link = { ...named, type: "resource_link" as const };
+      const listEntry = await entries.of(info, { mimeType, isMarked, known: facts });
+      const link = { ...listEntry, type: "resource_link" as const };
       if (part?.text === undefined) return { result: [link] };
       const _meta = { [EXTENSION_ID]: partMeta(part) };
       return {

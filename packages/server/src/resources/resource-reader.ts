@@ -32,7 +32,7 @@ export interface ReadCall {
 
 /** Which part of a resource a caller asks for. */
 interface AskedPart extends Pick<PartRequest, "range" | "etag"> {
-  /** Most bytes to give. Default: the most that the mount puts into JSON. */
+  /** Maximum bytes to give. Default: the maximum that the mount puts into JSON. */
   readonly maxBytes?: number;
   /** How often the answer has the content. Default 1. */
   readonly copies?: number;
@@ -69,11 +69,11 @@ export class ResourceReader {
         const beside = await readBinary(transfers, { ctx, uri, ...found, reads }, work);
         if (beside) return { result: beside, ending: "later" };
       }
-      const asked = definedMembers({
+      const partRequest = definedMembers({
         range: range === undefined ? undefined : parseAskedRange(range),
         etag: etag === undefined ? undefined : ensureText(etag),
       });
-      return this.readPart(call, work, asked, async (part) => {
+      return this.readPart(call, work, partRequest, async (part) => {
         await work.entry.admit();
         const meta = partMeta(part);
         const content = {
@@ -144,13 +144,13 @@ function ensureText(etag: unknown): string {
 }
 
 function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown } {
-  const { [EXTENSION_ID]: asked } = (mcpReq._meta ?? {}) as Record<string, unknown>;
-  return typeof asked === "object" && asked !== null ? asked : {};
+  const { [EXTENSION_ID]: extension } = (mcpReq._meta ?? {}) as Record<string, unknown>;
+  return typeof extension === "object" && extension !== null ? extension : {};
 }
 
-/** Carries the bytes of a read beside its answer, where the other end of a request takes them there. */
+/** Carries the bytes of a read beside its answer, if the client of a request takes them there. */
 export interface BinaryReads {
-  /** Most bytes that go beside the answer to this request; `undefined` when none may. */
+  /** Maximum bytes that go beside the response to this request; `undefined` when none may. */
   maxBytes(ctx: ServerContext): number | undefined;
   /**
    * Takes charge of the bytes, whatever happens, and gives the members of the content that refer to
@@ -197,13 +197,13 @@ async function readBinary(
       const { size, etag, digests } = opened.info;
       const mimeType = await storage.typeOf(opened.info);
       await entry.admit();
-      const given = reads.deliver(ctx, {
+      const members = reads.deliver(ctx, {
         transfer: transfers.of(opened, { entry, release }),
         size: size!,
         ...definedMembers({ checksum: digests?.sha256 }),
       });
       const version = etag === undefined ? {} : { [EXTENSION_ID]: { etag: formatEntityTag(etag) } };
-      return { contents: [{ uri, mimeType, ...given, _meta: { ...given._meta, ...version } }] };
+      return { contents: [{ uri, mimeType, ...members, _meta: { ...members._meta, ...version } }] };
     });
   } catch (error) {
     release();

@@ -10,7 +10,7 @@ export interface PageRequest {
   readonly prefix?: string;
   /** Of an earlier page of the same prefix. It names objects: seal it before it goes out. */
   readonly cursor: string | undefined;
-  /** Most objects on it. */
+  /** Maximum objects on it. */
   readonly limit: number;
   readonly signal: AbortSignal;
 }
@@ -21,7 +21,7 @@ export interface VisiblePage extends ListPage {
 }
 
 /** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
-const mostObjects = 10_000;
+const maxObjects = 10_000;
 
 export interface VisiblePageOptions {
   readonly storages: StorageAccess;
@@ -83,12 +83,12 @@ export async function visiblePage(
   }
   let hiddenInARow = 0;
   let untyped: true | undefined;
-  while (!isOver && objects.length <= limit && looked < mostObjects) {
-    const wanted = limit + 1 - objects.length;
-    let page = await look(Math.max(wanted, Math.floor(hiddenInARow / 8)));
+  while (!isOver && objects.length <= limit && looked < maxObjects) {
+    const wantedCount = limit + 1 - objects.length;
+    let page = await look(Math.max(wantedCount, Math.floor(hiddenInARow / 8)));
     let visible = await isVisible(page.objects);
     // the cursor cannot stand amid a page; seldom, for the look is short beside what was hidden before
-    for (let end; (end = positionOf(visible, wanted)) < page.objects.length;) {
+    for (let end; (end = positionOf(visible, wantedCount)) < page.objects.length;) {
       page = await look(end);
       visible = await isVisible(page.objects);
     }
@@ -129,7 +129,7 @@ function readPosition(cursor: string | undefined): Position {
   return { from: from || undefined, ahead: ahead || undefined };
 }
 
-/** What was there a page ago and is not now is no fault. */
+/** An object gone since the last page is not a fault. */
 function ignoreAbsent(error: unknown): undefined {
   if (SluiceError.is(error) && absences.has(error.code)) return undefined;
   return rethrowStorageFault(error);

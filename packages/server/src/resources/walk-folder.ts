@@ -20,8 +20,8 @@ export interface WalkedObject {
   /** As the list told it. */
   readonly info: ObjectInfo;
   /**
-   * Opens it; `undefined` where it is gone since it was listed, the principal may not stream it, or its author has it not
-   * streamed. Rejects with what a client may learn.
+   * Opens it; `undefined` if it is gone since it was listed, the principal may not stream it, or its author has it
+   * not streamed. Rejects with what a client may learn.
    */
   open(options?: CallOptions): Promise<OpenedObject | undefined>;
 }

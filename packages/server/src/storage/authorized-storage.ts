@@ -32,9 +32,9 @@ import type { AskMetadata, ResourceMetadata } from "./resource-metadata.ts";
 /** What one principal may use of storage for one resource. Rejects with what a client may learn. */
 export interface AuthorizedStorage
   extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {
-  /** What the author of the server knows about an object; absent where nothing was said. */
+  /** What the author of the server knows about an object; absent if nothing was said. */
   readonly about?: AskMetadata;
-  /** The whole object from memory, where it lies there as it is stored now; `undefined` where `open` has to be asked. */
+  /** The whole object from memory, where it lies there as it is stored now; `undefined` if `open` has to be asked. */
   findKept?(): KeptObject | undefined;
   /** What `describe` would give, where it lies in memory. */
   findInfo?(): ObjectInfo | undefined;
@@ -152,9 +152,9 @@ class AllowedStorage implements AuthorizedStorage {
 
   findKept(): KeptObject | undefined {
     const { key } = this.#request;
-    const kept = keptBehind(this.#storage)?.(key);
+    const inMemory = keptBehind(this.#storage)?.(key);
     // another name than was asked for is another question to the rules
-    return kept?.info.key === key ? kept : undefined;
+    return inMemory?.info.key === key ? inMemory : undefined;
   }
 
   findInfo(): ObjectInfo | undefined {
@@ -336,20 +336,20 @@ function withMetadata(
   function about(info: ObjectInfo, signal?: AbortSignal): Promise<ResourceMetadata> {
     const { etag, key } = info;
     const version = etag === undefined ? undefined : `${etag} ${key}`;
-    let known = byInfo.get(info) ?? (last?.version === version ? last?.known : undefined);
-    if (known) return known;
-    known = ask(info, signal);
-    byInfo.set(info, known);
-    if (version !== undefined) last = { version, known };
-    return known;
+    let facts = byInfo.get(info) ?? (last?.version === version ? last?.known : undefined);
+    if (facts) return facts;
+    facts = ask(info, signal);
+    byInfo.set(info, facts);
+    if (version !== undefined) last = { version, known: facts };
+    return facts;
   }
 
   async function described(info: ObjectInfo, signal: AbortSignal | undefined): Promise<ObjectInfo> {
-    const known = await about(info, signal);
-    if (action === "stream" && known.streamable === false) throw readAloneFault;
-    if (known.mimeType === undefined) return info;
-    const typed = { ...info, contentType: known.mimeType };
-    byInfo.set(typed, Promise.resolve(known));
+    const facts = await about(info, signal);
+    if (action === "stream" && facts.streamable === false) throw readAloneFault;
+    if (facts.mimeType === undefined) return info;
+    const typed = { ...info, contentType: facts.mimeType };
+    byInfo.set(typed, Promise.resolve(facts));
     return typed;
   }
 

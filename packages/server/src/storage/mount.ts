@@ -40,9 +40,9 @@ export interface MountRules {
   /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
   readonly redirectOrigins?: readonly string[];
   /**
-   * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority, and
-   * whether it is streamed. Asked for every entry of a page, and once for a version in a read, link, stream or download. It
-   * has 10 s. Where it fails, entries of lists are without what it knows, and all else fails.
+   * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority,
+   * and whether it is streamed. Asked for every entry of a page, and once for a version in a read, link, stream or
+   * download. It has 10 s. If it fails, entries of lists are without what it knows, and all else fails.
    */
   readonly describe?: DescribeResource;
   /** Largest resource, and largest range of one, that `resources/read` puts into JSON, in bytes. Default 2 MiB. */
@@ -58,11 +58,11 @@ export interface MountOptions extends MountRules {
    * for which it gives `undefined` has no such mount: nothing below the base exists for it.
    */
   readonly storage: PrincipalStorage;
-  /** Most streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
+  /** Maximum streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
   readonly limits?: MountLimits;
 }
 
-/** Most streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
+/** Maximum streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
 export interface MountLimits {
   /** For one principal. */
   readonly perPrincipal?: number;
@@ -80,13 +80,13 @@ export type PrincipalStorage =
 /** One storage below its base URI, or one provider, ready to serve. */
 export interface Mount {
   readonly mapper: UriMapper;
-  /** Its entry in lists of templates; absent where it is a provider for one URI. */
+  /** Its entry in lists of templates; absent if it is a provider for one URI. */
   readonly template: ResourceTemplateType | undefined;
   /** A storage, whose objects have lists, changes and completion, or a provider, which makes what is asked for. */
   readonly kind: "storage" | "provider";
   /** Every caller has it: its storage does not depend on the principal. */
   readonly isForAll: boolean;
-  /** Begins the names of its resources in tokens; empty where a Sluice has the one storage. */
+  /** Begins the names of its resources in tokens; empty if a Sluice has the one storage. */
   readonly namePrefix: string;
   readonly access: Access;
   readonly storages: StorageAccess;
@@ -111,7 +111,7 @@ export const defaultMaxReadBytes: number = 2 * 1024 * 1024;
 /** Hex digits of the tag in a name: few, for the length of a token grows with the name. */
 const tagLength = 8;
 
-/** The prefix of a name; empty where it has none. */
+/** The prefix of a name; empty if it has none. */
 export function prefixIn(name: string): string {
   return name.startsWith("/") ? name.slice(0, tagLength + 2) : "";
 }
@@ -159,7 +159,7 @@ export function createMount(
   };
 }
 
-/** Counts the streams of one mount; a limit that is left out is none. */
+/** Counts the streams of one mount; a limit that is left out does not apply. */
 function createMountLimiter(limits: MountLimits): StreamLimiter {
   const none = Number.MAX_SAFE_INTEGER;
   return createStreamLimiter({ perPrincipal: none, perProcess: none, ...definedMembers(limits) });

@@ -135,7 +135,7 @@ function placeOf(mount: Mount, key: string): Place {
   return { mount, key, name: mount.namePrefix + key };
 }
 
-/** The key of a URI below a base; `undefined` where it is malformed. */
+/** The key of a URI below a base; `undefined` if it is malformed. */
 function legalKey(mapper: UriMapper, uri: string): string | undefined {
   try {
     return mapper.toKey(uri);

@@ -58,12 +58,12 @@ function createAskMetadata({ mapper, describe, onError }: MetadataHook): AskMeta
     const uri = mapper.toUri(info.key);
     const expired = (): SluiceError =>
       new SluiceError("timeout", `sluice: describe of ${uri} took ${hookTimeoutMs} ms`);
-    const told = describe(info, uri);
+    const answer = describe(info, uri);
     // most hooks look nothing up: they need no timer
-    const known = isThenable(told)
-      ? await within(Promise.resolve(told), { timeoutMs: hookTimeoutMs, expired, signal })
-      : told;
-    return checked(known, (finding) =>
+    const described = isThenable(answer)
+      ? await within(Promise.resolve(answer), { timeoutMs: hookTimeoutMs, expired, signal })
+      : answer;
+    return checked(described, (finding) =>
       onError(new TypeError(`sluice: describe of ${uri}: ${finding}`)),
     );
   };
@@ -96,7 +96,7 @@ function checked(told: unknown, complain: (finding: string) => void): ResourceMe
   const streamable = member("streamable", isBoolean, "true or false");
   return definedMembers({
     mimeType: mimeType === undefined ? undefined : formatContentType(mimeType),
-    // what is no boolean was meant to say something: nothing is streamed by mistake
+    // what is not a boolean was meant to say something: nothing is streamed by mistake
     streamable: streamable ?? ((mark ?? undefined) === undefined ? undefined : false),
     title: member("title", isText, "a text"),
     description: member("description", isText, "a text"),
@@ -142,11 +142,11 @@ export interface EntryFacts {
 
 /** Says what a list and a link tell of an object. */
 export interface ResourceEntries {
-  /** Asks the author about an object; absent where no hook is set. */
+  /** Asks the author about an object; absent if no hook is set. */
   readonly about: AskMetadata | undefined;
   /**
-   * An object as an entry of `resources/list`; its etag is in `_meta`, for caches and for pinned reads. Where the author's hook
-   * fails, the entry says what storage knows and has no mark, and `onError` is told.
+   * An object as an entry of `resources/list`; its etag is in `_meta`, for caches and for pinned reads. If the
+   * author's hook fails, the entry says what storage knows and has no mark, and `onError` is told.
    */
   of(info: ObjectInfo, facts: EntryFacts): Promise<Resource>;
 }
@@ -178,14 +178,14 @@ export function createResourceEntries({
     about,
     async of(info, { mimeType, isMarked, known, signal }) {
       const { size, lastModified, etag } = info;
-      const told = known ?? (await tryAbout(info, signal));
-      const { title, description, audience, priority } = told;
+      const facts = known ?? (await tryAbout(info, signal));
+      const { title, description, audience, priority } = facts;
       const annotations = definedMembers({
         audience: audience ? [...audience] : undefined,
         priority,
         lastModified: lastModified?.toISOString(),
       });
-      const streamable = isMarked && told.streamable !== false ? (true as const) : undefined;
+      const streamable = isMarked && facts.streamable !== false ? (true as const) : undefined;
       const meta = definedMembers({
         streamable,
         etag: etag === undefined ? undefined : formatEntityTag(etag),
@@ -196,7 +196,7 @@ export function createResourceEntries({
         ...definedMembers({
           title,
           description,
-          mimeType: told.mimeType ?? mimeType,
+          mimeType: facts.mimeType ?? mimeType,
           size,
           annotations: isEmpty(annotations) ? undefined : annotations,
           streamable,

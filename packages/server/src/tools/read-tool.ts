@@ -11,7 +11,7 @@ import { linkAnswer } from "./link-tool.ts";
 import { toolRefusal, type ToolNames, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
 /** What one call of the tool gives at most. */
-const mostBytes = 64 * 1024;
+const maxBytes = 64 * 1024;
 /** Some hosts show the text to a model, some the structure: an answer has it in both. */
 const copies = 2;
 
@@ -29,8 +29,8 @@ export function registerReadTool(
         await ensureReadScopes(mcp, ctx, uri);
         if (!(await isOurs(uri, ctx)))
           throw new SluiceError("not_found", "sluice: read: the resource is not ours");
-        const asked = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes: mostBytes };
-        const request = { ...asked, ...definedMembers({ etag }), copies };
+        const limited = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes };
+        const request = { ...limited, ...definedMembers({ etag }), copies };
         return reader.readPart({ mcp, ctx, uri, isOurs }, work, request, async (part) => {
           await work.entry.admit();
           const isMarked = isStreaming(mcp, ctx);
@@ -51,7 +51,7 @@ export function registerReadTool(
   });
 }
 
-/** The answer, or a part that is no text. */
+/** The answer, or a part that is not text. */
 type ReadOutcome =
   | { readonly answer: CallToolResult }
   | { readonly part: ResourcePart; readonly isMarked: boolean };
@@ -63,21 +63,22 @@ function unlessAnonymous(error: unknown): undefined {
 }
 
 /** Base URIs that the description names; the lists have the others. */
-const mostBases = 5;
+const maxBases = 5;
 
 /** The tool as a model sees it. */
 function descriptionOf({ storages }: Mounts, { link }: ToolNames) {
   // a description is the same for all callers: it names no mount that some do not have
-  const named = storages.length === 1 ? storages : storages.filter(({ isForAll }) => isForAll);
-  const bases = named.map(({ mapper }) => mapper.baseUri);
+  const namedStorages =
+    storages.length === 1 ? storages : storages.filter(({ isForAll }) => isForAll);
+  const bases = namedStorages.map(({ mapper }) => mapper.baseUri);
   const places =
-    bases.length > 0 ? `below ${bases.slice(0, mostBases).join(" or ")}` : "of the list";
+    bases.length > 0 ? `below ${bases.slice(0, maxBases).join(" or ")}` : "of the list";
   const such = bases[0] === undefined ? "" : `, such as ${bases[0]}notes.txt`;
   const text = z.string();
   return {
     title: "Read a part of a file",
     description:
-      `Reads the text of a file ${places}, at most ${mostBytes / 1024} KiB at a time; its result says how to get the rest.` +
+      `Reads the text of a file ${places}, at most ${maxBytes / 1024} KiB at a time; its result says how to get the rest.` +
       (link === undefined ? "" : ` For a whole large file, or one that is not text, use ${link}.`),
     inputSchema: z.object({
       uri: text.describe(`URI of the file${such}`),

@@ -107,7 +107,7 @@ function isConditional(header: DownloadRequest["header"]): boolean {
   return conditions.some((name) => header(name) !== undefined);
 }
 
-/** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` where they let it pass. */
+/** What the conditions of a request make of it, in the order of RFC 9110 §13.2.2; `undefined` if they let it pass. */
 function conditionalStatus(
   { lastModified }: ObjectInfo,
   tag: string | undefined,
@@ -119,10 +119,10 @@ function conditionalStatus(
   const changed = Math.floor((lastModified?.getTime() ?? 0) / 1_000) * 1_000;
   if (ifMatch === undefined ? changed > latest : !matchesIfMatch(ifMatch, tag)) return 412;
   const ifNoneMatch = header("if-none-match");
-  const known = parseHttpDate(header("if-modified-since"), Date.now()) ?? -Infinity;
+  const knownAt = parseHttpDate(header("if-modified-since"), Date.now()) ?? -Infinity;
   const isUnchanged =
     ifNoneMatch === undefined
-      ? lastModified !== undefined && changed <= known
+      ? lastModified !== undefined && changed <= knownAt
       : matchesIfNoneMatch(ifNoneMatch, tag);
   return isUnchanged ? 304 : undefined;
 }

@@ -63,7 +63,7 @@ interface GrantParts {
   /** URL of the endpoint, for which alone tokens are good. */
   readonly audience: string;
   readonly grant: GrantOptions;
-  /** Hears once of a download URL that is minted while no route in this process serves any. */
+  /** Called once for a download URL that is minted while no route in this process serves any. */
   readonly onWarning: (message: string) => void;
 }
 
@@ -95,14 +95,14 @@ export class Grants {
     return this.#parts.grant.use !== "once";
   }
 
-  /** Opens a token; throws, or rejects with, `not_found`, `expired`, and what the store says where the token is stored. */
+  /** Opens a token; throws, or rejects with, `not_found`, `expired`, and errors of the store if the token is stored. */
   open(token: string, now: number): OpenGrant | Promise<OpenGrant> {
     return this.#opensStored && isStoredToken(token)
       ? this.#stored.open("download", token, { now }).then(toOpenGrant)
       : this.#unseal(token, now);
   }
 
-  /** True for a sealed token that works for every holder, until its time is over. Never for a stored one. */
+  /** True for a sealed token that works for every holder, until it expires. Never for a stored one. */
   isSelfAuthenticating(token: string): boolean {
     try {
       return this.#unseal(token, Date.now()).auth === "self";
@@ -111,7 +111,7 @@ export class Grants {
     }
   }
 
-  /** Rejects with `not_found` when the session that a grant is bound to is over. */
+  /** Rejects with `not_found` when the session that a grant is bound to has ended. */
   ensureSession(opened: OpenGrant): Promise<void> | undefined {
     return opened.sessionTag !== undefined && this.#asksStore(opened)
       ? ensureLiveSession(this.#parts.state, opened.sessionTag)
@@ -123,12 +123,12 @@ export class Grants {
     return this.#asksStore(opened) ? claim(this.#parts.state, opened, answer) : undefined;
   }
 
-  /** Gives back what a claim took for bytes that were not sent. Rejects with what the store says. */
+  /** Gives back what a claim took for bytes that were not sent. Rejects with errors of the store. */
   refund({ id }: OpenGrant, bytes: number): Promise<void> {
     return this.#parts.state.refund(id, bytes, Date.now());
   }
 
-  /** A download URL for the resource of a name; `undefined` when this identity gets none. Rejects with what the store says. */
+  /** A download URL for the resource of a name; `undefined` when this identity gets none. Rejects with errors of the store. */
   async mint(
     identity: Identity,
     name: string,
@@ -233,17 +233,18 @@ export function createGrantOpener(
   sealer: Sealer,
   keys: KeyRing,
 ): (token: string, now: number) => OpenGrant {
-  const kept = new Map<string, KeptGrant>();
+  const openGrants = new Map<string, KeptGrant>();
   // characters 3 and 4 of a token name its key; a replaced ring derives another array, also for the same name
   const keyOf = (token: string): unknown => keys.derive(token.slice(3, 5), "sluice/v1/download");
 
   return (token, now) => {
-    const known = kept.get(token);
-    if (known && isStillOpen(known, now) && known.key === keyOf(token)) return known.grant;
-    kept.delete(token);
+    const openGrant = openGrants.get(token);
+    if (openGrant && isStillOpen(openGrant, now) && openGrant.key === keyOf(token))
+      return openGrant.grant;
+    openGrants.delete(token);
     const grant = toOpenGrant(sealer.unseal("download", token, { now }));
-    if (kept.size >= maxKept) kept.delete(kept.keys().next().value!);
-    kept.set(token, { grant, key: keyOf(token), until: now + keptMs });
+    if (openGrants.size >= maxKept) openGrants.delete(openGrants.keys().next().value!);
+    openGrants.set(token, { grant, key: keyOf(token), until: now + keptMs });
     return grant;
   };
 }

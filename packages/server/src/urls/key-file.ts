@@ -21,9 +21,9 @@ export interface KeyFile extends Disposable {
 }
 
 /**
- * Opens a file of keys and follows it: what is written there counts in every process that follows it, so
- * keys are rotated without a restart, and the tokens of a key that was taken out are dead within a second.
- * Rejects with `invalid_argument` for a file without such keys, and for one that others may read.
+ * Opens a file of keys and follows it: what is written there counts in every process that follows it, so keys are
+ * rotated without a restart, and the tokens of a key that was taken out end within a second. Rejects with
+ * `invalid_argument` for a file without such keys, and for one that others may read.
  */
 export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
   const {
@@ -51,11 +51,11 @@ export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
     }
   }
 
-  let looking = false;
+  let isLooking = false;
   const timer = setInterval(() => {
-    if (looking) return;
-    looking = true;
-    void follow().finally(() => (looking = false));
+    if (isLooking) return;
+    isLooking = true;
+    void follow().finally(() => (isLooking = false));
   }, pollMs);
   timer.unref();
   const close = (): void => clearInterval(timer);
@@ -91,7 +91,7 @@ async function look(
   }
 }
 
-/** Reads the very file that was checked: what takes its name meanwhile counts at the next look. */
+/** Reads the very file that was checked: a file that takes its name counts at the next look. */
 async function read(path: string): Promise<{ keys: SealingKey[]; version: string }> {
   const file = await openPlain(path, constants.O_RDONLY);
   try {
@@ -102,7 +102,7 @@ async function read(path: string): Promise<{ keys: SealingKey[]; version: string
   }
 }
 
-/** Changes whenever the file does. Throws for a file that others may read, and for a path that is no file. */
+/** Changes whenever the file does. Throws for a file that others may read, and for a path that is not a file. */
 function versionOf(path: string, stats: BigIntStats): string {
   if (!stats.isFile())
     throw new SluiceError(

@@ -25,7 +25,7 @@ export type LinkFor =
 
 /** A link to one version of a resource, and what to say of it. */
 export interface ResourceUrl {
-  /** A secret, until it is over: every holder gets the bytes. */
+  /** A secret, until it expires: every holder gets the bytes. */
   readonly url: string;
   /** Unix milliseconds. */
   readonly expiresAt: number;
@@ -36,9 +36,9 @@ export interface ResourceUrl {
   /** File name. */
   readonly name: string;
   readonly mimeType: string;
-  /** Bytes. Absent where storage does not know it. */
+  /** Bytes. Absent if storage does not know it. */
   readonly size?: number;
-  /** Lower-case hex. Absent where storage does not know it. */
+  /** Lower-case hex. Absent if storage does not know it. */
   readonly sha256?: string;
 }
 
@@ -48,7 +48,7 @@ export type LinkUrl = (uri: string, options: LinkFor & LinkSettings) => Promise<
 interface LinkUrlParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
-  /** `undefined` where the author wants none. */
+  /** `undefined` if the author wants none. */
   readonly links: Links | undefined;
   /** Default of `use`. */
   readonly use: LinkUse | undefined;

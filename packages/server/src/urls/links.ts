@@ -17,7 +17,7 @@ import { unversioned, type MintedGrant, type OpenGrant } from "./grants.ts";
 
 /** Settings of links: URLs that work without credentials, and act for the principal that they were made for. */
 export interface LinkRules {
-  /** Life in milliseconds. Default and most: 15 minutes; never longer than the access token of the caller. */
+  /** Life in milliseconds. Default and maximum: 15 minutes; never longer than the access token of the caller. */
   readonly ttlMs?: number;
   /** `window`, the default: any number of requests, which readers that seek need. `once`: one answer with bytes. */
   readonly use?: LinkUse;
@@ -38,7 +38,7 @@ export type LinkDisposition = "attachment" | "inline";
 export interface LinkTerms {
   /** Of the resource, as tokens have it. */
   readonly name: string;
-  /** Of the version that it is for; `undefined` where storage names none. */
+  /** Of the version that it is for; `undefined` if storage names none. */
   readonly etag: string | undefined;
   readonly use?: LinkUse | undefined;
   readonly ttlMs?: number | undefined;
@@ -92,7 +92,7 @@ export class Links {
     const issuedAt = wholeSeconds(now);
     const expiresAt = issuedAt + wholeSeconds(lifeMs);
     const id = encodeBase64Url(crypto.getRandomValues(new Uint8Array(16)));
-    const kept: KeptLink = {
+    const record: KeptLink = {
       id,
       name,
       etag: etag ?? unversioned,
@@ -103,7 +103,7 @@ export class Links {
       principal: principal && onlyPrincipal(principal),
     };
     await bindSession(identity);
-    const token = await this.#tokens.issue(JSON.stringify(kept), {
+    const token = await this.#tokens.issue(JSON.stringify(record), {
       now,
       expiresAt: expiresAt + 2 * clockSkewMs,
       owner,
@@ -112,13 +112,13 @@ export class Links {
     return { token, id, issuedAt, expiresAt, url: `${audience}${linksPath}${token}` };
   }
 
-  /** Rejects with `not_found` for what is none of ours or over, and with what the store says. */
+  /** Rejects with `not_found` for an unknown or expired link, and with errors of the store. */
   async open(token: string, now: number): Promise<OpenLink> {
     // what is in the seal was made by mint
-    const kept = JSON.parse(await this.#tokens.open(token, now)) as KeptLink;
-    if (isExpired(kept.expiresAt, now))
+    const record = JSON.parse(await this.#tokens.open(token, now)) as KeptLink;
+    if (isExpired(record.expiresAt, now))
       throw new SluiceError("not_found", "sluice: the link has expired");
-    return toOpenLink(kept);
+    return toOpenLink(record);
   }
 }
 
@@ -182,9 +182,9 @@ export type TokenForm = "stored" | "sealed";
 
 /** Turns the text of a link into a token, and back. */
 interface LinkTokens {
-  /** Rejects with `too_large` for a text that has no place in a token, and with what the store says. */
+  /** Rejects with `too_large` for a text that does not fit into a token, and with errors of the store. */
   issue(text: string, terms: LinkTokenTerms): Promise<string>;
-  /** Rejects with `not_found` for what was not issued by these keys for this endpoint, and with what the store says. */
+  /** Rejects with `not_found` for a text not issued by these keys for this endpoint, and with errors of the store. */
   open(token: string, now: number): Promise<string>;
 }
 
@@ -196,7 +196,7 @@ interface LinkTokenTerms {
   readonly owner: string;
 }
 
-/** Most bytes of a text: a URL of 4 KiB passes every client and proxy. */
+/** Maximum bytes of a text: a URL of 4 KiB passes every client and proxy. */
 const maxText: Readonly<Record<TokenForm, number>> = { sealed: 2_900, stored: 16_384 };
 const secretLength = 24;
 

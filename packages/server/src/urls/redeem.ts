@@ -85,8 +85,8 @@ export function createRedeem(options: RedeemOptions): Redeem {
     const outcome = outcomeOf(error);
     entry.end(outcome, { reason: reasonOf(error) });
     if (outcome === "failed") onError(error);
-    const told = await failures.judge(error, address, signal);
-    const refusal = problemOf(told, resourceMetadataUrl);
+    const reportedError = await failures.judge(error, address, signal);
+    const refusal = problemOf(reportedError, resourceMetadataUrl);
     return kind === "link" ? linkRefusal(refusal, request.header("accept")) : refusal;
   }
 
@@ -116,9 +116,9 @@ async function answer(
   // nothing here is waited for that is there already: of a small answer that would be the larger part
   const grant = opening instanceof Promise ? await opening : opening;
   entry.facts.grant = grant.id;
-  const known = know(grant);
-  const { uri } = known;
-  const { mount, key } = known.place;
+  const facts = know(grant);
+  const { uri } = facts;
+  const { mount, key } = facts.place;
   entry.facts.uri = uri;
 
   if (link) await grants.ensureSession(link);
@@ -133,16 +133,18 @@ async function answer(
     const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
     const storage = authorized instanceof Promise ? await authorized : authorized;
     // a client that has gone uses nothing up: storage ends its request
-    const kept = isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
-    const chosen = kept
-      ? keptVersion(grant, kept)
+    const inMemory =
+      isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
+    const chosen = inMemory
+      ? keptVersion(grant, inMemory)
       : await chooseVersion(storage, { key, grant }, request);
     ({ opened } = chosen);
     const headers =
-      known.answer && known.answer.info === kept?.info
-        ? known.answer.headers
+      facts.answer && facts.answer.info === inMemory?.info
+        ? facts.answer.headers
         : await headersOf(parts, { storage, chosen, grant, link, uri }, request.signal);
-    if (kept && headers) known.answer = { info: kept.info, headers: Object.freeze(headers) };
+    if (inMemory && headers)
+      facts.answer = { info: inMemory.info, headers: Object.freeze(headers) };
     const begun = opened && entry.admit();
     if (begun) await begun;
     const hasBytes = opened !== undefined;
@@ -155,7 +157,7 @@ async function answer(
   } catch (error) {
     if (opened) await discardSource(opened, error);
     release();
-    return sendElsewhere(parts, { place: known.place, grant, entry, tag }, error);
+    return sendElsewhere(parts, { place: facts.place, grant, entry, tag }, error);
   }
 }
 
@@ -167,7 +169,7 @@ interface ElsewhereAnswer {
   readonly tag: string | undefined;
 }
 
-/** Sends the client to the URL that a provider gave in place of bytes; throws what is no such URL. */
+/** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
 async function sendElsewhere(
   { grants, transfers }: RedeemOptions,
   { place: { mount, key }, grant, entry, tag }: ElsewhereAnswer,
@@ -222,7 +224,7 @@ interface ChosenAnswer {
   readonly uri: string;
 }
 
-/** Headers of an answer with bytes, or of the HEAD in its place; `undefined` where there is nothing to describe. */
+/** Headers of an answer with bytes, or of the HEAD in its place; `undefined` if there is nothing to describe. */
 async function headersOf(
   { exactTypes }: Pick<RedeemParts, "exactTypes">,
   { storage, chosen: { status, info, range }, grant, link, uri }: ChosenAnswer,
@@ -257,15 +259,19 @@ function replyWith(
   { chosen, headers = [], grant, entry, release }: Redemption,
   opened: OpenedObject,
 ): Reply {
-  const ending = { entry, release };
+  const transferEnd = { entry, release };
   if (grant.use !== "lease")
-    return { status: chosen.status, headers, transfer: transfers.of(opened, ending) };
+    return { status: chosen.status, headers, transfer: transfers.of(opened, transferEnd) };
   const charged = leaseCharge(bodyOf(chosen).bytes);
   const settle = (sentBytes: number): void => {
     const unsent = charged - leaseCharge(sentBytes);
     if (unsent > 0) grants.refund(grant, unsent).catch(onError);
   };
-  return { status: chosen.status, headers, transfer: transfers.of(opened, { ...ending, settle }) };
+  return {
+    status: chosen.status,
+    headers,
+    transfer: transfers.of(opened, { ...transferEnd, settle }),
+  };
 }
 
 /** The reply to HEAD, or to a request whose condition decides. */
@@ -304,13 +310,13 @@ interface KeptAnswer {
  * Only what cannot change under a grant is in it: no check is skipped. Throws `not_found` for a mount that is gone.
  */
 function createKnownGrants(mounts: Mounts): (grant: OpenGrant) => KnownGrant {
-  const known = new WeakMap<OpenGrant, KnownGrant>();
+  const knownGrants = new WeakMap<OpenGrant, KnownGrant>();
   return (grant) => {
-    let one = known.get(grant);
+    let one = knownGrants.get(grant);
     if (!one) {
       const place = mounts.named(grant.key);
       one = { place, uri: place.mount.mapper.toUri(place.key) };
-      known.set(grant, one);
+      knownGrants.set(grant, one);
     }
     return one;
   };

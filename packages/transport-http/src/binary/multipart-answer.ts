@@ -21,7 +21,7 @@ import { toResponse } from "../endpoint/web-response.ts";
 export interface Answering {
   readonly call: RpcCall;
   readonly peer: BinaryPeer;
-  /** Most bytes that go into an event as base64. */
+  /** Maximum bytes that go into an event as base64. */
   readonly maxBase64Bytes: number;
   /** Called once the answer is through or is not taken. */
   readonly done: () => void;

@@ -36,7 +36,7 @@ export async function readMultipartRequest(
   try {
     const reader = readMultipart(readAtPace(source), boundary);
     const call = callOf(await readJsonPart(reader, maxJsonBytes));
-    if (!call) throw new SluiceError("protocol", "http: the first part is no JSON-RPC request");
+    if (!call) throw new SluiceError("protocol", "http: the first part is not a JSON-RPC request");
     return {
       call,
       receive(peer, refs) {

@@ -35,7 +35,7 @@ export interface WithBinaryOptions {
    */
   readonly maxRequestBodySize?: number;
   /**
-   * Most bytes that go into an event as base64, for tools that say something before their result: such an answer
+   * Maximum bytes that go into an event as base64, for tools that say something before their result: such an answer
    * cannot have parts any more. More is the error `too_large`. Default 8 MiB.
    */
   readonly maxBase64Bytes?: number;
@@ -119,9 +119,9 @@ export function withBinary<Handler extends McpFetchHandler>(
     try {
       parts = await readMultipartRequest(request.body!, boundary, maxRequestBodySize);
     } catch (error) {
-      const refused = refusalOf(error);
-      if (refused === undefined) throw error;
-      return toResponse(problem(refused));
+      const refusalStatus = refusalOf(error);
+      if (refusalStatus === undefined) throw error;
+      return toResponse(problem(refusalStatus));
     }
     const { url, method, signal } = request;
     const { call } = parts;

@@ -46,7 +46,7 @@ export interface HandlerParts extends WithSluiceOptions {
 export function composeHandler(parts: HandlerParts): SluiceHandler {
   const { sluice, mcp, resume, binary, uploads, ...endpoint } = parts;
   if (!mcp && (resume || binary))
-    throw new TypeError("composeHandler: resume and binary are for JSON-RPC: pass mcp, too");
+    throw new TypeError("composeHandler: resume and binary are for JSON-RPC: also pass mcp");
   let handler: SluiceHandler;
   if (mcp) {
     const resumable = resume ? resume.wrap(mcp, sluice, endpoint) : mcp;

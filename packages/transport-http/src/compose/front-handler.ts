@@ -47,8 +47,8 @@ function createBehind(sluice: Sluice): McpFetchHandler {
         const entry = { ...caller, id: opened, live: undefined };
         return table.add(entry) ? watchEnd(response, table.hold(entry)) : sessionsFull();
       }
-      const known = table.find(id);
-      const entry = known && entryFor(table, known, caller);
+      const knownSession = table.find(id);
+      const entry = knownSession && entryFor(table, knownSession, caller);
       if (!entry) return sessionNotFound();
       const claimed = new AbortController();
       const isListening = request.method === "GET";

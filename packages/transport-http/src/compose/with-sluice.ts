@@ -27,7 +27,7 @@ export interface WithSluiceOptions extends EndpointOptions {
    */
   readonly maxRequestBodySize?: number;
   /**
-   * Bytes of events that may wait for a client that does not read; more break its stream off. One event may be larger.
+   * Bytes of events that may wait for a client that does not read; more end its stream. One event may be larger.
    * Default 16 MiB.
    */
   readonly maxBufferedBytes?: number;
@@ -49,8 +49,8 @@ export function withSluice(
   ensureSluice("withSluice", sluice);
   const { maxBufferedBytes = 2 ** 24 } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
-  const own = createRouter(sluice, options);
-  const routed = withRoutes(own, createDownloadRoutes(sluice, own.base));
+  const ownRouter = createRouter(sluice, options);
+  const routed = withRoutes(ownRouter, createDownloadRoutes(sluice, ownRouter.base));
   const router = handler.router ? withRoutes(routed, handler.router.routes) : routed;
   const sessions = createSessionCapabilities(({ resourceStreaming }) =>
     // the SDK drops the literal field of SEP-2532

@@ -25,11 +25,11 @@ interface BufferPoolOptions {
   /** Size of what is lent when the large ones are all out. Default 64 KiB. */
   readonly smallBytes?: number;
   /**
-   * Most bytes in large buffers. Default 16 MiB: more would not make many transfers faster. All of
-   * them stay for the next transfer, since dropped ones go on taking room until they are collected.
+   * Maximum bytes in large buffers. Default 16 MiB: more would not make many transfers faster. All of them stay for
+   * the next transfer, since dropped ones go on taking room until they are collected.
    */
   readonly maxBytes?: number;
-  /** Most bytes in small buffers kept while they are not used. Default 4 MiB. */
+  /** Maximum bytes in small buffers kept while they are not used. Default 4 MiB. */
   readonly idleBytes?: number;
 }
 

@@ -42,9 +42,12 @@ export function createOffload({ root, prefix, secret }: OffloadOptions): Offload
 
   return {
     claim(req) {
-      const said = req.headers[OFFLOAD_HEADER];
+      const secretHeader = req.headers[OFFLOAD_HEADER];
       delete req.headers[OFFLOAD_HEADER];
-      return typeof said === "string" && timingSafeEqual(hash("sha256", said, "buffer"), expected);
+      return (
+        typeof secretHeader === "string" &&
+        timingSafeEqual(hash("sha256", secretHeader, "buffer"), expected)
+      );
     },
 
     async headersFor(req, reply, file) {
@@ -113,11 +116,16 @@ async function isWhere(file: FileRegion, reply: Reply): Promise<boolean> {
 
 /** nginx says itself how long the bytes are and which they are, and offers ranges in every 200. */
 function handedOn({ status, headers }: Reply): string[] {
-  const own = ["content-length", "content-range", ...(status === 200 ? ["accept-ranges"] : [])];
-  const kept: string[] = [];
+  const nginxHeaders = [
+    "content-length",
+    "content-range",
+    ...(status === 200 ? ["accept-ranges"] : []),
+  ];
+  const keptHeaders: string[] = [];
   for (let at = 0; at < headers.length; at += 2)
-    if (!own.includes(headers[at]!.toLowerCase())) kept.push(headers[at]!, headers[at + 1]!);
-  return kept;
+    if (!nginxHeaders.includes(headers[at]!.toLowerCase()))
+      keptHeaders.push(headers[at]!, headers[at + 1]!);
+  return keptHeaders;
 }
 
 function headerOf({ headers }: Reply, name: string): string | undefined {

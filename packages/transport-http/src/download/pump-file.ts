@@ -67,17 +67,17 @@ export async function pumpFile(
     if (outflow.isBroken) return;
     const loan = pool.take(Math.min(chunkBytes, end - position));
     const { buffer } = loan;
-    const wanted = Math.min(buffer.length, chunkBytes, end - position);
+    const wantedBytes = Math.min(buffer.length, chunkBytes, end - position);
     try {
-      await readFully(fd, buffer, wanted, position);
-      position += wanted;
+      await readFully(fd, buffer, wantedBytes, position);
+      position += wantedBytes;
       if (position === end) await region.verify();
-      if (position - wanted === start) begin();
+      if (position - wantedBytes === start) begin();
     } catch (error) {
       loan.release();
       throw error;
     }
-    const chunk = wanted === buffer.length ? buffer : buffer.subarray(0, wanted);
+    const chunk = wantedBytes === buffer.length ? buffer : buffer.subarray(0, wantedBytes);
     const waitedFrom = performance.now();
     await outflow.fewerThan(2);
     if (outflow.isBroken) return loan.release();

@@ -28,21 +28,21 @@ export function sendReply(
 ): Promise<void> {
   if (res.destroyed || res.headersSent) {
     discardReply(reply);
-    return sent;
+    return sentAtOnce;
   }
   const { transfer } = reply;
   try {
-    // most small answers are over here, and wait for nothing
-    if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return sent;
+    // most small answers end here, and wait for nothing
+    if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return sentAtOnce;
   } catch (error) {
     discardReply(reply, error);
     res.destroy();
-    return sent;
+    return sentAtOnce;
   }
   return sendRest(res, reply, options);
 }
 
-const sent = Promise.resolve();
+const sentAtOnce = Promise.resolve();
 
 async function sendRest(res: ServerResponse, reply: Reply, options: SendOptions): Promise<void> {
   try {

@@ -6,9 +6,9 @@ import type { ByteLease } from "@sluice/server/transport";
 const chunkBytes = 256;
 
 /**
- * A stream of server-sent events that holds what its reader does not take yet, up to `maxBytes`: what writes them, as the SDK
- * does, does not wait. One event may be larger. `unsent` counts them, too. Over either the stream breaks with `interrupted`, `throttled`
- * or `unavailable`, and nothing of it is kept.
+ * A stream of server-sent events that holds what its reader does not take yet, up to `maxBytes`: what writes them, as
+ * the SDK does, does not wait. One event may be larger. `unsent` also counts them. Over either the stream breaks with
+ * `interrupted`, `throttled` or `unavailable`, and nothing of it is kept.
  */
 export function boundEvents(
   body: ReadableStream<Uint8Array>,
@@ -18,18 +18,18 @@ export function boundEvents(
   let incoming: Uint8Array[] = [];
   /** The oldest, last one first. */
   let outgoing: Uint8Array[] = [];
-  let waiting = 0;
+  let waitingBytes = 0;
   let end: { readonly error?: unknown } | undefined;
   const news = new Notifier();
 
   function count(bytes: number): void {
     unsent?.add(bytes);
-    waiting += bytes;
+    waitingBytes += bytes;
   }
 
   function drop(): void {
-    unsent?.sub(waiting);
-    waiting = 0;
+    unsent?.sub(waitingBytes);
+    waitingBytes = 0;
     incoming = [];
     outgoing = [];
   }
@@ -40,7 +40,7 @@ export function boundEvents(
         const { done, value } = await reader.read();
         if (done) break;
         const bytes = value.byteLength + chunkBytes;
-        if (waiting > 0 && waiting + bytes > maxBytes)
+        if (waitingBytes > 0 && waitingBytes + bytes > maxBytes)
           throw new SluiceError("interrupted", "http: the events of a stream are not taken");
         count(bytes);
         incoming.push(value);
@@ -63,7 +63,7 @@ export function boundEvents(
     const chunk = outgoing.pop();
     if (!chunk) return undefined;
     unsent?.sub(chunk.byteLength + chunkBytes);
-    waiting -= chunk.byteLength + chunkBytes;
+    waitingBytes -= chunk.byteLength + chunkBytes;
     return chunk;
   }
 
@@ -115,7 +115,7 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
   if (!body || !isEventStream(headers)) return response;
   const reader = body.getReader();
   const decoder = new TextDecoder();
-  const kept: Read[] = [];
+  const reads: Read[] = [];
   let pending: Promise<Read> | undefined;
   let text = "";
   const decision = new AbortController();
@@ -127,7 +127,7 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
       const read = await Promise.race([pending, isOver]);
       if (!read) break;
       pending = undefined;
-      kept.push(read);
+      reads.push(read);
       text += decoder.decode(read.value, { stream: true });
       if (read.done || hasMessage(text)) break;
     }
@@ -137,13 +137,13 @@ export async function holdHead(response: Response, decided: Promise<void>): Prom
   // a broken stream is seen by its reader
   pending?.catch(() => {});
   async function next(): Promise<Uint8Array | undefined> {
-    const read = kept.shift() ?? pending ?? reader.read();
+    const read = reads.shift() ?? pending ?? reader.read();
     if (read === pending) pending = undefined;
     return (await read).value;
   }
   const rest = pullStream(next, (reason) => reader.cancel(reason).catch(() => {}));
-  const held = new Response(rest, { status, headers });
-  return hasEvents(response) ? held : markPaced(held);
+  const heldResponse = new Response(rest, { status, headers });
+  return hasEvents(response) ? heldResponse : markPaced(heldResponse);
 }
 
 type Read = Awaited<ReturnType<ReadableStreamDefaultReader<Uint8Array>["read"]>>;

@@ -22,13 +22,13 @@ export function mergeEvents(
   const tail = createTail();
   const takeEvent = createInlet(() => reader.read(), news);
   const takeMessage = createInlet(() => source.next(), news);
-  let waiting: object | undefined;
+  let waitingMessage: object | undefined;
 
   async function next(): Promise<Uint8Array | undefined> {
     for (;;) {
-      if (waiting && tail.isBetween()) {
-        const event = encodeEvent(waiting);
-        waiting = undefined;
+      if (waitingMessage && tail.isBetween()) {
+        const event = encodeEvent(waitingMessage);
+        waitingMessage = undefined;
         return event;
       }
       const event = takeEvent();
@@ -37,8 +37,8 @@ export function mergeEvents(
         tail.add(event.value);
         return event.value;
       }
-      const message = waiting ? undefined : takeMessage();
-      if (message) waiting = message;
+      const message = waitingMessage ? undefined : takeMessage();
+      if (message) waitingMessage = message;
       else await news.wait();
     }
   }

@@ -12,7 +12,7 @@ export type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
 
 const anonymous: SessionCaller = { holder: "", owner: "" };
 
-/** The session is no part of it: a client can send any id. */
+/** The session is not part of it: a client can send any id. */
 export async function sessionCallerOf(
   { host }: Sluice,
   request: Request,
@@ -64,7 +64,7 @@ export function mayUse({ holder }: Pick<SessionCaller, "holder">, caller: Sessio
   return holder === caller.holder || holder === "";
 }
 
-/** The entry of a session for a caller: a client that has signed in takes its session along. Undefined where it may not use it. */
+/** The entry of a session for a caller: a client that has signed in takes its session along. Undefined if it may not use it. */
 export function entryFor<Live>(
   table: SessionTable<Live>,
   entry: SessionEntry<Live>,
@@ -74,7 +74,7 @@ export function entryFor<Live>(
   return entry.holder === caller.holder ? entry : table.claim(entry, caller);
 }
 
-/** The same for a session that never was, is over, or is another principal's. */
+/** The same for a session that never was, has ended, or is another principal's. */
 export function sessionNotFound(): Response {
   return refuseSession(404, -32_001, "Session not found");
 }

@@ -23,17 +23,18 @@ export function createSessionMemory<Value>(): SessionMemory<Value> {
     const session = sessions.get(sessionId);
     if (!session) return;
     sessions.delete(sessionId);
-    const own = owners.get(session.owner)!;
-    own.delete(sessionId);
-    if (own.size === 0) owners.delete(session.owner);
+    const ownSessions = owners.get(session.owner)!;
+    ownSessions.delete(sessionId);
+    if (ownSessions.size === 0) owners.delete(session.owner);
   }
 
   return {
     get: (sessionId) => sessions.get(sessionId)?.value,
     set(sessionId, value, owner) {
       forget(sessionId);
-      const own = owners.get(owner);
-      if (owner !== "" && own && own.size >= maxPerOwner) forget(own.values().next().value!);
+      const ownSessions = owners.get(owner);
+      if (owner !== "" && ownSessions && ownSessions.size >= maxPerOwner)
+        forget(ownSessions.values().next().value!);
       if (sessions.size >= maxSessions) forget(sessions.keys().next().value!);
       sessions.set(sessionId, { value, owner });
       owners.set(owner, (owners.get(owner) ?? new Set()).add(sessionId));
@@ -52,7 +53,7 @@ const maxDeclaration = 1_024;
 export interface SessionCapabilities {
   /** Notes the declaration of an `initialize` that opened `sessionId`. */
   remember(call: Pick<RpcCall, "params">, sessionId: string | null, owner?: string): void;
-  /** The declaration of a session, as client capabilities; `null` where it made none, `undefined` where nothing is known. */
+  /** The declaration of a session, as client capabilities; `null` if it made none, `undefined` if nothing is known. */
   of(sessionId: string | null): object | null | undefined;
   forget(sessionId: string): void;
 }
@@ -67,11 +68,12 @@ export function createSessionCapabilities(
       if (sessionId === null) return;
       const { capabilities } = (params ?? {}) as { capabilities?: unknown };
       const isObject = typeof capabilities === "object" && capabilities !== null;
-      const declared = isObject
+      const declaration = isObject
         ? pick(capabilities as Readonly<Record<string, unknown>>)
         : undefined;
-      const isShort = declared !== undefined && JSON.stringify(declared).length <= maxDeclaration;
-      sessions.set(sessionId, isShort ? declared : null, owner);
+      const isShort =
+        declaration !== undefined && JSON.stringify(declaration).length <= maxDeclaration;
+      sessions.set(sessionId, isShort ? declaration : null, owner);
     },
     of: (sessionId) => (sessionId === null ? undefined : sessions.get(sessionId)),
     forget: (sessionId) => sessions.delete(sessionId),

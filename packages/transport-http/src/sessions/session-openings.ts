@@ -15,7 +15,7 @@ interface SessionOpening {
 
 /** The openings of sessions in a store that processes share. */
 export interface SharedOpenings {
-  /** Rejects with `too_large` above 16 KiB, and with what the store says. */
+  /** Rejects with `too_large` above 16 KiB, and with errors of the store. */
   keep(id: string, opening: SessionOpening, owner: string): Promise<void>;
   find(id: string): Promise<SessionOpening | undefined>;
   /** Gives an opening that nothing vouched for to a principal. False when another one has it by now. */
@@ -32,7 +32,7 @@ interface Replay {
 }
 
 const lifeMs = 24 * 3_600_000;
-/** Most bytes of an opening: it is kept as long as its session lasts. */
+/** Maximum bytes of an opening: it is kept as long as its session lasts. */
 const maxBytes = 16_384;
 
 /** Throws `too_large` for an opening of more than 16 KiB; gives it as it is kept. */
@@ -82,8 +82,8 @@ export function createSharedOpenings(state: StateStore): SharedOpenings {
     async replay(transport, { id, opening, authInfo }) {
       const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
       for (const parsedBody of [opening.message, initialized]) {
-        const told = definedMembers({ parsedBody, authInfo });
-        const answer = await transport.handleRequest(asRequest(id), told);
+        const options = definedMembers({ parsedBody, authInfo });
+        const answer = await transport.handleRequest(asRequest(id), options);
         await answer.text();
       }
     },

@@ -30,9 +30,9 @@ import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 export interface SessionsOptions {
   /** Milliseconds without a request or an open stream after which a session ends. Default: 30 min. */
   readonly idleMs?: number;
-  /** Most sessions in this process. Default: 1,000. */
+  /** Maximum sessions in this process. Default: 1,000. */
   readonly maxSessions?: number;
-  /** Most sessions of one principal in this process. Default: 32. */
+  /** Maximum sessions of one principal in this process. Default: 32. */
   readonly maxPerPrincipal?: number;
 }
 
@@ -60,7 +60,7 @@ export interface SessionsHandler extends McpFetchHandler {
  * know it says it once more to a server of its own. What only the other server knew, such as its subscriptions,
  * stays there. Idle time and bounds are then those of a process, which opens the session anew when it is asked for.
  *
- * Throws a `RangeError` for a bound that is no whole number from 1.
+ * Throws a `RangeError` for a bound that is not a whole number from 1.
  */
 export function createSessions(
   create: () => McpServer | Promise<McpServer>,
@@ -157,13 +157,13 @@ export function createSessions(
       onClaim,
     }: McpHandlerRequestOptions & { readonly onClaim?: (() => void) | undefined },
   ) {
-    const known = table.find(id);
+    const knownSession = table.find(id);
     if (!shared) {
-      const entry = known && entryFor(table, known, caller);
+      const entry = knownSession && entryFor(table, knownSession, caller);
       return entry ? { entry, release: table.hold(entry, onClaim) } : sessionNotFound();
     }
     const opening = await shared.find(id);
-    if (!opening && known) drop(known);
+    if (!opening && knownSession) drop(knownSession);
     if (!opening || !mayUse(opening, caller)) return sessionNotFound();
     const isHeld = opening.holder === caller.holder;
     if (!isHeld && !(await shared.claim(id, caller.holder, caller.owner))) return sessionNotFound();
@@ -194,9 +194,9 @@ export function createSessions(
     }
     const claimed = new AbortController();
     const onClaim = request.method === "GET" ? () => claimed.abort() : undefined;
-    const taken = await take(caller, id, { ...told, onClaim });
-    if (taken instanceof Response) return taken;
-    const { entry, release } = taken;
+    const lease = await take(caller, id, { ...told, onClaim });
+    if (lease instanceof Response) return lease;
+    const { entry, release } = lease;
     try {
       const { transport } = await entry.live.catch((error: unknown) => {
         table.remove(id);

@@ -2,8 +2,8 @@ import { isEventStream, pullStream } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 
 /**
- * A response that calls `onEnd` once when its body was read, cancelled or broken; at once when it is no stream of events.
- * A stream of events ends when `signal` aborts.
+ * A response that calls `onEnd` once when its body was read, cancelled or broken; at once if it is not a stream of
+ * events. A stream of events ends when `signal` aborts.
  */
 export function watchEnd(response: Response, onEnd: () => void, signal?: AbortSignal): Response {
   const { body, headers, status, statusText } = response;

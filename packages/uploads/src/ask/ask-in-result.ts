@@ -18,7 +18,7 @@ import { beginUpload, type BegunUpload, type ReservedQuestion } from "./reserve-
 import { unknownUpload, type PendingUploads, type UploadOutcome } from "./pending-uploads.ts";
 import { uploadRequired, type UploadStage } from "./upload-required.ts";
 
-// For hosts that can be asked nothing: the tool's own answer asks, and the model calls the tool again.
+// For hosts without elicitation: the tool's own answer asks, and the model calls the tool again.
 
 /** How long a repeated call waits: some hosts give up on a call after 30 s. */
 const arrivalWaitMs = 20_000;
@@ -54,7 +54,7 @@ export class ResultAsker {
     return askAgain(call, await this.begin(call, reserved), "asked");
   }
 
-  /** Makes the page of a question that a client is asked, too, and keeps it for calls that come later. */
+  /** Makes the page of a question that a client is also asked, and keeps it for calls that come later. */
   begin(
     call: AskingCall,
     reserved: ReservedQuestion,
@@ -63,7 +63,7 @@ export class ResultAsker {
     return beginUpload(this.#parts, reserved, call, options);
   }
 
-  /** Ends a call whose client has not answered yet. A late answer counts like one of the page; a dialog that closes by itself is none. */
+  /** Ends a call whose client has not answered yet. A late answer counts like one of the page; a dialog that closes by itself does not count. */
   goOn(
     call: AskingCall,
     {
@@ -84,8 +84,8 @@ export class ResultAsker {
       // without one there is still the page
       .catch(() => undefined)
       .then((raw) => {
-        const given = lateAnswer.safeParse(raw).data;
-        return given && takeAnswer(page, { answerId: newId(), ...given });
+        const givenAnswer = lateAnswer.safeParse(raw).data;
+        return givenAnswer && takeAnswer(page, { answerId: newId(), ...givenAnswer });
       });
     late.catch(host.onError);
     return askAgain(call, open, "waiting");
@@ -185,8 +185,8 @@ function keptOutcome(outcome: FilesOutcome | undefined): UploadOutcome {
 /** Files that came to the upload URL, as a page would name them. */
 function answerWith(fields: Fields, uploadId: string, files: readonly ClaimedFile[]): object {
   const [[name, { multiple }]] = fileFieldsOf(fields) as [[string, FileField]];
-  const named = files.map((file) => ({ ...file, uploadId }));
-  return { action: "accept", content: { [name]: multiple ? named : named[0] } };
+  const namedFiles = files.map((file) => ({ ...file, uploadId }));
+  return { action: "accept", content: { [name]: multiple ? namedFiles : namedFiles[0] } };
 }
 
 function askAgain({ message }: AskingCall, open: BegunUpload, stage: UploadStage): AskResult {

@@ -81,22 +81,27 @@ export class SessionAsker {
   ): Promise<FilesOutcome<F>> {
     const { confirmation, inResult } = this.#parts;
     const { slots, expiresAt } = reserved;
-    let sent: SentQuestion | undefined;
-    let given: RawAnswer | undefined;
+    let sentQuestion: SentQuestion | undefined;
+    let givenAnswer: RawAnswer | undefined;
     try {
-      sent = await ask();
-      given = await sent.answer;
-      if (!given) {
+      sentQuestion = await ask();
+      givenAnswer = await sentQuestion.answer;
+      if (!givenAnswer) {
         if (call.until === undefined || Date.now() >= expiresAt) throw tooLate();
-        const open = sent.open ?? (await inResult.begin(call, reserved, { isForPage: true }));
-        return inResult.goOn(call, { open, reserved, answer: sent.fromClient });
+        const open =
+          sentQuestion.open ?? (await inResult.begin(call, reserved, { isForPage: true }));
+        return inResult.goOn(call, { open, reserved, answer: sentQuestion.fromClient });
       }
     } catch (error) {
-      await confirmation.cancel(call.principal, { slots, pageId: sent?.pageId });
+      await confirmation.cancel(call.principal, { slots, pageId: sentQuestion?.pageId });
       call.ctx.mcpReq.signal.throwIfAborted();
       throw error;
     }
-    return confirmation.confirm(call, { ...given, expected: slots, pageId: sent.pageId });
+    return confirmation.confirm(call, {
+      ...givenAnswer,
+      expected: slots,
+      pageId: sentQuestion.pageId,
+    });
   }
 
   async #sendPage(call: AskingCall, reserved: ReservedQuestion): Promise<SentQuestion> {
@@ -150,11 +155,11 @@ function sendQuestion(
   const { ctx, until } = call;
   const { question, expiresAt } = reserved;
   const fromClient = send(ctx, question, { expiresAt, onProgress: onProgress ?? (() => {}) });
-  const settled = fromClient.catch(() => {});
+  const answered = fromClient.catch(() => {});
   async function answer(): Promise<RawAnswer | undefined> {
     const { signal } = ctx.mcpReq;
     const isLate =
-      until !== undefined && !(await isInTime(settled, waitMsOf(call, reserved), signal));
+      until !== undefined && !(await isInTime(answered, waitMsOf(call, reserved), signal));
     signal.throwIfAborted();
     return isLate ? undefined : { raw: await fromClient, isFromPage: false };
   }

@@ -28,8 +28,8 @@ export type FilesOutcome<F extends Fields = Fields> =
   /** The user said no, or closed the question. Nothing is kept. */
   | { readonly action: "decline" | "cancel" }
   /**
-   * Return `result` from the tool. In the stateless protocol the client asks the user and repeats the call; a host that can be
-   * asked nothing gets an answer for its model, which calls the tool again with `upload_id`.
+   * Return `result` from the tool. In the stateless protocol the client asks the user and repeats the call; a host
+   * without elicitation gets an answer for its model, which calls the tool again with `upload_id`.
    */
   | { readonly action: "ask"; readonly result: InputRequiredResult | CallToolResult };
 
@@ -41,7 +41,7 @@ export interface AskingCall<F extends Fields = Fields> {
   readonly owner: string | undefined;
   readonly message: string;
   readonly fields: F;
-  /** When its host is about to give up, by the system's clock; absent where it waits as long as it takes. */
+  /** When its host is about to give up, by the system's clock; absent if it waits as long as it takes. */
   readonly until?: number | undefined;
 }
 
@@ -61,7 +61,7 @@ type ReservedSlot = Pick<Slot, "uploadId" | "expiresAt">;
 interface AnswerParts {
   readonly slots: Pick<Slots, "confirm" | "revoke">;
   readonly pages: Pick<UploadPages, "conclude">;
-  /** Hears of what cannot be closed or removed; it is swept later. */
+  /** Receives errors of closing and removing; leftovers are swept later. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -119,8 +119,8 @@ export class AnswerConfirmation {
         confirmed.set(name, await retryWhileScanning(confirm, until, signal));
       }
     } catch (error) {
-      const kept = [...confirmed.values()].flat();
-      await Promise.allSettled(kept.map((file) => file.remove()));
+      const files = [...confirmed.values()].flat();
+      await Promise.allSettled(files.map((file) => file.remove()));
       await this.#revoke(principal, expected);
       throw error;
     }
@@ -128,8 +128,8 @@ export class AnswerConfirmation {
     await this.#revoke(principal, unused);
     if (answer.action !== "accept") return answer;
     const files = fileFieldsOf(fields).map(([name, { multiple }]) => {
-      const named = confirmed.get(name) ?? [];
-      return [name, multiple ? named : named[0]];
+      const namedFiles = confirmed.get(name) ?? [];
+      return [name, multiple ? namedFiles : namedFiles[0]];
     });
     return {
       action: "accept",
@@ -171,9 +171,9 @@ async function retryWhileScanning<T>(
       return await confirm();
     } catch (error) {
       if (!SluiceError.is(error) || error.code !== "unavailable") throw error;
-      const mostMs = error.origin === uploadsOrigin ? scannerMs : outageMs;
-      const leftMs = Math.min(begunAt + mostMs, until) - systemClock.now();
-      if (leftMs <= 0 || (error.retryAfterMs ?? 0) > mostMs) throw error;
+      const maxMs = error.origin === uploadsOrigin ? scannerMs : outageMs;
+      const leftMs = Math.min(begunAt + maxMs, until) - systemClock.now();
+      if (leftMs <= 0 || (error.retryAfterMs ?? 0) > maxMs) throw error;
       await sleep(Math.min(error.retryAfterMs ?? 1_000, leftMs), signal);
     }
   }

@@ -56,7 +56,7 @@ export class QuestionStates {
     const { id, pageId, ...state } = parsed.data;
     const now = Date.now();
     if (now >= state.expiresAt)
-      throw uploadError("expired", "the question's time is over; call the tool again");
+      throw uploadError("expired", "the question has expired; call the tool again");
     const { owner = "" } = context;
     const times = { now, expiresAt: state.expiresAt, owner };
     if (!(await isPut(this.#host.state, `elicitation-${id}`, new Uint8Array(), times)))
@@ -79,6 +79,6 @@ const stateSchema = z.object({
 function foreign(): SluiceError {
   return uploadError(
     "invalid_argument",
-    "the request state is not that of this question, or was used before; call the tool again",
+    "the request state belongs to another question, or was used before; call the tool again",
   );
 }

@@ -24,8 +24,8 @@ export type AskingWay =
  * they go to an upload endpoint that is served beside it.
  */
 export function wayTo(mcp: McpServer, ctx: ServerContext): AskingWay {
-  const declared = isStateless(mcp) ? declaredIn(ctx) : mcp.server.getClientCapabilities();
-  const elicitation = elicitationSchema.safeParse(declared);
+  const capabilities = isStateless(mcp) ? declaredIn(ctx) : mcp.server.getClientCapabilities();
+  const elicitation = elicitationSchema.safeParse(capabilities);
   const { binary, url } = elicitation.success ? elicitation.data.elicitation : {};
   if (binary !== undefined && !isStdio(ctx))
     return { kind: "binary", limits: binary as BinaryElicitation };

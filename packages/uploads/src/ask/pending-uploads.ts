@@ -19,7 +19,7 @@ export interface PendingUpload {
   readonly slots: Readonly<Record<string, Pick<Slot, "uploadId" | "expiresAt" | "terms">>>;
   /** Where a user sends the files. */
   readonly pageUrl: string;
-  /** Where a program sends them. Absent where more than files must be answered. */
+  /** Where a program sends them. Absent if more than files must be answered. */
   readonly uploadUrl?: string | undefined;
 }
 
@@ -129,16 +129,16 @@ export function questionContext({
   message,
   fields,
 }: Pick<UploadPurpose, "principal" | "message" | "fields">): [string, string] {
-  const asked = createSha256();
-  asked.update(new TextEncoder().encode(JSON.stringify([message, fields])));
-  return [principal ? principalTag(principal) : "anybody", asked.digest()];
+  const questionHash = createSha256();
+  questionHash.update(new TextEncoder().encode(JSON.stringify([message, fields])));
+  return [principal ? principalTag(principal) : "anybody", questionHash.digest()];
 }
 
 /** One error for all of them: it tells nothing of the uploads of others. */
 export function unknownUpload(): SluiceError {
   return uploadError(
     "not_found",
-    "no upload with this upload_id waits for this call: its files were used and removed, its time is over, or it belongs to another question; call the tool again without upload_id to get a new one",
+    "no upload with this upload_id waits for this call: its files were used and removed, it has expired, or it belongs to another question; call the tool again without upload_id to get a new one",
   );
 }
 

@@ -47,7 +47,7 @@ export async function reserveQuestion(
     readonly message: string;
     readonly fields: Fields;
     readonly ttlMs?: number | undefined;
-    /** A page may answer, too, which has no bearer token. */
+    /** A page may also answer, which has no bearer token. */
     readonly isForPage?: boolean;
   },
 ): Promise<ReservedQuestion> {
@@ -105,11 +105,11 @@ export async function beginUpload(
   const { properties, required } = question.requestedSchema;
   const needsOther = required.some((name) => properties[name]?.type !== "file");
   const uploadUrl = slots.size === 1 && !needsOther && !isForPage ? url : undefined;
-  const kept = [...slots].map(([name, slot]) => [
+  const slotEntries = [...slots].map(([name, slot]) => [
     name,
     { uploadId: slot.uploadId, expiresAt: slot.expiresAt, terms: slot.terms },
   ]);
-  const upload = { expiresAt, slots: Object.fromEntries(kept), pageUrl, uploadUrl };
+  const upload = { expiresAt, slots: Object.fromEntries(slotEntries), pageUrl, uploadUrl };
   await pending.keep(uploadId, upload, purpose);
   return { uploadId, upload };
 }

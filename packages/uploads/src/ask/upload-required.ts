@@ -29,10 +29,10 @@ export interface UploadRequired {
   readonly status: "upload_required";
   readonly upload_id: string;
   readonly page_url: string;
-  /** Ends with a slash: the name of the file may stand behind it. Absent where a page alone can answer. */
+  /** Ends with a slash: the name of the file may stand behind it. Absent if only a page can answer. */
   readonly upload_url?: string | undefined;
   readonly method?: "PUT" | undefined;
-  /** Most bytes of a file. */
+  /** Maximum bytes of a file. */
   readonly max_bytes?: number | undefined;
   readonly accept?: readonly string[] | undefined;
   /** ISO 8601 date-time. */
@@ -85,13 +85,13 @@ export function uploadRequired(required: RequiredUpload): CallToolResult {
 function textOf({ upload, message, stage, next }: RequiredUpload): string {
   const { pageUrl, uploadUrl, expiresAt } = upload;
   const slots = Object.entries(upload.slots);
-  const wanted = slots.map(
+  const wantedFiles = slots.map(
     ([name, { terms }]) => (slots.length === 1 ? "" : `${name}: `) + wordsFor(terms),
   );
   const minutes = Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
   return [
     stages[stage],
-    `${message} (${wanted.join("; ")})`,
+    `${message} (${wantedFiles.join("; ")})`,
     `Ask the user to open this page and send it there, within ${minutes} min:`,
     pageUrl,
     ...(uploadUrl === undefined
@@ -115,8 +115,7 @@ const stages: Readonly<Record<UploadStage, string>> = {
   waiting:
     "The user has been asked and has not answered yet. What is open for it, a page or a dialog, still counts.",
   nothing: "Nothing has come yet.",
-  undone:
-    "The file is there, and the user has not said that it is the right one: ask for a press on Done.",
+  undone: "The file has arrived, but the user has not confirmed it: ask the user to press Done.",
 };
 
 function wordsFor({ accept, maxBytes, maxFiles }: SlotTerms): string {

@@ -15,15 +15,15 @@ export class ActiveTextFinder {
 
   add(chunk: Uint8Array): void {
     for (let at = 0; at < chunk.length && !this.#active; at += windowChars) {
-      let waiting = this.#waiting;
+      let waitingText = this.#waiting;
       for (const byte of chunk.subarray(at, at + windowChars)) {
         // UTF-16 becomes ASCII where it matters
         if (byte === 0) continue;
         const character = byte <= 32 ? " " : String.fromCharCode(byte);
-        if (character !== " " || !waiting.endsWith(" ")) waiting += character;
+        if (character !== " " || !waitingText.endsWith(" ")) waitingText += character;
       }
-      this.#waiting = waiting;
-      if (waiting.length >= windowChars) this.#look();
+      this.#waiting = waitingText;
+      if (waitingText.length >= windowChars) this.#look();
     }
   }
 
@@ -34,12 +34,12 @@ export class ActiveTextFinder {
   }
 
   #look(): void {
-    const waiting = this.#waiting;
-    this.#hasLists ||= attributeLists.test(waiting);
-    this.#active ||= (this.#isFirst && beginsActive(waiting)) || holdsActive(waiting);
-    this.#active ||= this.#hasLists && defaults.test(waiting);
+    const waitingText = this.#waiting;
+    this.#hasLists ||= attributeLists.test(waitingText);
+    this.#active ||= (this.#isFirst && beginsActive(waitingText)) || holdsActive(waitingText);
+    this.#active ||= this.#hasLists && defaults.test(waitingText);
     this.#isFirst = false;
-    this.#waiting = waiting.slice(-carriedChars);
+    this.#waiting = waitingText.slice(-carriedChars);
   }
 }
 

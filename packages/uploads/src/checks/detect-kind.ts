@@ -25,30 +25,30 @@ export interface ToldKind {
 /** Makes a detector for one file. */
 export function createKindDetector(told: ToldKind, accept: readonly string[]): KindDetector {
   const head = new Uint8Array(headBytes);
-  let filled = 0;
+  let filledBytes = 0;
   let detected: Promise<FileKind> | undefined;
   let finder: ActiveTextFinder | undefined;
 
   const detect = (): Promise<FileKind> =>
-    (detected ??= detectKind(head.subarray(0, filled), told, accept).then((kind) => {
+    (detected ??= detectKind(head.subarray(0, filledBytes), told, accept).then((kind) => {
       if (kind.mustBeStill) finder = new ActiveTextFinder();
-      finder?.add(head.subarray(0, filled));
+      finder?.add(head.subarray(0, filledBytes));
       return kind;
     }));
 
   return {
     add(chunk) {
-      if (filled === headBytes) {
+      if (filledBytes === headBytes) {
         finder?.add(chunk);
         return undefined;
       }
-      const piece = chunk.subarray(0, headBytes - filled);
-      head.set(piece, filled);
-      filled += piece.length;
-      if (filled < headBytes) return undefined;
+      const piece = chunk.subarray(0, headBytes - filledBytes);
+      head.set(piece, filledBytes);
+      filledBytes += piece.length;
+      if (filledBytes < headBytes) return undefined;
       return detect().then(() => finder?.add(chunk.subarray(piece.length)));
     },
-    needsMore: () => filled < headBytes || finder !== undefined,
+    needsMore: () => filledBytes < headBytes || finder !== undefined,
     async kind() {
       const { type } = await detect();
       if (finder?.isActive() === true)

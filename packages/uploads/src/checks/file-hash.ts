@@ -16,7 +16,7 @@ export interface FileHash {
 /** From here on hashing beside the transfer is worth a copy of the bytes. */
 const largeBytes = 16 * 1024 * 1024;
 
-/** Starts a hash for a file of about so many bytes: for a large one in a thread, where there are threads. */
+/** Starts a hash for a file of about this many bytes: for a large one in a thread, where there are threads. */
 export function createFileHash(expectedBytes: number | undefined): FileHash {
   const threaded = (expectedBytes ?? 0) >= largeBytes ? createThreadHash() : undefined;
   if (threaded) return threaded;
@@ -32,7 +32,7 @@ export function createFileHash(expectedBytes: number | undefined): FileHash {
   };
 }
 
-/** Starts a SHA-256 in a thread that all large files of the process share; `undefined` where there are no threads. */
+/** Starts a SHA-256 in a thread that all large files of the process share; `undefined` without threads. */
 export function createThreadHash(): FileHash | undefined {
   const thread = hashThread();
   return thread && createSharedHash(thread);
@@ -49,29 +49,29 @@ function createSharedHash(thread: HashThread): FileHash {
   const job = thread.open();
   let blocks: Buffer[] = [];
   /** Bytes in the last block. */
-  let filled = 0;
+  let filledBytes = 0;
   const end = { isStopped: false };
 
   function send(): void {
-    if (blocks.length > 0) job.send(blocks, filled, send);
+    if (blocks.length > 0) job.send(blocks, filledBytes, send);
     blocks = [];
-    filled = 0;
+    filledBytes = 0;
   }
 
   /** Puts what fits into a block; gives the rest, which is all where there is no block. */
   function put(chunk: Uint8Array): Uint8Array {
     let block = blocks.at(-1);
-    if (!block || filled === block.length) {
+    if (!block || filledBytes === block.length) {
       block = thread.takeBlock(send);
       if (!block) return chunk;
       blocks.push(block);
-      filled = 0;
+      filledBytes = 0;
     }
-    const piece = chunk.subarray(0, block.length - filled);
+    const piece = chunk.subarray(0, block.length - filledBytes);
     // in shared memory `set` moves word by word
-    block.fill(piece, filled, filled + piece.length);
-    filled += piece.length;
-    if (blocks.length === blocksOfMessage && filled === block.length) send();
+    block.fill(piece, filledBytes, filledBytes + piece.length);
+    filledBytes += piece.length;
+    if (blocks.length === blocksOfMessage && filledBytes === block.length) send();
     return chunk.subarray(piece.length);
   }
 
@@ -171,7 +171,7 @@ interface DigestWaiter {
 /** Of the thread that all files share, while it runs. */
 let shared: HashThread | undefined;
 
-/** The thread of this process; `undefined` where there are no threads. */
+/** The thread of this process; `undefined` without threads. */
 function hashThread(): HashThread | undefined {
   return (shared ??= startThread());
 }
@@ -192,7 +192,7 @@ function startThread(): HashThread | undefined {
   const open = new Set<number>();
   /** Files whose bytes are coming: an idle thread keeps no process alive. */
   const busy = new Set<number>();
-  const waiting = new Map<number, DigestWaiter>();
+  const waiters = new Map<number, DigestWaiter>();
   const news = new Notifier();
   let failure: Error | undefined;
   let lastId = 0;
@@ -211,14 +211,14 @@ function startThread(): HashThread | undefined {
   const fail = (cause: unknown): void => {
     shared = undefined;
     failure ??= new Error("hash thread: it ended", { cause });
-    for (const waiter of waiting.values()) waiter.fail(failure);
+    for (const waiter of waiters.values()) waiter.fail(failure);
     news.notify();
   };
   worker.unref();
   worker.on("message", ({ id, blocks = [], digest }) => {
     for (const block of blocks) free.push(blockAt(block));
     if (blocks.length > 0) news.notify();
-    if (digest !== undefined) waiting.get(id)?.settle(digest);
+    if (digest !== undefined) waiters.get(id)?.settle(digest);
   });
   worker.on("error", fail);
   worker.on("exit", fail);
@@ -251,16 +251,16 @@ function startThread(): HashThread | undefined {
             return await new Promise<string>((settle, reject) => {
               if (failure) return reject(failure);
               setBusy(id);
-              waiting.set(id, { settle, fail: reject });
+              waiters.set(id, { settle, fail: reject });
               post({ id, isLast: true });
             });
           } finally {
-            waiting.delete(id);
+            waiters.delete(id);
             close(id);
           }
         },
         stop() {
-          if (!open.has(id) || waiting.has(id)) return;
+          if (!open.has(id) || waiters.has(id)) return;
           post({ id, isLast: true });
           close(id);
         },

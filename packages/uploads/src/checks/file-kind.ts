@@ -39,10 +39,10 @@ export interface FileKind {
  * that is of none of them, and when name, declared type and bytes do not agree.
  */
 export function kindOf(clues: KindClues, accept: readonly string[]): FileKind {
-  const told = toldOf(clues);
+  const declaration = toldOf(clues);
   return accept.length === 0 || accept.includes("*/*")
-    ? anyKind(clues, told)
-    : askedKind(clues, told, accept);
+    ? anyKind(clues, declaration)
+    : askedKind(clues, declaration, accept);
 }
 
 interface Told {
@@ -55,21 +55,21 @@ interface Told {
 
 function toldOf({ name = "", declaredType, bytes, marked, typeOfExtension }: KindClues): Told {
   const essence = parseMediaType(declaredType)?.essence ?? unknownType;
-  const declared = essence === unknownType ? undefined : canonicalType(essence);
-  const named = typesOfName(name, bytes.text !== undefined, typeOfExtension);
+  const ownType = essence === unknownType ? undefined : canonicalType(essence);
+  const namedTypes = typesOfName(name, bytes.text !== undefined, typeOfExtension);
   const agrees = (type: string): boolean => mayBe(type, bytes, marked);
-  const isNameTrue = named.length === 0 || named.some(agrees);
+  const isNameTrue = namedTypes.length === 0 || namedTypes.some(agrees);
   // browsers declare what the extension means, or one of its meanings
   const isDeclarationTrue =
-    declared === undefined || agrees(declared) || (isNameTrue && named.includes(declared));
+    ownType === undefined || agrees(ownType) || (isNameTrue && namedTypes.includes(ownType));
   const denied = [
-    ...(isNameTrue ? [] : named.slice(0, 1)),
-    ...(isDeclarationTrue ? [] : [declared]),
+    ...(isNameTrue ? [] : namedTypes.slice(0, 1)),
+    ...(isDeclarationTrue ? [] : [ownType]),
   ];
-  const isCalled = declared !== undefined || named.length > 0;
+  const isCalled = ownType !== undefined || namedTypes.length > 0;
   const shown = bytes.type !== undefined && !(bytes.isWeak && isCalled) ? [bytes.type] : [];
-  const isOwnWord = declared !== undefined && !named.includes(declared);
-  const fitting = [...(isOwnWord ? [declared] : []), ...named].filter(agrees);
+  const isOwnWord = ownType !== undefined && !namedTypes.includes(ownType);
+  const fitting = [...(isOwnWord ? [ownType] : []), ...namedTypes].filter(agrees);
   // the mark of a container says less than the name of what is made with it
   const [type = bytes.text === undefined ? unknownType : "text/plain"] = [
     ...fitting.filter((candidate) => !isContainer(candidate)),

@@ -6,7 +6,7 @@ export interface FirstBytes {
   readonly type?: string;
   /** A mark so short that it counts only for a file that is called so, or is not called anything. */
   readonly isWeak: boolean;
-  /** The beginning as text; absent where it is none, or nothing. */
+  /** The beginning as text; absent if it is not text, or nothing. */
   readonly text?: string;
   /** It begins as scripts do that a system starts by it. */
   readonly isScript: boolean;
@@ -157,7 +157,7 @@ const pageElements: ReadonlySet<string> = new Set(
   "html head script iframe h1 div font table a style title b body br p !doctype".split(" "),
 );
 
-/** Name of the first element, `!doctype` for that of HTML; `undefined` where the text begins with anything else. */
+/** Name of the first element, `!doctype` for that of HTML; `undefined` if the text begins with anything else. */
 function rootIn(text: string): string | undefined {
   let at = 0;
   for (;;) {

@@ -185,8 +185,8 @@ const typesByRunExtension: ReadonlyMap<string, string> = new Map(
 );
 
 /**
- * Every type that a name may mean, the likeliest first; none where it has no extension, or one that is not known.
- * `tableOf` is the table of media types.
+ * Every type that a name may mean, the likeliest first; none without a known extension. `tableOf` is the table of
+ * media types.
  */
 export function typesOfName(
   name: string,
@@ -195,12 +195,12 @@ export function typesOfName(
 ): readonly string[] {
   const extension = extensionOf(name);
   if (extension === "") return [];
-  const known = [
+  const knownTypes = [
     canonicalType(tableOf(extension) ?? unknownType),
     typesByRunExtension.get(extension) ?? unknownType,
     ...(furtherMeanings[extension] ?? []),
   ];
   const asText = isTextName(name) ? ["text/plain"] : [];
-  const types = isInText ? [...asText, ...known] : [...known, ...asText];
+  const types = isInText ? [...asText, ...knownTypes] : [...knownTypes, ...asText];
   return [...new Set(types)].filter((type) => type !== unknownType);
 }

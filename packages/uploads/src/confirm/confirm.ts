@@ -36,7 +36,7 @@ interface ConfirmationParts {
   readonly remover: Pick<UploadRemover, "discard">;
   /** Aborts when the endpoint is closed. */
   readonly closing: Shutdown;
-  /** Hears of what cannot be tidied up. */
+  /** Receives errors of tidying up. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -120,9 +120,9 @@ export class Confirmation {
     if (upload.phase !== "confirmed") throw noSuchUpload();
     const marker = markerKey(upload.folder);
     const { files } = await readJson<ConfirmationRecord>(this.#parts.storage, marker, signal);
-    const kept = files.filter(({ place }) => upload.places.includes(place));
-    if (kept.length === 0) throw noSuchUpload();
-    return kept.map((file) => this.#handleOf(upload, file));
+    const keptFiles = files.filter(({ place }) => upload.places.includes(place));
+    if (keptFiles.length === 0) throw noSuchUpload();
+    return keptFiles.map((file) => this.#handleOf(upload, file));
   }
 
   /** Finds an upload of this principal; others do not learn that there is one. */
@@ -141,8 +141,7 @@ export class Confirmation {
   /** By the clock that the sweeper goes by; while the store is down, by that of this process. */
   async #ensureInTime(state: UploadState): Promise<void> {
     const now = await sharedNow(this.#parts.store).catch(() => Date.now());
-    if (now >= endOf(state) + confirmMs)
-      throw uploadError("expired", "the time of this upload is over");
+    if (now >= endOf(state) + confirmMs) throw uploadError("expired", "this upload has expired");
   }
 
   async #removeRecord(
@@ -164,9 +163,9 @@ export class Confirmation {
   ): Promise<void> {
     const { storage } = this.#parts;
     const { places } = await readState(storage, uploadId, signal);
-    const named = new Set(files.map(({ place }) => place));
+    const namedPlaces = new Set(files.map(({ place }) => place));
     const fileIds = new Set(files.map(({ fileId }) => fileId));
-    for (const place of places.filter((taken) => !named.has(taken))) {
+    for (const place of places.filter((taken) => !namedPlaces.has(taken))) {
       const key = recordKey(folder, place);
       const { fileId } = await readJson<FileRecord>(storage, key, signal);
       if (fileIds.has(fileId)) await storage.remove(key);

@@ -24,7 +24,7 @@ export interface Sweeper {
    * never does.
    */
   sweep(signal: AbortSignal): Promise<void>;
-  /** Ends the timer, waits for the sweep under way, and lets another process sweep from then on. */
+  /** Ends the timer, waits for the sweep in progress, and lets another process sweep from then on. */
   close(): Promise<void>;
 }
 
@@ -117,21 +117,21 @@ async function sweepUploads(
   const isOver = (state: UploadState): boolean => now >= endOf(state) + graceMs;
   const isWorthless = (state: UploadState): boolean =>
     isOver(state) && (state.phase !== "confirmed" || state.places.length === 0);
-  const kept: CountedFile[] = [];
+  const keptFiles: CountedFile[] = [];
   for (const [uploadId, objects] of uploads)
     try {
       const state = stateOf(objects.map(({ info }) => info));
       if (isWorthless(state)) await remover.discard(uploadId, signal, isWorthless);
       else if (isOver(state))
-        kept.push(...filesIn(await removeLeftovers(storage, objects, signal)));
-      else kept.push(...filesIn(objects));
+        keptFiles.push(...filesIn(await removeLeftovers(storage, objects, signal)));
+      else keptFiles.push(...filesIn(objects));
     } catch (error) {
       signal.throwIfAborted();
       // one that cannot be swept must not keep the others
       onError(error);
-      kept.push(...filesIn(objects));
+      keptFiles.push(...filesIn(objects));
     }
-  await quota.seed(kept, listedAt);
+  await quota.seed(keptFiles, listedAt);
 }
 
 /** Removes what a confirmed upload has beside its files: parts of others, and bytes that a crash left. */
@@ -148,12 +148,12 @@ async function removeLeftovers(
   const marker = markerKey(objects[0]!.folder);
   const { files } = await readJson<ConfirmationRecord>(storage, marker, signal);
   const fileIds = new Set(files.map(({ fileId }) => fileId));
-  const kept: UploadObject[] = [];
+  const keptObjects: UploadObject[] = [];
   for (const object of objects)
     if ("fileId" in object && !(object.kind === "bytes" && fileIds.has(object.fileId)))
       await removeObject(storage, object, signal);
-    else kept.push(object);
-  return kept;
+    else keptObjects.push(object);
+  return keptObjects;
 }
 
 /** Files with their bytes, as they count for their owner. */
@@ -170,7 +170,7 @@ function filesIn(objects: readonly UploadObject[]): CountedFile[] {
   return [...files.values()];
 }
 
-/** What was said of a file is none of its bytes. */
+/** The plan of a file is not among its bytes. */
 function bytesOf({ kind, info }: UploadObject): number {
   return kind === "plan" ? 0 : (info.size ?? 0);
 }

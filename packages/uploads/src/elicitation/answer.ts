@@ -11,7 +11,7 @@ export type ElicitedAnswer =
   | { readonly action: "decline" | "cancel" }
   | {
       readonly action: "accept";
-      /** Field → files, also for a field that takes one. Empty where none was sent. */
+      /** Field → files, also for a field that takes one. Empty if none was sent. */
       readonly files: ReadonlyMap<string, readonly AnsweredFile[]>;
       readonly values: Readonly<Record<string, unknown>>;
     };
@@ -25,8 +25,8 @@ export interface ExpectedSlot {
 }
 
 /**
- * Reads an answer (SEP-1306 §3): shapes, types of the form's fields, counts, sizes and upload ids. Throws
- * `protocol` for what is no answer, `invalid_argument` and `too_large` for one that does not fit the question.
+ * Reads an answer (SEP-1306 §3): shapes, types of the form's fields, counts, sizes and upload ids. Throws `protocol`
+ * for a malformed answer, `invalid_argument` and `too_large` for one that does not fit the question.
  */
 export async function readAnswer(
   fields: Fields,
@@ -35,7 +35,7 @@ export async function readAnswer(
 ): Promise<ElicitedAnswer> {
   const result = resultSchema.safeParse(raw);
   if (!result.success)
-    throw uploadError("protocol", "the client's answer is no elicitation result");
+    throw uploadError("protocol", "the client's answer is not an elicitation result");
   const { action, content = {} } = result.data;
   if (action !== "accept") return { action };
 
@@ -45,16 +45,17 @@ export async function readAnswer(
     if (!Object.hasOwn(fields, name)) throw invalid(name, "was not asked for");
   }
   for (const [name, field] of Object.entries(fields)) {
-    const given = Object.hasOwn(content, name) ? content[name] : undefined;
-    if (given === undefined && isRequired(field)) throw invalid(name, "is required and is missing");
+    const value = Object.hasOwn(content, name) ? content[name] : undefined;
+    if (value === undefined && isRequired(field)) throw invalid(name, "is required and is missing");
     if (field.type !== "file") {
-      if (given !== undefined) values[name] = given;
+      if (value !== undefined) values[name] = value;
       continue;
     }
-    const named = given === undefined ? [] : filesIn(name, field, given);
-    ensureFits(name, slots.get(name)!, named);
-    if (named.length === 0 && isRequired(field)) throw invalid(name, "is required and has no file");
-    files.set(name, named);
+    const namedFiles = value === undefined ? [] : filesIn(name, field, value);
+    ensureFits(name, slots.get(name)!, namedFiles);
+    if (namedFiles.length === 0 && isRequired(field))
+      throw invalid(name, "is required and has no file");
+    files.set(name, namedFiles);
   }
   return { action, files, values: await checkValues(fields, values) };
 }
@@ -79,8 +80,8 @@ function filesIn(name: string, { multiple }: FileField, given: unknown): Answere
   const shape = multiple ? z.array(fileSchema) : fileSchema.transform((file) => [file]);
   const parsed = shape.safeParse(given);
   if (parsed.success) return parsed.data as AnsweredFile[];
-  const wanted = multiple ? "an array of files" : "one file";
-  throw invalid(name, `must be ${wanted}, each with name, size, mimeType and uploadId`);
+  const expected = multiple ? "an array of files" : "one file";
+  throw invalid(name, `must be ${expected}, each with name, size, mimeType and uploadId`);
 }
 
 function ensureFits(name: string, slot: ExpectedSlot, files: readonly AnsweredFile[]): void {

@@ -19,7 +19,7 @@ export interface FileField {
   readonly maxBytes?: number;
   /** Several files. Default false. */
   readonly multiple?: boolean;
-  /** Most files, with `multiple`. Default 10. */
+  /** Maximum files, with `multiple`. Default 10. */
   readonly maxFiles?: number;
   /** Default true. */
   readonly required?: boolean;

@@ -23,8 +23,8 @@ const kinds: Readonly<Record<string, string>> = {
 
 function wordOf(entry: string): string {
   const type = entry.trim().toLowerCase();
-  const known = Object.hasOwn(kinds, type) ? kinds[type] : undefined;
-  if (known !== undefined) return known;
+  const kind = Object.hasOwn(kinds, type) ? kinds[type] : undefined;
+  if (kind !== undefined) return kind;
   const [, subtype = ""] = type.split("/");
   // short names of types are what people call them: PDF, PNG, CSV
   return /^[a-z0-9]{1,6}$/.test(subtype) ? subtype.toUpperCase() : type;

@@ -145,10 +145,10 @@ async function digestOf(
   key: string,
   signal: AbortSignal,
 ): Promise<{ info: ObjectInfo; size: number; sha256: string }> {
-  const known = await storage.describe(key, { signal });
-  const sha256 = known.digests?.sha256;
-  if (sha256 !== undefined && known.size !== undefined)
-    return { info: known, size: known.size, sha256 };
+  const knownInfo = await storage.describe(key, { signal });
+  const sha256 = knownInfo.digests?.sha256;
+  if (sha256 !== undefined && knownInfo.size !== undefined)
+    return { info: knownInfo, size: knownInfo.size, sha256 };
   const { info, body } = await storage.open(key, { signal });
   const hash = createSha256();
   let size = 0;

@@ -55,8 +55,8 @@ const reasons: { readonly [Code in SluiceErrorCode]?: string } = {
 };
 
 const sentences: Readonly<Record<string, string>> = {
-  unknownFile: "there is no such file for you, or its bytes have not come",
-  expired: "the time of this file is over",
+  unknownFile: "there is no such file for you, or its bytes have not arrived",
+  expired: "this file has expired",
   malformedUri:
     "the URI names no file of this server; call request_upload where the server has it, or leave the argument out where it is optional",
   changed: "the file is not the one that the URI was made for",

@@ -26,7 +26,7 @@ export interface HandedOverFile {
 /** The value of a file argument: a URI, or a file that a host hands over. */
 export type FileArgument = string | HandedOverFile;
 
-/** Most bytes of a file argument, unless its terms say otherwise. */
+/** Maximum bytes of a file argument, unless its terms say otherwise. */
 export const defaultInputBytes: number = 10 * 2 ** 20;
 
 const handedOver = z.object({

@@ -46,7 +46,7 @@ export async function authorizeUpload(
   if (!mayMint) throw new SluiceError("unauthenticated", "files: the caller is not authenticated");
   const sha256 = digest && digestIn(digest);
   if (mimeType !== undefined && !/^[\w.!#$&^+-]+\/[\w.!#$&^+-]+$/.test(mimeType))
-    throw refusal("mimeType is no media type", { reason: "invalidMimeType", mimeType });
+    throw refusal("mimeType is not a media type", { reason: "invalidMimeType", mimeType });
   const terms = {
     // what the client calls it is a guess from its name; the tool that gets the file asks for types
     accept: [],
@@ -84,7 +84,7 @@ export async function authorizeUpload(
   };
 }
 
-/** Most that a slot without a bearer may live. */
+/** Maximum life of a slot without a bearer. */
 const uploadTtlMs = 900_000;
 /**
  * How long the URI of a file outlives its slot: a body that began at the last moment may take 6 hours, and the sweeper keeps what

@@ -36,9 +36,9 @@ interface FileHolder {
 
 /** Makes and reads file URIs: `mcp-file://<host>/` and 32 characters where tokens are stored, else all of it sealed. */
 export interface FileUris {
-  /** Rejects with what the store says. */
+  /** Rejects with errors of the store. */
   format(handle: FileHandle, holder: FileHolder): Promise<string>;
-  /** Rejects with `invalid_argument` for what is not ours, altered or another principal's, `expired` after its time. */
+  /** Rejects with `invalid_argument` for one that is unknown, altered or another principal's, `expired` after its time. */
   parse(uri: string, principal: Principal | undefined): Promise<FileHandle>;
 }
 
@@ -82,11 +82,11 @@ export function createFileUris({
       // what is in the seal was made by format
       const handle = JSON.parse(text) as FileHandle;
       if (Date.now() >= handle.expiresAt)
-        throw new SluiceError("expired", "files: the time of this file is over");
+        throw new SluiceError("expired", "files: this file has expired");
       return handle;
     },
   };
 }
 
-/** How long a URI that is over is told to be over, and not to be unknown. */
+/** How long an expired URI is reported as expired, and not as unknown. */
 const keptMs = 600_000;

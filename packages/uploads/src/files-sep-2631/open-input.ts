@@ -79,7 +79,7 @@ async function openUpload(
   const { uploadId } = handle;
   const confirmed = await unlessMissing(slots.reopen(owner, uploadId, { signal }));
   const [known] = confirmed ?? (await slots.received(owner, uploadId, { signal }));
-  if (!known) throw new SluiceError("not_found", "files: the bytes have not come");
+  if (!known) throw new SluiceError("not_found", "files: the bytes have not arrived");
   if (!agrees(handle, known)) {
     await slots.discard(uploadId);
     const reason =
@@ -179,8 +179,8 @@ async function openHandedOver(
     const mimeType = mime_type ?? file.mimeType;
     if (file.size !== undefined) ensureSize(file.size, maxBytes);
     const slotTerms = { accept: typesIn(terms), maxBytes, maxFiles: 1 };
-    const named = definedMembers({ name: file_name ?? file.name, mimeType, size: file.size });
-    return await slots.keep(owner, { ...named, body: file }, slotTerms, { signal });
+    const facts = definedMembers({ name: file_name ?? file.name, mimeType, size: file.size });
+    return await slots.keep(owner, { ...facts, body: file }, slotTerms, { signal });
   } catch (error) {
     file.cancel();
     const isBroken = SluiceError.is(error) && brokenCodes.has(error.code);

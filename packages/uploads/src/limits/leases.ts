@@ -1,7 +1,7 @@
 import { backgroundClock } from "@sluice/core/async";
 import type { UploadLease, UploadStore } from "@sluice/state";
 
-/** A lease of so many milliseconds from now on. */
+/** A lease of this many milliseconds from now on. */
 export function leaseOf(ms: number): UploadLease {
   const now = Date.now();
   return { now, until: now + ms };

@@ -4,7 +4,7 @@ import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { keepRenewed, leaseOf } from "./leases.ts";
 
-/** Most of what one principal may have, in all processes that share a store. */
+/** Maximum that one principal may have, in all processes that share a store. */
 export interface UploadQuota {
   /** Requests with a body at the same time, and a quarter of those that ask about a file or give it up. Default 4. */
   readonly concurrent?: number;
@@ -21,7 +21,7 @@ export interface CountedFile {
   readonly bytes: number;
 }
 
-/** How long what is under way counts after its process died. */
+/** How long uploads in progress count after their process ended. */
 const underWayMs = 20_000;
 const renewEveryMs = 5_000;
 /** How long a file counts that storage no longer shows. */
@@ -44,12 +44,12 @@ export class QuotaTracker {
   /** Owners that storage showed files of when it was last looked at. */
   #shown: readonly string[] = [];
 
-  /** Limits that are no whole number from 1 are a `RangeError`. */
+  /** Limits that are not whole numbers from 1 are a `RangeError`. */
   constructor(options: QuotaOptions) {
     const { concurrent = 4, files = 1_000, bytes = 10 * 2 ** 30 } = options.quota ?? {};
     for (const limit of [concurrent, files, bytes])
       if (!Number.isSafeInteger(limit) || limit < 1)
-        throw new RangeError(`createUploads: ${limit} is no quota; pass a whole number from 1`);
+        throw new RangeError(`createUploads: ${limit} is not a quota; pass a whole number from 1`);
     this.#options = options;
     this.#limits = { concurrent, files, bytes };
   }
@@ -81,7 +81,7 @@ export class QuotaTracker {
     this.#held.set(fileId, this.#renew(hold));
   }
 
-  /** The file is no longer under way, and kept with as many bytes. Never rejects. */
+  /** The file is no longer in progress, and kept with this many bytes. Never rejects. */
   async settle(owner: string, fileId: string, bytes: number): Promise<void> {
     const { store, onError } = this.#options;
     await this.#letGo(fileId);

@@ -41,10 +41,10 @@ export class StorageRoom {
     // what is too large is refused for that
     const isTooLarge = bytes > maxBytes * maxFiles;
     if (!freeBytes || bytes < fewBytes || isTooLarge) return work(request);
-    const own = { bytes };
+    const booking = { bytes };
     let before = 0;
     for (const other of this.#booked) before += other.bytes;
-    this.#booked.add(own);
+    this.#booked.add(booking);
     try {
       const free = await freeBytes({ signal: request.signal });
       if (free !== undefined && bytes > free - before)
@@ -55,12 +55,12 @@ export class StorageRoom {
           bytes > free ? {} : { retryAfterMs: 60_000 },
         );
       const onBytes = (count: number): void => {
-        own.bytes = Math.max(0, own.bytes - count);
+        booking.bytes = Math.max(0, booking.bytes - count);
         request.onBytes(count);
       };
       return await work({ ...request, onBytes });
     } finally {
-      this.#booked.delete(own);
+      this.#booked.delete(booking);
     }
   }
 }

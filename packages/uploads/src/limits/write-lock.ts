@@ -42,9 +42,9 @@ export class WriteLock {
   }
 
   /**
-   * Ends the request that has the file, waits until it is over, and takes the file. Rejects with `interrupted` when
-   * a newer request came meanwhile, with `unavailable` when the store does not answer or the request before does not
-   * end within 10 s, or with `signal.reason`.
+   * Ends the request that has the file, waits until it is over, and takes the file. Rejects with `interrupted` if a
+   * newer request came, with `unavailable` when the store does not answer or the request before does not end within
+   * 10 s, or with `signal.reason`.
    */
   async acquire(fileId: string, signal: AbortSignal): Promise<LockLease> {
     const current = this.#current;
@@ -64,8 +64,8 @@ export class WriteLock {
     const stop = new AbortController();
     let want!: () => void;
     // in Workers no request may abort what another one made; each goes on with its own promises
-    const wanted = new Promise<void>((resolve) => void (want = resolve));
-    void wanted.then(() => stop.abort(overtaken()));
+    const wish = new Promise<void>((resolve) => void (want = resolve));
+    void wish.then(() => stop.abort(overtaken()));
     let finish!: () => void;
     const over = new Promise<void>((resolve) => void (finish = resolve));
     current.set(fileId, { want, over });
@@ -73,22 +73,22 @@ export class WriteLock {
       current.delete(fileId);
       finish();
     };
-    const held = await this.#claim(fileId, AbortSignal.any([signal, stop.signal])).catch(
+    const lease = await this.#claim(fileId, AbortSignal.any([signal, stop.signal])).catch(
       (error: unknown) => {
         leave();
         throw error;
       },
     );
-    const endRenewal = this.#keepHeld(fileId, held, stop);
+    const endRenewal = this.#keepHeld(fileId, lease, stop);
     return {
       signal: stop.signal,
       ensureOurs() {
-        if (Date.now() >= held.until) throw overtaken();
+        if (Date.now() >= lease.until) throw overtaken();
       },
       release: async () => {
         // one that comes after the release changes nothing
         void endRenewal();
-        await this.#store.release(fileId, held.writer).catch(this.#onError);
+        await this.#store.release(fileId, lease.writer).catch(this.#onError);
         leave();
       },
     };
@@ -141,5 +141,5 @@ interface Held {
 }
 
 function overtaken(): SluiceError {
-  return uploadError("interrupted", "another request goes on with this file");
+  return uploadError("interrupted", "another request resumed this file");
 }

@@ -51,7 +51,7 @@ export interface UploadsOptions {
 
 /** Options of `close`. */
 export interface CloseUploadsOptions {
-  /** Milliseconds that uploads under way may still take, but for those that can go on elsewhere. Default: 0. */
+  /** Milliseconds that uploads in progress may still take, but for those that can resume elsewhere. Default: 0. */
   readonly deadlineMs?: number;
   /** Ends the wait at once. */
   readonly signal?: AbortSignal;
@@ -65,13 +65,13 @@ export interface Uploads extends Slots {
   readonly requestFiles: RequestFiles;
   /** Files that a model asks for by tools of their own. For `attachUploadTools`. */
   readonly asked: AskedUploads;
-  /** Hears of what goes wrong and that no caller is told. */
+  /** Receives errors that no caller is told. */
   readonly onError: (error: unknown) => void;
-  /** Removes what was never confirmed and whose time is over, unless another process does. Runs at the start and by timer, too. */
+  /** Removes what was never confirmed and whose time is over, unless another process does. Also runs at the start and by timer. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /**
-   * Ends the timer and the uploads under way: those in steps at once, with what came of them kept, the others at the
-   * deadline. Idempotent.
+   * Ends the timer and the uploads in progress: those in steps at once, with what came of them kept, the others at
+   * the deadline. Idempotent.
    */
   close(options?: CloseUploadsOptions): Promise<void>;
 }

@@ -18,7 +18,7 @@ export const endings: { readonly [Phase in "answered" | PageOutcome]: PageEnding
   answered: {
     heading: "Almost done",
     sentence:
-      "Your files are there and wait to be taken. Go back to where you got this link; this page says when they were taken.",
+      "Your files have arrived and wait to be taken. Go back to where you got this link; this page says when they were taken.",
   },
   accepted: {
     heading: "All done",
@@ -26,16 +26,15 @@ export const endings: { readonly [Phase in "answered" | PageOutcome]: PageEnding
   },
   declined: {
     heading: "Nothing is used",
-    sentence: "What had come is removed. You can close this page and go back.",
+    sentence: "What you sent was removed. You can close this page and go back.",
   },
   cancelled: {
     heading: "This request was closed",
     sentence:
-      "It was closed where it came from, and nothing of your files is used. Go back and ask for a new link.",
+      "It was closed by its sender, and none of your files are used. Go back and ask for a new link.",
   },
   failed: {
     heading: "Your files were not taken",
-    sentence:
-      "The files could not be used, and nothing of them is kept. Go back and ask for a new link.",
+    sentence: "The files could not be used, and were deleted. Go back and ask for a new link.",
   },
 };

@@ -1,9 +1,9 @@
 import type { Host } from "@sluice/server/transport";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 
-/** Most pages of one owner at a time. */
+/** Maximum pages of one owner at a time. */
 const placesOfOwner = 16;
-/** Callers that nothing vouches for cannot be told apart: each page takes one of so many shares by chance. */
+/** Callers that nothing vouches for cannot be told apart: each page takes one of this many shares by chance. */
 const anonymousShares = 16;
 
 interface PutTimes {

@@ -39,16 +39,16 @@ export async function takeAnswer(
   if (answer.action !== "accept") {
     await pages.answer(page, { answerId, action });
     // the client may never repeat the call that would end them
-    const refused = [...slots.values()].map((slot) => remover.revoke(slot, signal));
-    for (const revoked of await Promise.allSettled(refused))
+    const revocations = [...slots.values()].map((slot) => remover.revoke(slot, signal));
+    for (const revoked of await Promise.allSettled(revocations))
       if (revoked.status === "rejected") onError(revoked.reason);
     return;
   }
-  const named = await compare(storage, slots, answer.files, signal);
+  const namedFields = await compare(storage, slots, answer.files, signal);
   const leases: LockLease[] = [];
   try {
     // in one order everywhere, so that two answers do not wait for each other
-    for (const fileId of named.flatMap(({ fileIds }) => fileIds).toSorted())
+    for (const fileId of namedFields.flatMap(({ fileIds }) => fileIds).toSorted())
       leases.push(await lock.acquire(fileId, signal));
     // one may have been taken back before its lock was held
     const compared = await compare(storage, slots, answer.files, signal);

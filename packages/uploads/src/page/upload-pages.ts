@@ -41,7 +41,7 @@ export interface UnansweredPage {
 export interface SettledPage {
   /** `answered`: the tool has not said yet whether it took the files. */
   readonly phase: "answered" | PageOutcome;
-  /** Which answer it was; absent where the question ended without one. */
+  /** Which answer it was; absent if the question ended without one. */
   readonly answerId?: string;
 }
 
@@ -56,7 +56,7 @@ export interface GivenAnswer {
 /** Path of the pages below the endpoint. */
 export const pagesPath = "/upload-page/";
 
-/** Most bytes of a question. */
+/** Maximum bytes of a question. */
 const maxQuestionBytes = 64 * 1024;
 /** How long after its end a page may be told what became of its answer. */
 const handoverMs = 60_000;
@@ -96,9 +96,9 @@ export class UploadPageStore {
         { size },
       );
     const place = await this.#places.take(owner, { now, expiresAt });
-    const kept: KeptQuestion = { question, place, expiresAt, owner, endsWithSlot };
+    const record: KeptQuestion = { question, place, expiresAt, owner, endsWithSlot };
     try {
-      await this.#state.put(keyOf("page", pageId), encode(kept), { now, expiresAt, owner });
+      await this.#state.put(keyOf("page", pageId), encode(record), { now, expiresAt, owner });
     } catch (error) {
       await this.#places.release(place);
       throw error;
@@ -111,17 +111,17 @@ export class UploadPageStore {
     return `${this.#url}${pagesPath}${this.#sealer.seal(`${expiresAt} ${pageId}`, [this.#url])}`;
   }
 
-  /** The page of a token; `not_found` for what is none of ours, `expired` after its time. */
+  /** The page of a token; `not_found` for an unknown one, `expired` after its time. */
   async open(token: string): Promise<OpenPage> {
     const { pageId, expiresAt } = this.#pageIn(token);
-    const kept = await this.#read<KeptQuestion>(keyOf("page", pageId));
-    const settled = await this.#settledOf(pageId);
-    const isLate = Date.now() >= expiresAt + (settled ? handoverMs : 0);
-    const isWaiting = settled === undefined || settled.phase === "answered";
-    if (isWaiting && (isLate || (!settled && !kept)))
-      throw new SluiceError("expired", "upload page: its time is over");
-    if (settled) return settled;
-    const { question, owner } = kept!;
+    const record = await this.#read<KeptQuestion>(keyOf("page", pageId));
+    const settledPage = await this.#settledOf(pageId);
+    const isLate = Date.now() >= expiresAt + (settledPage ? handoverMs : 0);
+    const isWaiting = settledPage === undefined || settledPage.phase === "answered";
+    if (isWaiting && (isLate || (!settledPage && !record)))
+      throw new SluiceError("expired", "upload page: expired");
+    if (settledPage) return settledPage;
+    const { question, owner } = record!;
     return { phase: "open", pageId, expiresAt, question, owner };
   }
 
@@ -133,10 +133,10 @@ export class UploadPageStore {
 
   /** What became of a page, and whether a browser has shown it. `unknown`: there is none, or its time is over. */
   async statusOf(pageId: string): Promise<PageStatus> {
-    const kept = await this.#read<KeptQuestion>(keyOf("page", pageId));
-    const settled = await this.#settledOf(pageId);
-    if (settled) return settled.phase;
-    if (!kept) return "unknown";
+    const record = await this.#read<KeptQuestion>(keyOf("page", pageId));
+    const settledPage = await this.#settledOf(pageId);
+    if (settledPage) return settledPage.phase;
+    if (!record) return "unknown";
     return (await this.#read<object>(keyOf("shown", pageId))) ? "shown" : "open";
   }
 
@@ -152,14 +152,14 @@ export class UploadPageStore {
       await isPut(state, keyOf("answered", uploadId), encode({ pageId }), times);
     const isFirst = await isPut(state, keyOf("answer", pageId), encode(answer), times);
     if (isFirst) {
-      const taken = await this.#read<SettledPage>(keyOf("taken", pageId));
+      const takenPage = await this.#read<SettledPage>(keyOf("taken", pageId));
       const outcome = await this.#read<SettledPage>(keyOf("outcome", pageId));
       // the one before was taken or concluded meanwhile, which made room for this one
-      if ((outcome ?? taken) && (outcome ?? taken)?.answerId !== answerId)
+      if ((outcome ?? takenPage) && (outcome ?? takenPage)?.answerId !== answerId)
         await state.take(keyOf("answer", pageId), now);
     }
-    const settled = await this.#settledOf(pageId);
-    if (settled?.answerId !== answerId)
+    const settledPage = await this.#settledOf(pageId);
+    if (settledPage?.answerId !== answerId)
       throw new SluiceError("already_exists", "upload page: another answer was given before");
   }
 
@@ -184,10 +184,10 @@ export class UploadPageStore {
     const question = await this.#read<KeptQuestion>(keyOf("page", pageId));
     const now = Date.now();
     const expiresAt = (question?.expiresAt ?? now) + handoverMs;
-    const taken = encode(settledBy(answer));
+    const takenPage = encode(settledBy(answer));
     // before the answer goes: until then its id keeps every other one out
     const { owner = "" } = question ?? {};
-    if (!(await isPut(this.#state, keyOf("taken", pageId), taken, { now, expiresAt, owner })))
+    if (!(await isPut(this.#state, keyOf("taken", pageId), takenPage, { now, expiresAt, owner })))
       return undefined;
     await this.#state.take(keyOf("answer", pageId), now);
     return definedMembers({ action: answer.action, content: answer.content });
@@ -198,12 +198,12 @@ export class UploadPageStore {
     const state = this.#state;
     const now = Date.now();
     const question = await this.#read<KeptQuestion>(keyOf("page", pageId));
-    const settled = await this.#settledOf(pageId);
-    const { answerId } = settled ?? {};
-    const kept = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
+    const settledPage = await this.#settledOf(pageId);
+    const { answerId } = settledPage ?? {};
+    const record = definedMembers({ phase: outcome, answerId }) satisfies SettledPage;
     const expiresAt = Math.max(now, question?.expiresAt ?? 0) + outcomeMs;
     const { owner = "" } = question ?? {};
-    await isPut(state, keyOf("outcome", pageId), encode(kept), { now, expiresAt, owner });
+    await isPut(state, keyOf("outcome", pageId), encode(record), { now, expiresAt, owner });
     for (const kind of ["answer", "taken", "page", "shown"] as const)
       await state.take(keyOf(kind, pageId), now);
     for (const { uploadId } of Object.values(question?.question.uploadEndpoints ?? {}))
@@ -214,8 +214,8 @@ export class UploadPageStore {
 
   /** Concludes the page of a slot that no tool waits for; does nothing for any other. */
   async concludeSlot(uploadId: string, outcome: PageOutcome): Promise<void> {
-    const kept = await this.#read<KeptQuestion>(keyOf("page", uploadId));
-    if (kept?.endsWithSlot === true) await this.conclude(uploadId, outcome);
+    const record = await this.#read<KeptQuestion>(keyOf("page", uploadId));
+    if (record?.endsWithSlot === true) await this.conclude(uploadId, outcome);
   }
 
   #pageIn(token: string): { pageId: string; expiresAt: number } {
@@ -237,9 +237,9 @@ export class UploadPageStore {
   async #settledOf(pageId: string): Promise<SettledPage | undefined> {
     // in the order in which they are made, backwards: what is gone has a successor
     const answer = await this.#read<GivenAnswer>(keyOf("answer", pageId));
-    const taken = await this.#read<SettledPage>(keyOf("taken", pageId));
+    const takenPage = await this.#read<SettledPage>(keyOf("taken", pageId));
     const outcome = await this.#read<SettledPage>(keyOf("outcome", pageId));
-    if (outcome ?? taken) return outcome ?? taken;
+    if (outcome ?? takenPage) return outcome ?? takenPage;
     return answer && settledBy(answer);
   }
 }

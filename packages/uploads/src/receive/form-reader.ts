@@ -125,7 +125,7 @@ export function createFormReader(
   const delimiter = Uint8Array.from(line, (letter) => letter.charCodeAt(0));
   let state: "preamble" | "delimited" | "headers" | "body" | "closed" = "preamble";
   /** Bytes of the delimiter that the chunks so far end with. One that opens the form has no line before it. */
-  let held = lineBreakBytes;
+  let heldBytes = lineBreakBytes;
   /** How many of the held bytes belong to what comes before the part: its line break may be that of the headers. */
   let borrowed = lineBreakBytes;
   let parts = 0;
@@ -151,17 +151,17 @@ export function createFormReader(
       );
     state = "delimited";
     text = "";
-    held = borrowed = 0;
+    heldBytes = borrowed = 0;
   }
 
-  /** Goes on with a delimiter that began in the chunk before. What is none is given to the part. */
+  /** Goes on with a delimiter that began in the chunk before. Any other bytes are given to the part. */
   function resumeDelimiter(chunk: Uint8Array, from: number): number {
     let at = from;
-    for (; held < delimiter.length; held++, at++) {
+    for (; heldBytes < delimiter.length; heldBytes++, at++) {
       if (at === chunk.length) return at;
-      if (chunk[at] === delimiter[held]) continue;
-      const bytes = delimiter.subarray(borrowed, held);
-      held = borrowed = 0;
+      if (chunk[at] === delimiter[heldBytes]) continue;
+      const bytes = delimiter.subarray(borrowed, heldBytes);
+      heldBytes = borrowed = 0;
       pass(Uint8Array.from(bytes));
       return at;
     }
@@ -194,7 +194,7 @@ export function createFormReader(
   }
 
   function seek(chunk: Uint8Array, from: number): number {
-    if (held > 0) return resumeDelimiter(chunk, from);
+    if (heldBytes > 0) return resumeDelimiter(chunk, from);
     const found = findDelimiter(chunk, from);
     if (found >= 0) {
       pass(chunk.subarray(from, found));
@@ -202,7 +202,7 @@ export function createFormReader(
       return found + delimiter.length;
     }
     const end = startOfDelimiter(chunk);
-    held = chunk.length - end;
+    heldBytes = chunk.length - end;
     pass(chunk.subarray(from, end));
     return chunk.length;
   }
@@ -241,7 +241,7 @@ export function createFormReader(
     part = onPart(readHeaders(text.slice(0, at)));
     state = "body";
     text = "";
-    held = borrowed = lineBreakBytes;
+    heldBytes = borrowed = lineBreakBytes;
     return from + at + 4 - before;
   }
 

@@ -3,9 +3,9 @@ import type { TakeChunk } from "@sluice/transport-http";
 import { uploadError } from "../slots/upload-error.ts";
 import type { UploadRequest } from "./request-facts.ts";
 
-/** Least pace of a body. Time in which the server itself is busy does not count. */
+/** Minimum pace of a body. Time in which the server itself is busy does not count. */
 export interface UploadPace {
-  /** Least bytes per second, averaged over `windowMs`. Default: 8,192. */
+  /** Minimum bytes per second, averaged over `windowMs`. Default: 8,192. */
   readonly minBytesPerSecond?: number;
   /** Milliseconds. Default: 10,000. The first window is free. */
   readonly windowMs?: number;
@@ -15,7 +15,7 @@ export interface UploadPace {
   readonly totalMs?: number;
 }
 
-/** Reads the body of a request; rejects with `timeout` where it comes too slowly. */
+/** Reads the body of a request; rejects with `timeout` if it comes too slowly. */
 export type ReadBody = (
   request: Pick<UploadRequest, "body" | "signal">,
   take: TakeChunk,

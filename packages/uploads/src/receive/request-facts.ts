@@ -39,7 +39,7 @@ export interface RequestFacts {
   readonly sha256?: string;
   /** `Content-Digest` as it was sent: of the body, which may be a part of the file, or a form. */
   readonly contentDigest?: string;
-  /** Whether the body ends the file; absent where reaching the length does. */
+  /** Whether the body ends the file; absent if reaching the length does. */
   readonly complete?: boolean;
   readonly offset?: number;
   /** Bytes of the whole file. */
@@ -120,7 +120,7 @@ const stepTypes: ReadonlySet<string | undefined> = new Set([PARTIAL_UPLOAD_TYPE,
 
 /**
  * The length of a body that is taken for a whole file, or a form, as far as any header says it. Throws
- * `invalid_argument` where a header says that it is not whole: a client of another protocol would leave a part of its
+ * `invalid_argument` if a header says that it is not whole: a client of another protocol would leave a part of its
  * file, or nothing of it, that counts as the file.
  */
 export function wholeLength(
@@ -147,8 +147,8 @@ export function wholeLength(
 
 /** What of a request says that it sends a part of a file, or nothing of it. */
 function stepSign(header: PlainRequest["header"], target: string): string | undefined {
-  const named = stepHeaders.find((name) => header(name) !== undefined);
-  if (named !== undefined) return named;
+  const stepHeader = stepHeaders.find((name) => header(name) !== undefined);
+  if (stepHeader !== undefined) return stepHeader;
   const incomplete = header("upload-incomplete");
   if (incomplete !== undefined && booleanIn(incomplete) !== false) return "upload-incomplete";
   const [, query = ""] = target.split("?", 2);

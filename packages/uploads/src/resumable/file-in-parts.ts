@@ -101,13 +101,13 @@ interface PartAppender {
   write(chunk: Uint8Array): Promise<void> | undefined;
   /** Keeps what has come. Gives the offset that storage shows now. */
   end(): Promise<number>;
-  /** Drops the part under way. May be repeated, also after `end`. */
+  /** Drops the part in progress. May be repeated, also after `end`. */
   abort(): Promise<void>;
 }
 
 /**
- * Goes on with a file at `offset`. Each part is an object that is made once and appears whole, so of
- * two writers at the same place one fails with `already_exists`, and a crash costs the last part only.
+ * Resumes a file at `offset`. Each part is an object that is made once and appears whole, so of two writers at the
+ * same place one fails with `already_exists`, and a crash costs the last part only.
  */
 export function createPartAppender(
   storage: UploadStorage,
@@ -128,13 +128,13 @@ export function createPartAppender(
   let writer: ObjectWriter | undefined;
   let writerBytes = 0;
   let writerBegan = 0;
-  let kept = start;
+  let keptBytes = start;
   let offset = start;
   const keys: string[] = [];
 
   async function openPart(): Promise<ObjectWriter> {
     try {
-      return await storage.write(partKey(folder, fileId, kept), { ifAbsent: true });
+      return await storage.write(partKey(folder, fileId, keptBytes), { ifAbsent: true });
     } catch (error) {
       throw isTaken(error) ? goneOn(error) : error;
     }
@@ -151,8 +151,8 @@ export function createPartAppender(
       await whole.abort();
       throw isTaken(error) ? goneOn(error) : error;
     }
-    keys.push(partKey(folder, fileId, kept));
-    kept += writerBytes;
+    keys.push(partKey(folder, fileId, keptBytes));
+    keptBytes += writerBytes;
     writerBytes = 0;
   }
 
@@ -189,7 +189,7 @@ export function createPartAppender(
         await writer?.abort();
         throw error;
       }
-      return kept;
+      return keptBytes;
     },
     async abort() {
       await queue.drain().catch(() => {});

@@ -13,9 +13,9 @@ import { createStepRecord, type StepRecord } from "./step-record.ts";
 /** Storage that objects are written to in steps. */
 export type StepStorage = UploadStorage & Required<Pick<UploadStorage, "writeInSteps">>;
 
-/** What came is kept so often, however long a request lasts: what a crash can cost. */
+/** How often arrived bytes are kept, however long a request lasts: what a crash can cost. */
 const keepEveryMs = 60_000;
-/** Or after so many bytes: what a crash can hide from the quota. */
+/** Or after this many bytes: what a crash can hide from the quota. */
 const keepEveryBytes = 256 * 1024 * 1024;
 
 /** What files in steps share. */
@@ -32,10 +32,15 @@ export async function beginFileInSteps(
   plan: FilePlan,
 ): Promise<PartialFile> {
   const key = bytesKey(folderOf(address.slot), address.fileId);
-  const gone = new AbortController();
-  const writer = await parts.storage.writeInSteps(key, { signal: gone.signal });
+  const closing = new AbortController();
+  const writer = await parts.storage.writeInSteps(key, { signal: closing.signal });
   const record = createStepRecord(parts, address, { ...plan, steps: writer.id });
-  return createFileInSteps(parts, address, { writer, gone, record, rest: new Uint8Array() });
+  return createFileInSteps(parts, address, {
+    writer,
+    gone: closing,
+    record,
+    rest: new Uint8Array(),
+  });
 }
 
 /**
@@ -47,8 +52,8 @@ export async function openFileInSteps(
   plan: FilePlan & { readonly steps: string },
 ): Promise<PartialFile | undefined> {
   const key = bytesKey(folderOf(address.slot), address.fileId);
-  const gone = new AbortController();
-  const options = { id: plan.steps, signal: gone.signal };
+  const closing = new AbortController();
+  const options = { id: plan.steps, signal: closing.signal };
   const writer = await unlessMissing(parts.storage.writeInSteps(key, options));
   if (!writer) return undefined;
   try {
@@ -60,9 +65,9 @@ export async function openFileInSteps(
       await writer.suspend();
       return undefined;
     }
-    return createFileInSteps(parts, address, { writer, gone, record, rest });
+    return createFileInSteps(parts, address, { writer, gone: closing, record, rest });
   } catch (error) {
-    gone.abort(error);
+    closing.abort(error);
     throw error;
   }
 }
@@ -72,7 +77,7 @@ function createFileInSteps(
   { slot, fileId, lease }: FileAddress,
   opened: {
     readonly writer: StepWriter;
-    /** Ends what is under way in storage, with what is kept left as it is. */
+    /** Ends writing in storage, with what is kept left as it is. */
     readonly gone: AbortController;
     readonly record: StepRecord;
     /** Came behind what storage has. */
@@ -85,17 +90,18 @@ function createFileInSteps(
   const { id } = opened.writer;
   let writer: StepWriter | undefined = opened.writer;
   let { rest } = opened;
-  let kept = opened.writer.offset + rest.byteLength;
-  let offset = kept;
+  let keptBytes = opened.writer.offset + rest.byteLength;
+  let offset = keptBytes;
   let newBytes = 0;
   let keptAt = systemClock.now();
-  let checks = memory.take(fileId, kept) ?? (kept === 0 ? createFileChecks(announced) : undefined);
+  let checks =
+    memory.take(fileId, keptBytes) ?? (keptBytes === 0 ? createFileChecks(announced) : undefined);
 
   /** The writer, which has all of what came before. */
   async function currentWriter(): Promise<StepWriter> {
     if (!writer) {
       writer = await storage.writeInSteps(key, { id, signal: gone.signal });
-      if (writer.offset + rest.byteLength !== kept) throw goneOn();
+      if (writer.offset + rest.byteLength !== keptBytes) throw goneOn();
     }
     if (rest.byteLength > 0) {
       const first = rest;
@@ -113,7 +119,7 @@ function createFileInSteps(
     const end = await ended.suspend();
     await record.keep(end);
     ({ rest } = end);
-    kept = end.offset + rest.byteLength;
+    keptBytes = end.offset + rest.byteLength;
     newBytes = 0;
     keptAt = systemClock.now();
   }
@@ -128,7 +134,7 @@ function createFileInSteps(
   });
 
   async function leave(): Promise<void> {
-    if (checks && offset === kept) memory.put(fileId, checks);
+    if (checks && offset === keptBytes) memory.put(fileId, checks);
     else checks?.stop();
     checks = undefined;
     gone.abort(goneOn());
@@ -154,7 +160,7 @@ function createFileInSteps(
       else await writer?.suspend();
       writer = undefined;
       await leave();
-      return kept;
+      return keptBytes;
     },
     async finish(signal) {
       await queue.drain();

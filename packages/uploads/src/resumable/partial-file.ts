@@ -35,5 +35,5 @@ export interface FileAddress {
 
 /** Another request has written where this one wanted to. */
 export function goneOn(cause?: unknown): SluiceError {
-  return uploadError("already_exists", "another request went on with this file", { cause });
+  return uploadError("already_exists", "another request resumed this file", { cause });
 }

@@ -54,14 +54,14 @@ interface PartialFilesParts {
   readonly quota: QuotaTracker;
   readonly progress: ProgressTracker;
   readonly memory: ChecksMemory;
-  /** Hears of what cannot be removed; it is swept later. */
+  /** Receives errors of removing; leftovers are swept later. */
   readonly onError: (error: unknown) => void;
 }
 
 /** Files that come in steps, in storage. */
 export class PartialFiles {
   readonly #parts: PartialFilesParts;
-  /** Absent where storage writes nothing in steps. */
+  /** Absent if storage writes nothing in steps. */
   readonly #inSteps: StepsHome | undefined;
 
   constructor(parts: PartialFilesParts) {
@@ -72,8 +72,8 @@ export class PartialFiles {
 
   /** Lists an upload. */
   async list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing> {
-    const listed = await listAll(this.#parts.storage, uploadPrefix(slot.uploadId), signal);
-    return { listed, state: stateOf(listed) };
+    const objects = await listAll(this.#parts.storage, uploadPrefix(slot.uploadId), signal);
+    return { listed: objects, state: stateOf(objects) };
   }
 
   /** Rejects with `not_found` when the slot has no file of that id. Lists nothing. */
@@ -132,9 +132,9 @@ export class PartialFiles {
     // in steps there are no other bytes to try again with
     const keepsBytes = file.plan.steps !== undefined;
     const [record] = await files.store(slot, [received], signal, { keepsBytes });
-    const listed = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
+    const listedKeys = unfinishedIn(listing.listed, file.fileId).map(({ info }) => info.key);
     const plan = planKey(folderOf(slot), file.fileId);
-    const keys = new Set([...listed, ...file.keys()]);
+    const keys = new Set([...listedKeys, ...file.keys()]);
     keys.delete(plan);
     for (const key of [...keys, plan]) await storage.remove(key, { signal });
     return record!;

@@ -77,7 +77,7 @@ export class ResumableUploads {
     });
   }
 
-  /** Goes on with a file at the offset that the request says (§4.4). */
+  /** Resumes a file at the offset that the request says (§4.4). */
   append(request: UploadRequest, fileId: string): Promise<FileProgress> {
     const { partials, quota, onError } = this.#parts;
     const { slot, facts } = request;
@@ -259,9 +259,9 @@ function wholeProgress(record: FileRecord): FileProgress {
 function lengthOf(facts: RequestFacts, offset: number, before?: number): number | undefined {
   const implied =
     facts.complete && facts.contentLength !== undefined ? offset + facts.contentLength : undefined;
-  const said = [implied, facts.length, before].filter((length) => length !== undefined);
-  if (said.some((length) => length !== said[0])) throw inconsistent();
-  return said[0];
+  const lengths = [implied, facts.length, before].filter((length) => length !== undefined);
+  if (lengths.some((length) => length !== lengths[0])) throw inconsistent();
+  return lengths[0];
 }
 
 function inconsistent() {

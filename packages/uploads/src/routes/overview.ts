@@ -61,7 +61,7 @@ async function lookAt(
   const places = isOver ? [] : state.places;
   const records = await readRecords(storage, { ...state, folder: folderOf(slot), places }, signal);
   const files = records.map(({ fileId, name, size, mimeType, sha256 }) => ({
-    // in JSON a member of undefined is none
+    // JSON leaves out a member of undefined
     fileId: isOfPage ? fileId : undefined,
     // a page shows what came without a name, such as from curl, and names it in its answer
     name: isOfPage ? (name ?? sanitizeFileName()) : name,

@@ -52,10 +52,10 @@ export function createPageRoutes(
       const page = await pages.open(token);
       return htmlReply(request.method, { status: 200, text: pageOf(page, host) });
     } catch (error) {
-      const told = await judge(request, error);
-      const { status, text } = failurePage(told);
+      const reportedError = await judge(request, error);
+      const { status, text } = failurePage(reportedError);
       if (status >= 500) onError(error);
-      return htmlReply(request.method, { status, text, headers: retryHeaders(told) });
+      return htmlReply(request.method, { status, text, headers: retryHeaders(reportedError) });
     }
   }
 
@@ -83,14 +83,15 @@ export function createPageRoutes(
       if (!isOwnPage(request, origin)) return problem(403);
       const type = request.header("content-type") ?? "";
       if (!/^application\/json(?:\s*;|$)/i.test(type)) return problem(415);
-      const given = await readGiven(request, signal);
-      if (given === undefined) return problem(400, { headers: closeConnection });
-      if (page.phase === "open") await takeAnswer(answering, page, given, signal);
+      const givenAnswer = await readGiven(request, signal);
+      if (givenAnswer === undefined) return problem(400, { headers: closeConnection });
+      if (page.phase === "open") await takeAnswer(answering, page, givenAnswer, signal);
       // the answer that counts may be this one, whose reply was lost
-      else if (page.answerId !== given.answerId) return problem(409, { headers: closeConnection });
+      else if (page.answerId !== givenAnswer.answerId)
+        return problem(409, { headers: closeConnection });
       return { status: 204, headers: ["Cache-Control", "no-store"] };
     } catch (error) {
-      // a client that went away is no fault of ours
+      // a client that went away is not our fault
       if (request.signal?.aborted === true) return problem(503, { headers: closeConnection });
       return refusalReply(await judge(request, error), closeConnection);
     }
@@ -185,7 +186,7 @@ const answerSchema = z.object({
   content: z.record(z.string(), z.unknown()).optional(),
 });
 
-/** The answer in the body; `undefined` when it is none. What it says is compared by `takeAnswer`. */
+/** The answer in the body; `undefined` if it is malformed. What it says is compared by `takeAnswer`. */
 async function readGiven(
   request: PlainRequest,
   signal: AbortSignal,
@@ -235,8 +236,8 @@ export async function showSlotPage(
     return seeOther(pages.urlOf(uploadId, expiresAt));
   const { phase, places } = await readState(storage, uploadId, signal);
   if (phase === "confirmed") {
-    const ending = { phase: places.length > 0 ? "accepted" : "cancelled" } as const;
-    return htmlReply("GET", { status: 200, text: pageOf(ending, host) });
+    const outcome = { phase: places.length > 0 ? "accepted" : "cancelled" } as const;
+    return htmlReply("GET", { status: 200, text: pageOf(outcome, host) });
   }
   try {
     return seeOther(await pages.pageUrl(questionOfSlot(slot, slotUrl)));

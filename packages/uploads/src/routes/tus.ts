@@ -61,9 +61,9 @@ export function readTusFacts(
   const hasBody = facts.contentLength !== undefined && facts.contentLength > 0;
   if (hasBody && !isStep)
     throw uploadError("unsupported", `bytes of a tus upload have the type ${TUS_STEP_TYPE}`);
-  const told = readMetadata(header("upload-metadata") ?? "");
-  const name = told.get("filename") ?? told.get("name");
-  const type = told.get("filetype") ?? told.get("type");
+  const metadata = readMetadata(header("upload-metadata") ?? "");
+  const name = metadata.get("filename") ?? metadata.get("name");
+  const type = metadata.get("filetype") ?? metadata.get("type");
   return {
     ...facts,
     name: name === undefined ? facts.name : sanitizeFileName(name),

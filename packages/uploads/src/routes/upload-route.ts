@@ -91,7 +91,9 @@ export function createUploadRoutes(
     }
 
     async function refuse(error: unknown): Promise<Reply> {
-      const told = isHolder ? error : await host.failures.judge(error, address, request.signal);
+      const reportedError = isHolder
+        ? error
+        : await host.failures.judge(error, address, request.signal);
       const reason = codeOf(error);
       const isGone = reason === "interrupted" || request.signal?.aborted === true;
       const outcome = isGone ? "aborted" : faults.has(reason) ? "failed" : "denied";
@@ -106,7 +108,9 @@ export function createUploadRoutes(
       if (outcome === "failed") host.onError(error);
       if (requests.leaving.isOver)
         return problem(503, { reason: "draining", headers: ["Retry-After", "1"] });
-      return isBrowser && slot?.auth !== "bound" ? refusedSlotPage(told) : refusalOf(told, slot);
+      return isBrowser && slot?.auth !== "bound"
+        ? refusedSlotPage(reportedError)
+        : refusalOf(reportedError, slot);
     }
 
     const answered = (): Promise<Reply> =>

@@ -18,14 +18,14 @@ export class Shutdown {
     signal: AbortSignal | undefined,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const own = new AbortController();
-    const unlisten = onAbort(signal, (reason) => own.abort(reason));
-    if (this.#over) own.abort(this.#over);
-    this.#working.add(own);
+    const ownController = new AbortController();
+    const unlisten = onAbort(signal, (reason) => ownController.abort(reason));
+    if (this.#over) ownController.abort(this.#over);
+    this.#working.add(ownController);
     try {
-      return await work(own.signal);
+      return await work(ownController.signal);
     } finally {
-      this.#working.delete(own);
+      this.#working.delete(ownController);
       unlisten();
     }
   }

@@ -34,7 +34,7 @@ export interface PresentedSlot extends OpenSlot {
 
 /** Makes and opens the tokens of slots. */
 export interface SlotTokens {
-  /** Makes a slot and its URL. Rejects with a `TypeError` or `RangeError` for terms that cannot be, and what the store says. */
+  /** Makes a slot and its URL. Rejects with a `TypeError` or `RangeError` for invalid terms, and errors of the store. */
   issue(
     principal: Principal | undefined,
     terms: SlotTerms,
@@ -44,7 +44,7 @@ export interface SlotTokens {
   describe(principal: Principal | undefined, terms: SlotTerms): OpenSlot;
   /** Throws `not_found` or `expired`. */
   openSealed(token: string, now: number): PresentedSlot;
-  /** Rejects with `not_found`, `expired` and what the store says. */
+  /** Rejects with `not_found`, `expired` and errors of the store. */
   openStored(token: string, now: number): Promise<PresentedSlot>;
   /** Opens a URL of {@link SlotTokens.issue}; rejects as the other two. */
   openUrl(url: string, now: number): Promise<PresentedSlot>;
@@ -159,7 +159,7 @@ function boundTerms({ accept, maxBytes, maxFiles, sha256 }: SlotTerms, most: num
   for (const entry of accept)
     if (!isAcceptEntry(entry))
       throw new TypeError(
-        `uploads: reserve: accept ${JSON.stringify(entry)} is no media type, range or .extension`,
+        `uploads: reserve: accept ${JSON.stringify(entry)} is not a media type, range or .extension`,
       );
   return {
     accept: accept.map((entry) => entry.toLowerCase()),

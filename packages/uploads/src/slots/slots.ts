@@ -8,7 +8,7 @@ export interface SlotTerms {
   readonly accept: readonly string[];
   /** Largest file, in bytes. The server's own limit counts where it is smaller. */
   readonly maxBytes: number;
-  /** Most files. */
+  /** Maximum files. */
   readonly maxFiles: number;
   /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
   readonly sha256?: string | undefined;
@@ -29,7 +29,7 @@ export interface Slot {
 
 /** Settings of one slot. */
 export interface ReserveOptions {
-  /** Life in milliseconds. Default and most: `tokenLifetimes.upload` of @sluice/core. */
+  /** Life in milliseconds. Default and maximum: `tokenLifetimes.upload` of @sluice/core. */
   readonly ttlMs?: number;
   /**
    * The URL alone lets its holder send, without a bearer token: a browser that opens it has none.
@@ -104,9 +104,9 @@ type KeptFile = {
 /** Slots, from their reservation to the files that came. */
 export interface Slots {
   /**
-   * Makes a slot. Any process with the same keys and state store serves it. A slot that authenticates itself has a URL of
-   * 35 characters below the endpoint where tokens are stored; all others are sealed, and nothing is stored. Rejects with
-   * a `TypeError` or `RangeError` for terms that cannot be, and with what the state store says.
+   * Makes a slot. Any process with the same keys and state store serves it. A slot that authenticates itself has a
+   * URL of 35 characters below the endpoint where tokens are stored; all others are sealed, and nothing is stored.
+   * Rejects with a `TypeError` or `RangeError` for invalid terms, and with errors of the state store.
    */
   reserve(
     principal: Principal | undefined,
@@ -146,11 +146,11 @@ export interface Slots {
     terms: SlotTerms,
     options?: { readonly signal?: AbortSignal },
   ): Promise<UploadedFile>;
-  /** Removes what came for a slot, which takes more until its time is over. Idempotent. */
+  /** Removes what came for a slot, which takes more until it expires. Idempotent. */
   discard(uploadId: string): Promise<void>;
   /**
    * Ends a slot of this principal before its time: removes what came, and refuses what is sent from then on, in every
-   * process. Leaves files that were confirmed. Idempotent. Rejects with what storage throws.
+   * process. Leaves files that were confirmed. Idempotent. Rejects with errors of storage.
    */
   revoke(
     principal: Principal | undefined,

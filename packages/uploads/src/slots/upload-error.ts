@@ -1,7 +1,7 @@
 import { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "@sluice/core";
 import { toolError } from "@sluice/server/transport";
 
-/** The code of an error; `internal` for what is none of ours. */
+/** The code of an error; `internal` for errors of others. */
 export function codeOf(error: unknown): SluiceErrorCode {
   return SluiceError.is(error) ? error.code : "internal";
 }
@@ -35,8 +35,8 @@ export function detailOf(error: SluiceError): string {
 }
 
 /**
- * A file that the rules of its slot refuse, so that no further step can make it one. What storage throws is none,
- * whatever its code: it may take the same bytes later.
+ * A file that the rules of its slot refuse, so that no further step can make it one. Errors of storage do not count,
+ * whatever their code: it may take the same bytes later.
  */
 export class RefusedFile extends SluiceError {
   constructor(code: SluiceErrorCode, message: string) {

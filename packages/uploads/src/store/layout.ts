@@ -72,7 +72,7 @@ export type UploadObject = {
 const grammar =
   /^uploads\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|(part|step)-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
 
-/** Reads a key; `undefined` for what is none of ours. */
+/** Reads a key; `undefined` for any other key. */
 export function readObject(info: ObjectInfo): UploadObject | undefined {
   const match = grammar.exec(info.key);
   if (!match || !isId(match[1]!)) return undefined;
@@ -103,7 +103,7 @@ export interface FilePlan {
   readonly length?: number;
   /** Lower-case hex. */
   readonly sha256?: string;
-  /** The id of its bytes in a storage that takes them in steps; absent where its parts are objects. */
+  /** The id of its bytes in a storage that takes them in steps; absent if its parts are objects. */
   readonly steps?: string;
   /** Of such a file, once they came. */
   readonly beginning?: Beginning;
@@ -116,7 +116,7 @@ export interface Beginning {
   readonly sha256: string;
 }
 
-/** Most bytes of a {@link Beginning}. */
+/** Maximum bytes of a {@link Beginning}. */
 export const beginningBytes: number = 64 * 1024;
 
 /** What the marker of a confirmed upload says. */

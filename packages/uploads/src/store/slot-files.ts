@@ -21,7 +21,7 @@ interface SlotFilesParts {
   readonly storage: UploadStorage;
   readonly scan: Scan | undefined;
   readonly quota: QuotaTracker;
-  /** Hears of what cannot be removed; it is swept later. */
+  /** Receives errors of removing; leftovers are swept later. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -168,7 +168,7 @@ function noMoreFiles(isConfirmed: boolean) {
     "already_exists",
     isConfirmed
       ? "this upload is confirmed already"
-      : "this upload is over, and takes no more files",
+      : "this upload has ended and takes no more files",
   );
 }
 

@@ -12,7 +12,7 @@ export const confirmMs: number = graceMs - 30_000;
 interface Unfinished {
   /** Bytes from the beginning without a gap, as the listing shows them. */
   readonly offset: number;
-  /** Keys of the parts that make them, in order; none where storage takes the file in steps. */
+  /** Keys of the parts that make them, in order; none if storage takes the file in steps. */
   readonly parts: readonly string[];
 }
 
@@ -71,8 +71,8 @@ export function stateOf(infos: readonly ObjectInfo[]): UploadState {
 }
 
 /**
- * When its time is over, unix milliseconds: with its slot, or with the last byte of a transfer that began before.
- * Nothing begins after the slot has ended.
+ * When it expires, unix milliseconds: with its slot, or with the last byte of a transfer that began before. Nothing
+ * begins after the slot has ended.
  */
 export function endOf({ expiresAt = 0, changedAt = 0 }: UploadState): number {
   return Math.max(expiresAt, changedAt);

@@ -15,7 +15,7 @@ export interface UploadToolOptions {
   readonly accept?: readonly string[];
   /** Largest file, in bytes. Default: as much as the server takes. */
   readonly maxBytes?: number;
-  /** How long the user may take, in milliseconds. Default and most: 15 minutes. */
+  /** How long the user may take, in milliseconds. Default and maximum: 15 minutes. */
   readonly ttlMs?: number;
   /** Name of the tool that asks. Default: `request_upload`. */
   readonly request?: string;
@@ -30,8 +30,8 @@ interface ToolUploads {
 }
 
 /**
- * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and a curl
- * line, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
+ * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and
+ * a curl command, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
  */
 export function attachUploadTools<Mcp extends AnyMcpServer>(
   given: Mcp,
@@ -44,11 +44,11 @@ export function attachUploadTools<Mcp extends AnyMcpServer>(
   mcp.registerTool(request, requestTool(check, options), async (args, ctx) => {
     try {
       const accept = await acceptWithin(options.accept ?? [], args.accept ?? []);
-      const most = leastOf(args.max_bytes, maxBytes);
+      const smallest = minOf(args.max_bytes, maxBytes);
       const field = {
         type: "file",
         title: "File",
-        ...definedMembers({ accept, maxBytes: most }),
+        ...definedMembers({ accept, maxBytes: smallest }),
       } as const;
       const message = args.purpose ?? "A file is asked for.";
       const begun = await asked.request({ mcp, ctx }, { message, field, ttlMs });
@@ -76,7 +76,7 @@ function requestTool(check: string, { accept = [], maxBytes }: UploadToolOptions
     accept.length === 0 ? 'Such as "image/*" or ".pdf"' : `Some of ${accept.join(", ")}`;
   return {
     title: "Request a file from the user",
-    description: `Asks for a file of the user: answers with a page to open and a curl line. When the file is there, ${check} gives its URI, for arguments of other tools that take a file.`,
+    description: `Requests a file from the user: returns an upload page and a curl command. Once it has arrived, ${check} returns its URI, for other tools that take a file.`,
     inputSchema: z.object({
       purpose: z.string().max(500).optional().describe("What the file is for; the user reads it"),
       accept: z.array(z.string().max(255)).max(20).optional().describe(types),
@@ -90,7 +90,7 @@ function requestTool(check: string, { accept = [], maxBytes }: UploadToolOptions
 function checkTool(request: string) {
   return {
     title: "Check an upload",
-    description: `Says whether the file of ${request} is there; waits up to 20 s for it.`,
+    description: `Checks whether the file from ${request} arrived; waits up to 20 s.`,
     inputSchema: z.object({ upload_id: z.string().describe(`From ${request}`) }),
     outputSchema: z.object({
       status: z.enum(["waiting", "received", "declined"]),
@@ -132,7 +132,7 @@ function checkAnswer(
   if (checked.status === "declined")
     return answer(`The user does not send a file. Ask before you call ${request} again.`, facts);
   const why = checked.isUndone
-    ? "The file is there, and the user has not said that it is the right one: ask for a press on Done"
+    ? "The file has arrived, but the user has not confirmed it: ask the user to press Done"
     : "Nothing has come yet. Remind the user of the page";
   const text = `${why}: ${upload.pageUrl}\nThen call ${check} again with the same upload_id.`;
   return answer(text, { ...facts, page_url: upload.pageUrl });
@@ -152,7 +152,7 @@ async function acceptWithin(
 ): Promise<readonly string[]> {
   if (wanted.length === 0) return allowed;
   const malformed = wanted.find((entry) => !isAcceptEntry(entry));
-  if (malformed !== undefined || wanted.join().length > mostAccept)
+  if (malformed !== undefined || wanted.join().length > maxAcceptChars)
     throw uploadError(
       "invalid_argument",
       "accept: name a few media types such as image/png, ranges such as image/*, or extensions such as .pdf",
@@ -175,12 +175,12 @@ async function acceptWithin(
   return [...new Set(wanted.map(typeWithin))];
 }
 
-/** Most characters, which the token of a slot holds. */
-const mostAccept = 600;
+/** Maximum characters, which the token of a slot holds. */
+const maxAcceptChars = 600;
 
-function leastOf(...limits: readonly (number | undefined)[]): number | undefined {
-  const given = limits.filter((limit) => limit !== undefined);
-  return given.length === 0 ? undefined : Math.min(...given);
+function minOf(...limits: readonly (number | undefined)[]): number | undefined {
+  const givenLimits = limits.filter((limit) => limit !== undefined);
+  return givenLimits.length === 0 ? undefined : Math.min(...givenLimits);
 }
 
 /** An error in words for a model; faults of ours go to `onError`. */
