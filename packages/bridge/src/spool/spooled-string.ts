@@ -70,8 +70,8 @@ export function releaseAnswer(
   const key = keyOf(id);
   const strings = [...spooled.values()].filter(({ answerId }) => keyOf(answerId) === key);
   const places = message ? findPlaces(message, new Set(strings.map((string) => string.id))) : [];
-  const named = new Set(places.map(({ marker }) => marker));
-  const released = strings.filter((string) => !named.has(string.id));
+  const namedMarkers = new Set(places.map(({ marker }) => marker));
+  const released = strings.filter((string) => !namedMarkers.has(string.id));
   for (const string of released) {
     spooled.delete(string.id);
     void remove(string).catch(() => {});
