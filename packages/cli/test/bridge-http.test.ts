@@ -177,7 +177,7 @@ test.each([
   "u:secret@h.example:3000",
 ])("sluice bridge %s is run as no program, and not repeated", async (address) => {
   const { status, stderr } = await runHere(["bridge", address]);
-  expect(stderr).toMatch(/neither an http: nor https: address nor a program; write it like https:/);
+  expect(stderr).toMatch(/neither an http: nor https: URL nor a program; write it like https:/);
   expect(stderr).not.toContain("secret");
   expect(status).toBe(2);
 });
@@ -197,7 +197,7 @@ test.each([
   [["--save-to", "/dev/null"], /--save-to \/dev\/null is not a folder; name another one/],
   [["--send-from", "/proc/nope"], /--send-from \/proc\/nope is not a folder; name one that exists/],
   [["--port", "1"], /--port has no effect without --http/],
-  [["--token", "a", "--server-token", "b"], /are one thing without --http/],
+  [["--token", "a", "--server-token", "b"], /are the same without --http/],
 ])("sluice bridge %j is refused", async (args, words) => {
   const { status, stderr } = await runHere(["bridge", ...args, behind.url]);
   expect(stderr).toMatch(words);
