@@ -431,7 +431,7 @@ describe("a server of SDK v1", () => {
     await using site = await openOwnSite({ kind: "McpServer of SDK v1" });
     const info = { name: "x", version: "1" };
     expect(() => site.sluice.attach(new McpServerV1(info), { binary: {} as never })).toThrow(
-      /binary transfer needs a McpServer of @modelcontextprotocol\/server/,
+      /binary transfer needs an McpServer of @modelcontextprotocol\/server/,
     );
     expect(() => site.sluice.attach(new LowServerV1(info), { tools: true })).toThrow(
       /has no registry for the tool list_files: pass a McpServer/,
