@@ -221,6 +221,6 @@ test("what the user trusts, and the server's own origin, may be on a network of 
   places.ensure(new URL("https://10.0.0.8/token"));
   places.ensure(new URL("https://10.0.0.7/token"));
   expect(() => places.ensure(new URL("https://10.0.0.9/token"))).toThrow(
-    "no address of the public",
+    "not an address of the public",
   );
 });

@@ -52,7 +52,10 @@ test("a server that was away gets a new stream and a new session, and no more tr
   await peer.stop();
   const again = await startSsePeer(peer.port);
   expect((await callTool(client, "echo", { a: 1 })).text).toContain('"a":1');
-  expect(notes).toMatchObject([expect.stringContaining("away"), expect.stringContaining("back")]);
+  expect(notes).toMatchObject([
+    expect.stringContaining("unreachable"),
+    expect.stringContaining("back"),
+  ]);
   expect(again.requests[0]).toBe("GET /mcp");
   expect(again.requests).not.toContain("POST /mcp");
 });

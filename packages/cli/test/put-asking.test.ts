@@ -165,7 +165,7 @@ test.skipIf(!isThere)(
     const { stdout, status } = await asked("sign", [
       ["Choose files to send?", "\r"],
       ["Text (text/plain", "c.png\r"],
-      ["Wanted is text/plain", "\u0015a.txt\r"],
+      ["Expected: text/plain", "\u0015a.txt\r"],
       ["or nothing", "\r"],
       ["Your name", "Ada\r"],
       ["urgent", "\r"],

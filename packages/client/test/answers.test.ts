@@ -134,7 +134,7 @@ test("a stream of events that ends without an answer, and without an id to go on
     });
     await expect(read(server)).rejects.toMatchObject({
       code: "interrupted",
-      message: expect.stringContaining("without an answer") as string,
+      message: expect.stringContaining("without a response") as string,
     });
   }
 });

@@ -1,7 +1,7 @@
 import { generateKey, SluiceError } from "@sluice/core";
 import { createMemoryEventStore, createMemoryStateStore, type StateStore } from "@sluice/state";
 import { rerunCalls } from "@sluice/resume/rerun";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { answerTo, createResuming, eventsOf, linkOf, type ResumingOptions } from "./resuming.ts";
 
 /** The state that processes share, and a way to start one more. */
@@ -34,6 +34,17 @@ test("an answer that comes to another process reaches the tool, if its owner sen
   expect(one.heard).toEqual([]);
   for (let n = 0; n < 2; n++) expect((await two.post(answer, session)).status).toBe(202);
   await expect.poll(() => one.heard).toEqual([{ n: 1 }]);
+});
+
+test("a response of ours is one where a framework replaced the global Response", async () => {
+  const start = together();
+  const [one, two] = [start(), start()];
+  const session = await one.open();
+  const [, question] = await eventsOf(await one.call("ask", session));
+  vi.stubGlobal("Response", class extends Response {});
+  onTestFinished(() => void vi.unstubAllGlobals());
+  const bob = { ...session, authorization: "Bearer bob" };
+  expect((await two.post(answerTo(question!), bob)).status).toBe(404);
 });
 
 test("an answer in an ended session is 404, and reaches no tool", async () => {

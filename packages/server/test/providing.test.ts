@@ -196,7 +196,7 @@ test("a page rule of a provider without a rule beside it is refused when it is g
   const { sluice } = serve();
   const provider = { open: () => "1", accessPage: () => [] };
   expect(() => sluice.provide("reports://sales/a.csv", provider)).toThrow(
-    /accessPage needs access/,
+    /accessPage also needs access/,
   );
 });
 

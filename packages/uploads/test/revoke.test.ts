@@ -33,7 +33,7 @@ async function expectClosed(
   for (const url of urls) {
     const answer = await put(url, headers);
     expect(answer.status).toBe(409);
-    expect(await answer.json()).toMatchObject({ detail: expect.stringMatching(/over/) as string });
+    expect(await answer.json()).toMatchObject({ detail: expect.stringMatching(/ended/) as string });
     const begun = await put(url, { ...(headers ?? bearer("alice")), "upload-complete": "?0" });
     expect(begun.status).toBe(409);
     const overview = await fetch(url, { headers: headers ?? bearer("alice") });

@@ -26,7 +26,7 @@ export async function answerPost(parts: ResumeParts, asked: SessionRequest): Pro
 
   const messages: readonly unknown[] = Array.isArray(body) ? body : [body];
   const others = await takeAnswers(parts, asked, messages);
-  if (others instanceof Response) return others;
+  if ("status" in others) return others;
   if (others.length === 0) return new Response(null, { status: 202 });
   if (others.length < messages.length) withBody.parsedBody = others;
 

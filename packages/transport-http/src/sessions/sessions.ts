@@ -195,7 +195,7 @@ export function createSessions(
     const claimed = new AbortController();
     const onClaim = request.method === "GET" ? () => claimed.abort() : undefined;
     const lease = await take(caller, id, { ...told, onClaim });
-    if (lease instanceof Response) return lease;
+    if ("status" in lease) return lease;
     const { entry, release } = lease;
     try {
       const { transport } = await entry.live.catch((error: unknown) => {
