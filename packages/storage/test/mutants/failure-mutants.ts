@@ -64,6 +64,7 @@ export const failureMutants: Mutants = {
   },
   "failure-service": {
     flaw: "takes the service's fault for its own",
+    also: ["answer-page"],
     breaks: () => misreports("unavailable", "internal"),
   },
   "failure-denied": {

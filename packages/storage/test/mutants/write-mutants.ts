@@ -142,6 +142,7 @@ export const writeMutants: Mutants = {
   },
   "write-race": {
     flaw: "looks whether the object is there before the write and never again",
+    also: ["repeat-lost"],
     breaks: ({ store }) => ({
       write:
         (write) =>
