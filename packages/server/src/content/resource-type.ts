@@ -19,8 +19,8 @@ export function knownType(info: ObjectInfo): string | undefined {
 
 /** Media type of an object, safe to send; `isText` counts where only the content tells. */
 export function resourceType(info: ObjectInfo, isText: boolean): string {
-  const storedType = knownType(info);
-  if (storedType !== undefined) return storedType;
+  const namedType = knownType(info);
+  if (namedType !== undefined) return namedType;
   const { text = "text/plain", binary } = typeOfName(info.key);
   return isText ? text : (binary ?? formatContentType(info.contentType));
 }
