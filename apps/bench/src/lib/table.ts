@@ -17,7 +17,7 @@ export interface TableSpec {
 }
 
 /** The rows of a table as they were measured, in their order. */
-export interface Measured {
+interface Measured {
   readonly subjects: readonly MeasuredSubject[];
   readonly traces?: readonly Trace[];
   readonly curves?: readonly Curve[];
@@ -121,7 +121,7 @@ export async function takeTurns(
 }
 
 /** A sample as a line of progress. */
-export function formatSample(sample: Sample): string {
+function formatSample(sample: Sample): string {
   return Object.entries(sample)
     .map(([key, value]) => `${key} ${value > 1e6 ? value.toExponential(2) : value.toFixed(3)}`)
     .join(", ");

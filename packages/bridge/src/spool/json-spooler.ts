@@ -5,7 +5,7 @@ import { createMessageSpooler, type SpoolLimits } from "./message-spooler.ts";
 import type { SpooledStrings } from "./spooled-string.ts";
 
 /** How messages lie in the bytes: one JSON document, lines (stdio), or server-sent events. */
-export type MessageFraming = "document" | "lines" | "events";
+type MessageFraming = "document" | "lines" | "events";
 
 /** Options of {@link createJsonSpooler}. */
 export interface JsonSpoolerOptions extends SpoolLimits {

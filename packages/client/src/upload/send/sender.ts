@@ -155,6 +155,6 @@ export interface SendTimeouts extends PeerTimeouts {
 export const sendTimeouts: SendTimeouts = { ...peerTimeouts, answerMs: 60_000 };
 
 /** How long to wait for an answer to a body that was sent. */
-export function answerMsOf(timeouts: SendTimeouts, bytes: number): number {
+function answerMsOf(timeouts: SendTimeouts, bytes: number): number {
   return timeouts.answerMs + (bytes / 2 ** 24) * 1_000;
 }
