@@ -44,7 +44,7 @@ test("every rule has a mutant, and no mutant is without a rule", () => {
   );
 });
 
-test("mutants break promiseMutants that stand in the contract", () => {
+test("mutants break promises that stand in the contract", () => {
   const plain = contract.replaceAll(/\s+\* |\s+/g, " ");
   expect(
     promiseMutants.map(([promise]) => promise).filter((text) => !plain.includes(text)),

@@ -25,9 +25,9 @@ export interface RequestNotes {
 }
 
 /**
- * One request from the gate to the socket: what came in, who sent it, what may be answered and what has to be given back.
- * Layers of ours pass it on as an argument. Where a layer of others stands between, such as the SDK or a framework, it is
- * found again by its request: see {@link exchangeOf}.
+ * A request from the gate to the socket. The transport sets the request, its client and the room for a reply; the handler
+ * leaves its reply in the slot. Our layers pass the exchange on as an argument; behind the SDK or a framework,
+ * {@link exchangeOf} finds it by its request.
  */
 export class Exchange implements RequestNotes {
   /** The request as it came in. */

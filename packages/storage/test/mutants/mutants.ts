@@ -7,7 +7,10 @@ import { failureMutants } from "./failure-mutants.ts";
 import { keyMutants, listMutants } from "./key-mutants.ts";
 import type { Mutants } from "./mutant.ts";
 import { openMutants } from "./open-mutants.ts";
+import { nearRemovalMutants } from "./near-removal-mutants.ts";
 import { overwriteMutants } from "./overwrite-mutants.ts";
+import { stepOverwriteMutants } from "./step-overwrite-mutants.ts";
+import { writeConditionMutants } from "./write-condition-mutants.ts";
 import { presignMutants } from "./presign-mutants.ts";
 import type { PromiseMutants } from "./promise-mutants.ts";
 import { removeMutants } from "./remove-mutants.ts";
@@ -44,6 +47,12 @@ export const mutants: Mutants = {
 export const promiseMutants: readonly (readonly [
   promise: string,
   broken: PromiseMutants[string],
-])[] = [overwriteMutants, sizeMutants, spellingMutants, factMutants].flatMap((table) =>
-  Object.entries(table),
-);
+])[] = [
+  overwriteMutants,
+  writeConditionMutants,
+  stepOverwriteMutants,
+  nearRemovalMutants,
+  sizeMutants,
+  spellingMutants,
+  factMutants,
+].flatMap((table) => Object.entries(table));

@@ -32,6 +32,18 @@ export async function peek({ store }: Service, key: string): Promise<Replaced | 
   return { info: opened.info, bytes };
 }
 
+/** Leaves the end of a longer object behind the one that replaced it. */
+export async function keepEnd(
+  service: Service,
+  old: Uint8Array,
+  info: ObjectInfo,
+): Promise<ObjectInfo> {
+  const made = await peek(service, info.key);
+  if (made === undefined || made.bytes.byteLength >= old.byteLength) return info;
+  const tail = old.subarray(made.bytes.byteLength);
+  return service.store.put(info.key, Buffer.concat([made.bytes, tail]));
+}
+
 /** Changes a writer of a key that has an object already. */
 export function overwrites(
   service: Service,
