@@ -67,11 +67,12 @@ const unread =
 const held = [
   "archive",
   "binary-transfer",
-  "bridge/src",
-  "cli/src",
-  "client/src",
+  "bridge",
+  "cli",
+  "client",
   "core",
   "resume",
+  "server",
   "state",
   "state-redis",
   "storage",
@@ -80,10 +81,10 @@ const held = [
   "storage-fs",
   "storage-graph",
   "storage-s3",
+  "transport-http/test",
   "transport-stdio",
   "transport-ws",
-  "uploads/page",
-  "uploads/src",
+  "uploads",
 ].map((name) => `packages/${name}/`);
 
 /** Sentences and names that may stay, each with its file. */

@@ -56,8 +56,8 @@ test.each<[string, string, object, object | undefined]>([
   ["a size in its list", "length", {}, { size: text.length }],
   ["a list without sizes", "none", {}, {}],
   ["a size beside the bytes", "length", { size: text.length }, { size: 1 }],
-  ["what is no size", "none", { size: "7" }, { size: -1.5 }],
-  ["what is no digest", "none", { _meta: { sha256: "x", digest: 5, etag: "0" } }, undefined],
+  ["an invalid size", "none", { size: "7" }, { size: -1.5 }],
+  ["an invalid digest", "none", { _meta: { sha256: "x", digest: 5, etag: "0" } }, undefined],
   ...forms(digest).map(([name, meta]): [string, string, object, undefined] => [
     name,
     "digest",

@@ -59,7 +59,7 @@ test.each([
   ["white space", `${"A".repeat(200)}\n${"A".repeat(200)}`],
   ["base64url", "-_".repeat(200)],
   ["no ASCII", `${"A".repeat(400)}é`],
-])("a blob that is no canonical base64 becomes its text: %s", async (_what, text) => {
+])("a blob that is not canonical base64 becomes its text: %s", async (_what, text) => {
   for (const chunks of [[answer({ blob: text })], bytesOf(answer({ blob: text }))]) {
     await using bench = await openBench();
     await spool(bench, chunks);

@@ -199,7 +199,7 @@ test("a storage is shared: each process counts the results of all, and removes w
   await vi.advanceTimersByTimeAsync(3 * minute);
   expect(await isGone(running, left.uri)).toBe(true);
   await hold(running, Buffer.alloc(600));
-  // what lies there beside results is none of ours
+  // other files in that folder are not ours
   expect((await storage.describe("held/notes.txt")).size).toBe(10);
   expect((await storage.describe("other.txt")).size).toBe(10);
 });
@@ -314,7 +314,7 @@ test("a body that breaks off while it is read again is told without its words", 
   expect(faults).toHaveLength(1);
 });
 
-test("a storage that cannot write, and bounds that are none, are refused", () => {
+test("rejects a storage that cannot write, and invalid bounds", () => {
   const { storage } = opened("memory");
   expect(() => createStorageHold({ storage })).toThrow("writable: true");
   for (const bad of [0, -1, Number.NaN]) {

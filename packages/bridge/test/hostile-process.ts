@@ -14,7 +14,7 @@ export interface RunningBridge {
   call(name: string, args: object): Promise<{ readonly text: string; readonly isError: boolean }>;
   /** Begins a call and takes it back after `afterMs`. */
   cancelled(name: string, args: object, afterMs: number): Promise<void>;
-  /** Bytes of resident memory above what the process had at `settle`; undefined where there is no /proc. */
+  /** Bytes of resident memory above what the process had at `settle`; undefined without /proc. */
   grownBytes(): number | undefined;
   /** Removes the files that were saved, and counts the growth of memory from now on. */
   settle(): void;

@@ -28,7 +28,7 @@ interface HostileServer {
   readonly web?: RequestListener;
   /** Saves `/d`, or this resource, or calls a tool. */
   readonly calls: { readonly save?: string; readonly path?: string; readonly tool?: string };
-  /** The error in words for the host; undefined where the call is fine. */
+  /** The error message for the host; undefined if the call succeeds. */
   readonly error?: RegExp;
   /** What lies in the folder in the end. */
   readonly files?: readonly string[];
@@ -303,7 +303,7 @@ function plantLinks({ folders: { save, outside } }: RunningBridge): void {
   symlinkSync(join(outside, "new.bin"), join(save, "dead.bin"));
 }
 
-/** Most servers stand, one after another, behind one bridge, which must outlive them all. */
+/** Nearly all servers run in turn under one bridge, which must outlive them. */
 interface OneAfterAnother {
   readonly url: URL;
   readonly bridge: RunningBridge;

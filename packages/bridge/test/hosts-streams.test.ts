@@ -142,7 +142,7 @@ describe("events that a host does not read", () => {
     expect(ends()).toBe(1);
   });
 
-  test("a stream that broke is no stream that ended", async () => {
+  test("a broken stream is not taken for one that ended", async () => {
     const { paced, controller } = events();
     controller.error(new Error("broken"));
     await expect(paced.response.text()).rejects.toThrow("broken");

@@ -337,7 +337,7 @@ describe("limits", () => {
     expect(await answerTo(text)).not.toContain("arrays");
   });
 
-  test.each([0, 1.5, -1, Number.NaN])("%d is no bound", (maxSessions) => {
+  test.each([0, 1.5, -1, Number.NaN])("%d is not a valid bound", (maxSessions) => {
     expect(() => createHttpHosts({ open: quiet, maxSessions })).toThrow(RangeError);
   });
 });
@@ -350,7 +350,7 @@ describe("a server that is away", () => {
     const hosting = await startHostsTo(gone, { limits });
     const away = /cannot reach http:\/\/127\.0\.0\.1:9/;
     await expect(createHost("legacy").connect(transportTo(hosting))).rejects.toThrow(away);
-    // a session that could not begin is none
+    // a session that could not begin does not count
     await expect.poll(() => hosting.closed).toHaveLength(1);
     for (const id of [1, 2]) {
       const messages = await messagesOf(await postModern(hosting, tool("echo", id)));

@@ -149,7 +149,7 @@ test("a host that cannot ask hears of --trust with the origin, which then needs 
   expect(await saveFrom(trusting)).toMatchObject({ isError: false });
 });
 
-test("a yes to one origin is none to another, also when redirected to", async () => {
+test("consent to one origin does not extend to another, even after a redirect", async () => {
   const other = await listening((_request, response) => void response.end("secret"));
   local = await listening((_request, response) => {
     response.writeHead(302, { location: new URL("/b", other).href }).end();

@@ -30,7 +30,7 @@ test("the user is asked about the file as it lies, and a tool cannot put words i
   ]);
 });
 
-test("a yes to the question of one call is none to that of another", async () => {
+test("consent for one call does not extend to another", async () => {
   const { send } = makeFolders();
   for (const name of ["a.txt", "b.txt"]) writeFileSync(join(send, name), name);
   const schema = { type: "object", properties: { f: { contentEncoding: "base64" } } };

@@ -139,7 +139,7 @@ describe.each(pairs)("over $way, a $host host of a $server server", ({ way, host
   });
 });
 
-test("output that is no object reaches older hosts in an object", async () => {
+test("output that is not an object reaches older hosts wrapped in one", async () => {
   const peer = await startModernPeer();
   const client = createHost("legacy");
   await client.connect(bridgedTo(peer.url).transport);

@@ -234,7 +234,7 @@ test.each<[string, McpAnswer]>([
   ],
   ["another resource", blobOf([{ uri: "other://x", text: "a" }])],
   ["no contents", blobOf([])],
-  ["contents that are none", blobOf("x")],
+  ["invalid contents", blobOf("x")],
   ["malformed base64", blobOf([{ uri, blob: "a" }])],
   ["long malformed base64", blobOf([{ uri, blob: `${"QUJD".repeat(50_000)}!` }])],
   ["neither text nor blob", blobOf([{ uri, text: 5 }])],

@@ -30,7 +30,7 @@ for (const revision of ["legacy", "modern"] as const) {
     const sent = await callTool(client, "send_file", { path: "in/my.txt" });
     expect(sent).toMatchObject({ isError: false, facts: { way: "uri", tool: "save_file" } });
     expect(readFileSync(join(inbox, "my.txt")).equals(content)).toBe(true);
-    // what a name suggests is no claim: source code, and bytes of no known kind
+    // a type guessed from the name is not a claim: source code, and bytes of an unknown kind
     for (const name of ["index.ts", "server.key", "f00d"]) {
       const file = name === "f00d" ? gzipSync(content) : content;
       writeFileSync(join(send, name), file);

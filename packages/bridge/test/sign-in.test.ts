@@ -73,7 +73,7 @@ test("a user who does not sign in is an error that says so", async () => {
     .toMatchObject([{ id: 1, error: { message: expect.stringContaining("did not sign in") } }]);
 });
 
-test("a page to sign in at that is no web page is not opened", async () => {
+test("a sign-in address that is not a web page is not opened", async () => {
   const { url } = await startGuarded({ authorizePage: "calculator:start" });
   let opened = 0;
   const signIn = { folder: folderOf(), openBrowser: () => void opened++, userMs: 100 };

@@ -129,7 +129,7 @@ test("a call that the host cancels ends with its reason", async () => {
   await expect(said).rejects.toThrow("enough");
 });
 
-test("nothing is said where a server that answers only took too long, and where a diagnosis fails", async () => {
+test("stays silent if a reachable server only took too long, and if the diagnosis fails", async () => {
   const slow = { cause: "connection", message: "a.example is not done within 4 s: …" } as const;
   const found = patient(async () => ({ server: {} as never, findings: [slow], isComplete: false }));
   expect(await found.doctor.causeOf(broken, save, signal)).toBeUndefined();

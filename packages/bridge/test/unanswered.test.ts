@@ -44,7 +44,7 @@ test.each([
   ["a batch of others", json, JSON.stringify([{ [foreign]: 1 }, foreign]), notJsonRpc],
   ["an event of another kind", events, `data: {"${foreign}":1}\n\n`, notJsonRpc],
   ["an event of text", events, `data: ${foreign}\n\n`, "is not JSON"],
-  ["a type that is none", `${foreign}; a=b`, foreign, "has no media type"],
+  ["an invalid type", `${foreign}; a=b`, foreign, "has no media type"],
 ])("over HTTP %s is said in one sentence, without a word of it", async (_, type, body, words) => {
   const url = await handWritten(({ method }, response) => {
     if (method === "tools/call") response.writeHead(200, { "content-type": type }).end(body);
@@ -99,7 +99,7 @@ test("an answer of a million arrays with a long text is parsed by no part of the
   expect(longest).toBeLessThan(100_000);
 });
 
-test("over HTTP 202 is an error for the call, and a batch with its answer is none", async () => {
+test("over HTTP 202 is an error for the call, and a batch with its response is not", async () => {
   let given: (id: unknown) => string | undefined = () => undefined;
   const url = await handWritten(({ id, method }, response) => {
     if (method !== "tools/call") return undefined;

@@ -116,14 +116,14 @@ test("verify fails where the end was not checked, says why, and is content with 
 
 test.each([
   ["a file that is not there", ["no-such-file"]],
-  ["a head that is none", ["--head", "12", "x"]],
+  ["an invalid head", ["--head", "12", "x"]],
 ])("%s is a usage error on one line", async (_, args) => {
   const { status, stdout, stderr } = await verify(...args);
   expect([status, stdout]).toEqual([exitCodes.usage.status, ""]);
   expect(stderr).toMatch(/^sluice: .+\n$/);
 });
 
-test("what is no audit file is not written to", async () => {
+test("a file that is not an audit file is not written to", async () => {
   const path = join(root, "diary.txt");
   await writeFile(path, "dear diary\n");
   for (const target of [path, join(root, "none", "audit.log")]) {

@@ -117,7 +117,7 @@ test.each(["legacy", "auto"] as const)(
     const answer = await fetch(link!);
     expect(answer.status).toBe(200);
     expect(Buffer.from(await answer.arrayBuffer()).equals(large)).toBe(true);
-    // a link that was made up is none
+    // an invented link does not work
     expect((await fetch(link!.replace(/.{32}$/, "x".repeat(32)))).status).toBe(404);
   },
 );

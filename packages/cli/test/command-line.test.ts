@@ -31,11 +31,11 @@ test("help of serve says what one user has", async () => {
 test.each([
   ["a misspelt option", ["ls", "--jso", "http://127.0.0.1:1/mcp"]],
   ["a missing argument", ["get", "http://127.0.0.1:1/mcp"]],
-  ["a size that is none", ["get", "http://127.0.0.1:1/mcp", "a:b", "--max-size", "much"]],
-  ["a base URI that is none", ["serve", ".", "--port", "0", "--no-audit", "--uri", "files"]],
-  ["an address that is none", ["ls", "localhost"]],
+  ["an invalid size", ["get", "http://127.0.0.1:1/mcp", "a:b", "--max-size", "much"]],
+  ["an invalid base URI", ["serve", ".", "--port", "0", "--no-audit", "--uri", "files"]],
+  ["an invalid address", ["ls", "localhost"]],
   [
-    "a place that is no origin",
+    "a place that is not an origin",
     ["get", "http://127.0.0.1:1/mcp", "a:b", "--trust", "cdn.example.com"],
   ],
   [
@@ -67,7 +67,7 @@ test.each([
   expect(stderr).not.toContain("hunter2");
 });
 
-test("a place that is no origin is told how to be written, and nothing is sent", async () => {
+test("a place that is not an origin is refused with its right spelling, and nothing is sent", async () => {
   const url = `http://127.0.0.1:${await freePort()}/mcp`;
   for (const args of [
     ["get", url, "files://local/a"],

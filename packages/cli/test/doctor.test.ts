@@ -54,7 +54,7 @@ test("a port that nothing listens on is named", async () => {
   expect(stdout).toMatch(/^connection: Nothing listens at 127\.0\.0\.1:\d+: /);
 });
 
-test("a server of web pages, which knows no POST, is no endpoint", async () => {
+test("a web server that rejects POST is not taken for an endpoint", async () => {
   const pages = createServer((_request, response) =>
     response.writeHead(501, { "content-type": "text/html" }).end("<p>Unsupported method</p>"),
   );

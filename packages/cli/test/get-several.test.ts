@@ -70,7 +70,7 @@ function controlled(total: number, jobs: number) {
   return { begun, told, stopped, end, over };
 }
 
-test("so many run at once as jobs say, and results are told in order", async () => {
+test("at most --jobs downloads run at once, and results are printed in order", async () => {
   const { begun, told, end, over } = controlled(4, 2);
   expect(begun).toEqual([0, 1]);
   await end(1);

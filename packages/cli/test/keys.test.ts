@@ -66,7 +66,7 @@ test("sluice keys makes a file for its owner, rotates it, and shows no key", asy
     expect(stdout + stderr).not.toContain(secret);
 });
 
-test("a file that is none, or that others may read, is refused with what to do", async () => {
+test("rejects an invalid key file, and one that others may read, with what to do", async () => {
   const file = join(root, "wrong");
   await writeFile(file, "k1:tooshort\n", { mode: 0o600 });
   const listed = await keys("list", file);

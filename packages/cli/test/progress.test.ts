@@ -97,7 +97,7 @@ test("a download that stalls shows its rate falling to nothing", () => {
   vi.useRealTimers();
 });
 
-test("nothing is drawn where there is no terminal", () => {
+test("draws nothing without a terminal", () => {
   const pipe = screen(false);
   const bar = createProgressBar(pipe);
   bar.update(1, 2);

@@ -27,7 +27,7 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const big = randomBytes(5 * 2 ** 20 + 3);
 
-/** A line that breaks, or stops carrying, when so many bytes of requests went over a connection. */
+/** A proxy that cuts or stalls a connection after a number of request bytes. */
 async function createLine(target: number) {
   const sockets = new Set<Socket>();
   let carriedInAll = 0;

@@ -44,7 +44,7 @@ test.each([
 });
 
 test.each(["", "0", "-1", "1e9", "0x10", "10 q", "M", "9999999P", "1,5M"])(
-  "%j is no size",
+  "%j is not a size",
   (text) => {
     expect(parseBytes(text)).toBeUndefined();
   },

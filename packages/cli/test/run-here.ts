@@ -53,7 +53,7 @@ export function serveHere(
   args: readonly string[] = [],
   { env = {} }: Pick<RunHereOptions, "env"> = {},
 ): Promise<Served> {
-  // nothing is left where this user's state is
+  // nothing is left in this user's state folder
   const trail = env["XDG_STATE_HOME"] === undefined ? ["--no-audit"] : [];
   return listenHere(["serve", folder, "--port", "0", ...trail, ...args], { env });
 }

@@ -238,7 +238,7 @@ test("of two that save different files under one name at the same time, one does
   ]);
   const answers = await Promise.all(saves.map((save) => save("same.txt")));
   expect(answers.filter(({ isError }) => !isError)).toHaveLength(1);
-  // another version is no repetition
+  // another version is not a repetition
   store.put("a.txt", "tex3");
   expect((await saves[0]("same.txt")).isError).toBe(true);
 });

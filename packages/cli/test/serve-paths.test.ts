@@ -253,7 +253,7 @@ test.each(table)(
 );
 
 test.each(table)(
-  "no slot that is none lets a call in without the token, at %s",
+  "an invalid slot never admits a call without the token, at %s",
   async (publicUrl, path) => {
     await using serving = await start(publicUrl);
     const given = new URL(publicUrl).pathname;

@@ -104,7 +104,7 @@ describe("a server with an open pipe", () => {
   let server: RawServer;
   let link = "";
   beforeAll(() => {
-    // a token in the environment, which other commands use, is no obstacle
+    // a token in the environment, which other commands use, does not matter
     vi.stubEnv("SLUICE_TOKEN", "correct-horse-battery-staple");
     server = startRaw([files, "--uploads", inbox]);
     vi.unstubAllEnvs();

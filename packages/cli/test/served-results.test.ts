@@ -112,7 +112,7 @@ test("--results-to a bucket holds them below its prefix", async () => {
   await results.close();
 });
 
-test("a storage that is none is refused with what to write", async () => {
+test("an invalid storage is refused with what to write", async () => {
   for (const [resultsTo, words] of [
     ["ftp://a/b", "unknown scheme"],
     ["/etc/hostname", "is not a folder"],

@@ -57,7 +57,7 @@ export function serve(
   args: readonly string[] = [],
   options: RunOptions = {},
 ): Promise<Served> {
-  // nothing is left where this user's state is
+  // nothing is left in this user's state folder
   const trail = options.env?.["XDG_STATE_HOME"] === undefined ? ["--no-audit"] : [];
   return startListening(["serve", folder, "--port", "0", ...trail, ...args], options);
 }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 
-/** A line that stops carrying anything after so many bytes of answers, without closing. */
+/** A proxy that stalls, without closing, after a number of response bytes. */
 export interface StallingProxy {
   /** `http://127.0.0.1:<port>` */
   readonly origin: string;

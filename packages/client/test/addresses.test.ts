@@ -33,7 +33,7 @@ test("no address inside a special-purpose block counts as public", () => {
   for (const address of outer) expect(classifyAddress(address), address).toBe("public");
 });
 
-test("what is no address is none", () => {
+test("rejects what is not an address", () => {
   for (const text of [
     "",
     "localhost",

@@ -255,7 +255,7 @@ test("a name that the disk does not take is the caller's to change, and nothing 
   await rm(directory, { recursive: true });
 });
 
-/** A file that takes so many bytes and no more. */
+/** A file that takes this many bytes and no more. */
 function limitTo(handle: FileHandle, most: number, code: string): FileHandle {
   return new Proxy(handle, {
     get(target, name) {

@@ -115,7 +115,7 @@ async function startServer({ grant, page, breakAfter, delivery }: Script): Promi
   return server;
 }
 
-/** The code of the error; absent where the file arrived whole. */
+/** The code of the error; absent if the file arrived whole. */
 async function save(script: Script, options: SaveOptions = {}): Promise<string | undefined> {
   await using server = await startServer(script);
   const client = createRawClient(server.url, withStreaming());

@@ -15,9 +15,9 @@ export interface ServedFile {
   modified?: string | undefined;
   /** `Content-Disposition`. */
   disposition?: string;
-  /** Ends each connection after so many bytes of a body. */
+  /** Ends each connection after this many bytes of a body. */
   breakAfter?: number | undefined;
-  /** Most bytes that a connection gets every 2 ms: a client of several then needs them. */
+  /** Maximum bytes that a connection gets every 2 ms: a client of several then needs them. */
   pace?: number;
   /** Answers every GET with the whole file. */
   ranges?: boolean;

@@ -127,7 +127,7 @@ test("a redirect is held to the same rules at each hop, and there are at most fi
   expect(redirected).toMatchObject({ text: "inner" });
 });
 
-test("an answer that has no end of its own, is coded, or is none is refused", async () => {
+test("a response without an end, with a content coding, or with an error status is refused", async () => {
   const origin = await serve((request, response) => {
     if (request.url === "/close") response.useChunkedEncodingByDefault = false;
     if (request.url === "/gzip") response.setHeader("content-encoding", "gzip");

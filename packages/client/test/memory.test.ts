@@ -49,7 +49,7 @@ async function take(way: string, ...servers: readonly RawHandlers[]): Promise<Re
   const program = inject("programs")["packages/client/test/memory-process.ts"]!;
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [
-      // what is garbage at once is no memory that is held
+      // garbage does not count as memory that is held
       "--max-semi-space-size=4",
       program,
       way,

@@ -62,7 +62,7 @@ test.each([
   "http://169.254.169.254/",
   "http://127.0.0.1:9/",
   "http://[::1]:9/",
-])("%s is no public address, with a proxy or without", async (url) => {
+])("%s is not a public address, with a proxy or without", async (url) => {
   await expect(get(url, "public")).rejects.toMatchObject({ code: "untrusted" });
   expect(asked).toEqual([]);
 });

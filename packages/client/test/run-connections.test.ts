@@ -4,7 +4,7 @@ import { runConnections, type RunningConnections } from "../src/save/fetch-into.
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Rejects where a connection or a look goes on for ever. */
+/** Rejects if a connection or a look goes on for ever. */
 async function timePasses(): Promise<void> {
   await vi.runAllTimersAsync();
 }

@@ -228,7 +228,7 @@ test.each<[whose: string, writer: (mine: Writer) => Partial<Writer>, resumes: bo
   expect(said).toBe(resumes ? undefined : claimed);
 });
 
-test("a record that is a pipe, a device or an endless file is none", async () => {
+test("ignores a record that is a pipe, a device or an endless file", async () => {
   const file: ServedFile = { content };
   await using server = await startFileServer(file);
   await interruptAt(server, 4_000_000);

@@ -253,7 +253,7 @@ test("a path that is taken is an error before a byte is fetched, unless it may b
   expect((await readFile(path)).equals(small)).toBe(true);
 });
 
-test("what is no file is never replaced, and not even fetched for", async () => {
+test("a target that is not a file is never replaced, and nothing is fetched for it", async () => {
   await using server = await startFileServer({ content });
   const special = createServer().listen(join(directory, "special"));
   await once(special, "listening");

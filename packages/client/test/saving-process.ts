@@ -1,7 +1,7 @@
 import { streamResource, withStreaming } from "@sluice/client";
 import { createRawClient } from "./raw-client.ts";
 
-// saves one resource so many times, or for ever, until a signal ends it; with "abort" it
+// saves one resource a number of times, or for ever, until a signal ends it; with "abort" it
 // breaks every save off in the middle first, and then goes on with it
 const [url = "", directory = "", connections = "1", times = "Infinity", mode] =
   process.argv.slice(2);

@@ -27,10 +27,10 @@ const uri = "x://a/b.bin";
 
 /** What a server does that has enough to do. */
 interface Temper {
-  /** Says no to a request, with so many others open; gives the status. */
+  /** The status with which a request is refused, by the number of others that are open. */
   refuses(asked: number, open: number): number | undefined;
   readonly retryAfter?: string;
-  /** Breaks an answer off after so many bytes. */
+  /** Breaks a response off after this many bytes. */
   readonly maxBytes?: number;
   /** Ends the connection of a refused request without an answer. */
   readonly silent?: boolean;

@@ -37,7 +37,7 @@ test("a file that the server did not ask for gets a URI; its descriptor authenti
   const sent = await sender.upload(client, big);
   expect(sent).toMatchObject({ uri, name: "big.bin", size: big.blob.size });
   expect(asked).toEqual([
-    // a type that its name suggests is no word of the sender
+    // a type guessed from the name is not a claim of the sender
     { name: "big.bin", size: big.blob.size },
   ]);
   for (const { headers } of server.seen) expect(headers.authorization).toBeUndefined();

@@ -103,7 +103,7 @@ test("the digest is that of the file, however often and in whatever pieces its b
 });
 
 describe("only regular files are sent", () => {
-  test("what is none is refused at once, and nothing hangs", async () => {
+  test("invalid files are refused at once, and nothing hangs", async () => {
     const link = join(folder, "link");
     await symlink(path, link);
     const pipe = join(folder, "pipe");

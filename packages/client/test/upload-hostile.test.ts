@@ -177,7 +177,7 @@ describe("addresses and credentials", () => {
 });
 
 describe("answers", () => {
-  test("a success before the whole body was sent is none", async () => {
+  test("a success before the whole body was sent is an error", async () => {
     for (const wire of ["raw", "multipart"] as const) {
       await using server = await startScriptedServer((req, res) => {
         req.once("data", () => req.pause());
@@ -245,7 +245,7 @@ describe("answers", () => {
       `HTTP/1.1 201 Created\r\nx: ${"y".repeat(20_000)}\r\n\r\n`,
       "protocol",
     ],
-  ])("an answer that is %s is none", async (_, answer, code) => {
+  ])("a response that is %s is an error", async (_, answer, code) => {
     await using server = await startRaw((socket) => {
       socket.once("data", () => socket.end(answer));
     });

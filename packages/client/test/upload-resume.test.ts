@@ -7,7 +7,7 @@ import { startScriptedServer, type Script, type ScriptedServer } from "./scripte
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 // more than is sent in one request
 const big = randomBytes(2 ** 20 + 17);
-// fewer than 64 KiB between two cuts would be no progress, and given up
+// fewer than 64 KiB between two cuts would not count as progress
 const cuts = deep ? 150 : 6;
 const large = randomBytes((deep ? 16 : 1.25) * 2 ** 20 + 17);
 

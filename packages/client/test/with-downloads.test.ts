@@ -24,7 +24,7 @@ interface Setup {
   readonly silent?: boolean;
 }
 
-/** A client over a transport without HTTP, and what arrives at the other end. */
+/** A client over a transport without HTTP, and what its peer receives. */
 async function connect({ library, downloadUrl, auth = "bound", side, silent }: Setup) {
   const [near, far] = InMemoryTransport.createLinkedPair();
   const calls: Sent[] = [];
@@ -112,7 +112,7 @@ test.each(Object.entries(libraries))(
   },
 );
 
-test("other origins get nothing: not a request, and no credentials where they are trusted", async () => {
+test("other origins get nothing: not a request, and no credentials even if they are trusted", async () => {
   const asked: unknown[] = [];
   await using server = await startRawServer({
     get(req, res) {

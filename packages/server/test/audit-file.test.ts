@@ -219,7 +219,7 @@ describe("a crash between the lines and the note of them, and a rotation before 
     return { path, lines: (await readFile(path, "utf8")).trimEnd().split("\n") };
   }
 
-  /** Goes on in a new file, after so many lines of the old one got to the disk. */
+  /** Continues in a new file, once this many lines of the old one reached the disk. */
   async function goOn(announces: boolean, linesLeft: number): Promise<string[]> {
     const { path, lines } = await crashed(announces);
     await writeFile(`${path}.1`, `${lines.slice(0, linesLeft).join("\n")}\n`);
@@ -248,7 +248,7 @@ test("what was cut off while nobody wrote is missing afterwards, too", async () 
   expect(await problems(path)).toEqual(["removed at 6"]);
 });
 
-test("a file that is no chain is left alone", async () => {
+test("a file that is not a chain is left alone", async () => {
   for (const text of ["my diary\n", "one line without an end", '{"a":1}\n']) {
     const path = newPath();
     await writeFile(path, text);

@@ -158,7 +158,7 @@ test("a record of the end that is not kept is a fault on our side: the bytes hav
   await expect.poll(() => house.errors).toHaveLength(1);
 });
 
-test("a query of a library, which is no promise and runs when it is waited for, is waited for", async () => {
+test("a lazy query, which is not a promise and runs once it is awaited, is awaited", async () => {
   for (const isBroken of [false, true]) {
     let runs = 0;
     const query = {

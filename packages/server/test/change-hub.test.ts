@@ -10,7 +10,7 @@ import {
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** Lets everything run that is not waiting for a timer, and timers up to so many milliseconds. */
+/** Lets everything run that is not waiting for a timer, and timers up to this many milliseconds. */
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 
 interface Heard extends ChangeListener {

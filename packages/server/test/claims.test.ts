@@ -68,13 +68,13 @@ describe("the scopes and claims of a principal", () => {
     ["another subject", tokenWith({ sub: "gateway", role: "PI" }, ["all"])],
     ["another issuer", tokenWith({ iss: "https://other.example", role: "PI" }, ["all"])],
     ["a client alone", tokenWith(undefined, ["all"])],
-    ["a subject that is no text", tokenWith({ sub: ["alice"], role: "PI" }, ["all"])],
-  ])("are none where the access token is of %s", async (_name, authInfo) => {
+    ["a subject that is not a string", tokenWith({ sub: ["alice"], role: "PI" }, ["all"])],
+  ])("are absent if the access token is of %s", async (_name, authInfo) => {
     const principal = await principalOf(() => alice, callerWith(authInfo));
     expect(principal).toBe(alice);
   });
 
-  test("are none of a bearer token that nothing verified, whatever it says", async () => {
+  test("are never taken from an unverified bearer token", async () => {
     const claims = { sub: "alice", role: "PI", scope: "all" };
     const unsigned = `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.`;
     const headers = { authorization: `Bearer ${unsigned}` };
@@ -113,7 +113,7 @@ describe("the scopes and claims of a principal", () => {
 
 const uri = "files://demo/a.bin";
 
-/** The token of the download URL that a call gave; `none` where it gave none. */
+/** The token of the download URL that a call gave; `none` if it gave none. */
 function tokenIn({ message }: Exchange): string {
   return String(message.result?.downloadUrl ?? "none")
     .split("/")

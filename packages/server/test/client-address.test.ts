@@ -53,7 +53,7 @@ test("the address is believed for as many hops as there are proxies, from the ri
   expect(createClientAddress(1)(request(undefined, made))).toBe("10.0.0.1");
 });
 
-test("an entry that is no address is not believed, nor is what is left of it", () => {
+test("neither an invalid entry nor the entries left of it are trusted", () => {
   const addressOf = createClientAddress(3);
   expect(addressOf(request("10.0.0.1", "203.0.113.9, unknown, 198.51.100.2"))).toBe("198.51.100.2");
   expect(addressOf(request("10.0.0.1", "999.1.1.1"))).toBe("10.0.0.1");

@@ -53,7 +53,7 @@ describe.each(eras)("completion in the %s era", (era) => {
     expect(await values("x".repeat(2_000))).toEqual([]);
   });
 
-  test("what no key can begin with, and what is none of our template's, is not looked for [MCP/completion/must-validate]", async () => {
+  test("neither an impossible prefix nor the argument of another template is looked up [MCP/completion/must-validate]", async () => {
     let asked = 0;
     const storage = wrap(createMemoryBackend(files), {
       list: (list) => (options) => {

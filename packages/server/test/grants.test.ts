@@ -165,7 +165,7 @@ describe.each(forms)("%s tokens", (tokens) => {
     expect((await houses[1]!.redeem(token, head)).status).toBe(404);
   });
 
-  test("that authenticate themselves lease so many bytes, across processes", async () => {
+  test("that authenticate themselves lease a number of bytes, across processes", async () => {
     const storage = createMemoryBackend({ "a.bin": "x".repeat(1_048_576) });
     const { houses } = between({ anonymous: true, storage });
     const [one, two] = houses as [House, House];
@@ -271,7 +271,7 @@ describe.each(forms)("%s tokens", (tokens) => {
     });
   });
 
-  test("that are none of ours, or over, are told apart when they are withdrawn", async () => {
+  test("revocation tells foreign and expired ones apart", async () => {
     const { houses, state } = between({}, { ttlMs: 1_000 });
     const revoked = vi.spyOn(state, "revoke");
     const { sluice } = houses[0]!;

@@ -108,7 +108,7 @@ describe.each(eras)("%s era", (era) => {
     expect(await pagesOf({ storage: full, access })).toEqual(await pagesOf({ storage: without }));
   });
 
-  test("a folder in which all is hidden is, to the byte, one that is missing; an archived object is none", async () => {
+  test("a folder in which all is hidden equals a missing one to the byte; an archived object does not", async () => {
     const answers = await Promise.all(
       [true, false].map(async (isThere) => {
         const storage = wrap(createMemoryBackend({ archived: "x" }), {

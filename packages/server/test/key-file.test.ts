@@ -79,7 +79,7 @@ test("a file that was broken leaves the keys as they were, and is complained abo
 });
 
 test.runIf(process.platform !== "win32")(
-  "a file that others may read, or that is none, is refused",
+  "a file that others may read, or that is invalid, is refused",
   async () => {
     const path = join(root, "open");
     await write(path, [old]);

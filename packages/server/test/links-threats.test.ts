@@ -228,7 +228,7 @@ test("claims that fit into no URL are refused in words, and nothing is made", as
   expect(await linking("stored", { principal }).make()).toHaveLength(32);
 });
 
-/** Makes a link for claims of so many letters, and opens it. */
+/** Makes a link for claims of this many letters, and opens it. */
 async function openWith(tokens: (typeof forms)[number], letters: string): Promise<string> {
   const principal = () => ({ ...alice, claims: { group: letters } });
   const { make, open } = linking(tokens, { principal });

@@ -210,7 +210,7 @@ describe.each(eras)("%s era", (era) => {
     }
   });
 
-  test("malformed members are left out one by one; nothing streams by a mark that is none", async () => {
+  test("malformed members are left out one by one; nothing streams by an invalid mark", async () => {
     const wrong = {
       title: 5,
       description: ["x"],

@@ -69,7 +69,7 @@ describe.each(eras)("a mount of each principal in the %s era", (era) => {
     }
   });
 
-  test("a URL of one caller is none of another's, nor of a caller without the mount", async () => {
+  test("a URL of one caller works neither for another nor for a caller without the mount", async () => {
     const house = drives();
     const token = await house.tokenOf(`${drive}a.txt`, alice);
     expect(await redeem(house, token, alice)).toBe("200 of alice");

@@ -270,7 +270,7 @@ describe("options that cannot work say what to do", () => {
 
   test.each<[string, object, RegExp]>([
     ["no mount", { mounts: [] }, /mounts is empty; name one storage/],
-    ["mounts that are no array", { mounts: { docs: storage } }, /mounts must be an array of/],
+    ["mounts that are not an array", { mounts: { docs: storage } }, /mounts must be an array of/],
     [
       "a base that lies below another one",
       at("docs://a/", "docs://a/b/"),
@@ -328,7 +328,7 @@ describe("options that cannot work say what to do", () => {
     expect(given).toThrow(message);
   });
 
-  test("a limit of a mount that is no whole number from 1 is a RangeError", () => {
+  test("a limit of a mount must be a whole number from 1, else a RangeError", () => {
     for (const perPrincipal of [0, 1.5, Number.NaN])
       expect(() => mounted([{ baseUri: docs, storage, limits: { perPrincipal } }])).toThrow(
         RangeError,

@@ -191,7 +191,7 @@ describe("what a rewind leaves out", () => {
     }
   });
 
-  test("is no part of the answer where a chunk is empty for ever", async () => {
+  test("is left out of the response if chunks are empty for ever", async () => {
     const caller = new AbortController();
     const reason = new Error("gone");
     setTimeout(() => caller.abort(reason), 20);

@@ -187,7 +187,7 @@ describe("what cannot be given", () => {
 });
 
 describe("an iterator", () => {
-  test("need not have a return, and a failing one is no fault of the transfer", async () => {
+  test("need not have a return, and a failing one does not fail the transfer", async () => {
     for (const end of [
       {},
       {

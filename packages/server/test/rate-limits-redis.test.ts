@@ -51,7 +51,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
   const tokenOf = (house: House): string =>
     house.seal("download", { key: "a.bin", principal: alice }).token;
 
-  /** Answers to so many lists that both servers get at the same time: `undefined`, or why not. */
+  /** Results of this many lists that both servers get at the same time: `undefined`, or why not. */
   async function listTogether(houses: readonly House[], times: number): Promise<unknown[]> {
     const talks = houses.map(({ sluice }) => talkTo(sluice));
     return Promise.all(

@@ -118,7 +118,7 @@ describe("what a token gives", () => {
       expect((await get({ "if-unmodified-since": time })).status).toBe(200);
   });
 
-  test("a condition that fails uses a grant up as little as a 304, and tells nothing where there is no live one", async () => {
+  test("a failed condition, like a 304, leaves a grant unused, and tells nothing without a live one", async () => {
     const house = createHouse();
     const once = bound(house, { use: "once" });
     const headers = { ...as(alice), "if-match": '"older"' };

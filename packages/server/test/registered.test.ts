@@ -71,7 +71,7 @@ describe.each(eras)("%s era", (era) => {
     expect(headerOf(empty.slot.reply!, "content-length")).toBe("0");
   });
 
-  test("a blob that is no base64 is an error and not other bytes", async () => {
+  test("a blob that is not base64 is an error and not other bytes", async () => {
     for (const blob of ["AAAA\n", "AA=A", "_-8=", "A", "%%%%"]) {
       const { stream, errors } = serve(one({ uri, blob }));
       const { slot } = await stream(era, uri);
@@ -105,7 +105,7 @@ describe.each(eras)("%s era", (era) => {
       ],
       "neither text nor blob": [{ uri }],
       "text and blob": [{ uri, text: "a", blob: "AAAA" }],
-      "content that is none": [null],
+      "invalid content": [null],
       "text of a number": [{ uri, text: 5 }],
       "a lone surrogate": [{ uri, text: "\ud800" }],
       "larger text": [{ uri, text: large }],
@@ -276,7 +276,7 @@ describe.each(eras)("%s era", (era) => {
     expect(read.message.error).toEqual(message.error);
     expect(named.errors).toEqual([]);
     expect(named.records[0]).toMatchObject({ outcome: "denied", reason: "refused" });
-    // parameters that the author does not take are no missing resource, where the author lists it
+    // parameters that the author rejects do not make a listed resource missing
     const wrong = await serve(refuse(new ProtocolError(-32602, "no such month"))).stream(era, uri);
     expect(wrong.message.error).toMatchObject({ message: "no such month" });
     const coded = await serve(refuse(new SluiceError("throttled", "x"))).stream(era, uri);

@@ -123,6 +123,7 @@ test.each([
   "://a/",
   "demo://a b/",
   "demo://ä/",
-])("%j is no base for URIs [MCP/schemes/must-rfc3986] [ARTICLE/14/must-rfc3986]", (baseUri) =>
-  expect(() => createHouse({ baseUri })).toThrow(TypeError),
+])(
+  "rejects %j as a base for URIs [MCP/schemes/must-rfc3986] [ARTICLE/14/must-rfc3986]",
+  (baseUri) => expect(() => createHouse({ baseUri })).toThrow(TypeError),
 );

@@ -168,7 +168,7 @@ describe.each(eras)("%s era", (era) => {
     expect((await stream({ delivery: bySize })).message.result.downloadUrl).toBeDefined();
   });
 
-  test("what became JSON after it was described is no direct answer", async () => {
+  test("content that became JSON after it was described is not streamed directly", async () => {
     const memory = createMemoryBackend({ "a.bin": "x" });
     const storage: StorageBackend = {
       ...memory,

@@ -274,7 +274,7 @@ test("the curl line of a name that is not ASCII writes the name out, quoted", as
   for (const name of looksPlain) expect(await lineFor(name)).toMatch(/^curl -fLOJ 'https:/);
 });
 
-test("what is no text and too large is not advised to be read in lines", async () => {
+test("binary content that is too large is not advised to be read in lines", async () => {
   const { ask } = tooled({
     maxReadBytes: 2,
     storage: createMemoryBackend({ "a.pdf": "%PDF-1.4" }),

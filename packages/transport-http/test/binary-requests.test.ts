@@ -153,9 +153,9 @@ describe("requests", () => {
         parts: [],
       },
     ],
-    ["a reference that is none", 400, { args: { files: [file({ streamId: "x" })] }, parts: [] }],
+    ["an invalid reference", 400, { args: { files: [file({ streamId: "x" })] }, parts: [] }],
     [
-      "a boundary that is none",
+      "an invalid boundary",
       400,
       { args: { files: [] }, parts: [], type: 'multipart/mixed; boundary="a;b"' },
     ],

@@ -304,6 +304,6 @@ test("a connection that was upgraded is left to its handler", async () => {
   expect(await drained).toEqual({ cut: 0 });
 });
 
-test("a server whose answers are not counted is no server to drain", async () => {
+test("refuses to drain a server whose responses are not counted", async () => {
   await expect(drainServer(createServer())).rejects.toThrow(TypeError);
 });

@@ -228,7 +228,7 @@ test("a caller that may follow nothing gets the answer of an empty filter, and i
   expect(watches()).toBe(0);
 });
 
-test("a filter that is none is refused by the SDK, a caller without a principal by us", async () => {
+test("the SDK refuses an invalid filter, we a caller without a principal", async () => {
   const { response } = await house().listen({ resourceSubscriptions: "all" });
   expect(response.headers.get("content-type")).toMatch(/json/);
   const nobody = house({ principal: () => undefined });
@@ -245,7 +245,7 @@ test("messages come between events, never inside one", async () => {
     {
       async pull(controller) {
         const part = parts.shift();
-        // after whatever the other side has ready
+        // after all that the peer has ready
         await new Promise((resolve) => setTimeout(resolve, 1));
         if (part) controller.enqueue(part);
         else controller.close();

@@ -145,7 +145,7 @@ describe("what the proxy in front sends", () => {
     expect(target).toBe("/_sluice/%252e%20%3F%23%C3%A9%0A%3B.bin");
   });
 
-  test("is a range with its offsets, counted as so many bytes", async () => {
+  test("is a range with its offsets, counted by its bytes", async () => {
     const part = { start: 5, end: 10 };
     const range = (total: number): Differences => ({
       region: part,

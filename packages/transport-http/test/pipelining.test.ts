@@ -67,7 +67,7 @@ test("a connection with more than a hundred requests waiting is destroyed", asyn
   await expect.poll(ended).toHaveLength(1);
 });
 
-/** Pipelines so many requests behind one that is answered later; tells how many were answered when the connection ended. */
+/** Pipelines this many requests behind a slow one; returns how many were answered when the connection ended. */
 async function answeredBehind(fields: string, count: number): Promise<number> {
   let answerFirst: (() => void) | undefined;
   const first = new Promise<void>((resolve) => (answerFirst = resolve));

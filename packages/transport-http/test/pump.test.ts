@@ -115,7 +115,7 @@ describe("a file", () => {
   });
 });
 
-/** Asks and then never reads; `closed` tells when the other end has gone. */
+/** Asks and then never reads; `closed` tells when the server has gone. */
 async function stall(url: string): Promise<{ closed: () => Promise<void> }> {
   const { port } = new URL(url);
   const socket = connect({ port: Number(port), host: "127.0.0.1" });
@@ -128,7 +128,7 @@ async function stall(url: string): Promise<{ closed: () => Promise<void> }> {
   onTestFinished(() => void socket.destroy());
   return {
     closed() {
-      // only reading tells a paused socket that the other end has gone
+      // only reading tells a paused socket that the server has gone
       socket.resume();
       return closed;
     },

@@ -288,7 +288,7 @@ describe("sessions", () => {
     // in the place of an idle one of her own
     const again = await open("ann");
     expect(await ping("ann", ann)).toBe(404);
-    // a stream is no idle session
+    // a session with an open stream is not idle
     const stream = await send("ann", "GET", again);
     expect((await initialize("ann")).status).toBe(503);
     await stream.body!.cancel();
@@ -365,7 +365,7 @@ describe("sessions", () => {
     expect((await initialize("ann")).status).toBe(503);
   });
 
-  test("a bound that is none is refused", () => {
+  test("rejects an invalid bound", () => {
     const { sluice } = createHost();
     const create = () => new McpServer({ name: "s", version: "1" });
     for (const bounds of [{ idleMs: 0 }, { maxSessions: 1.5 }, { maxPerPrincipal: Number.NaN }])

@@ -32,7 +32,7 @@ test.each([String.raw`resources\/stream`, String.raw`\u0072esources/str\u0065am`
 
 const headers = { "x-from-the-call": "1", "set-cookie": "a=b" };
 
-test("members of a call that JSON-RPC does not name are no part of the refusal", async () => {
+test("a refusal leaves out members of a call that JSON-RPC does not name", async () => {
   const { url } = await serve({ sluice: { storage } });
   const named = { headers: { "mcp-name": "files://demo/b.bin" } };
   const response = await post(url, "modern", uri, named, (input, init) => {

@@ -53,7 +53,7 @@ async function received(
   );
 }
 
-/** Breaks the connection of every `PATCH` after so many bytes, until `times` are over. */
+/** Breaks the connection of every `PATCH` after this many bytes, until `times` are over. */
 function cutSteps({ server }: UploadServer, bytes: number, times: number): () => number {
   let cut = 0;
   server.on("request", ({ method, socket }: IncomingMessage) => {

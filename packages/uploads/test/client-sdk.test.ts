@@ -306,7 +306,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
     expect(last()).toEqual(isTold ? expected : undefined);
   });
 
-  test("requests that are none are refused before the user is asked", async () => {
+  test("invalid requests are refused before the user is asked", async () => {
     for (const broken of [
       { uploadEndpoints: {} },
       { requestedSchema: { type: "object", properties: {} } },

@@ -21,11 +21,11 @@ const systemFolders = [
   join(homedir(), ".pyenv"),
   join(repository, "node_modules", ".pnpm"),
 ];
-/** Most files of each folder. */
+/** Maximum files of each folder. */
 const mostFiles = isDeep ? 25_000 : 60;
 const mostBytes = 2 ** 18;
 
-/** Regular files below a folder, in order; none where there is no such folder. */
+/** Regular files below a folder, in order; none if there is no such folder. */
 async function* filesBelow(folder: string): AsyncGenerator<string> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   for (const entry of entries.toSorted((a, b) => (a.name < b.name ? -1 : 1))) {
@@ -56,7 +56,7 @@ async function beginningOf(path: string): Promise<Uint8Array | undefined> {
   }
 }
 
-/** Why it is refused; `undefined` where it is taken. */
+/** Why it is refused; `undefined` if it is taken. */
 async function refusalOf(
   name: string,
   bytes: Uint8Array,

@@ -24,7 +24,7 @@ test("bytes of every value come through", () => {
     expect(Buffer.from(parseDataUri(uri, 256).bytes).equals(bytes)).toBe(true);
 });
 
-test("what is no data: URI is refused", () => {
+test("rejects what is not a data: URI", () => {
   for (const uri of [
     "data:text/plain",
     "data:text plain,a",

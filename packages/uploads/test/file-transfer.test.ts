@@ -138,7 +138,7 @@ test.each(eras)("%s: a file belongs to the principal that it was authorized for"
 });
 
 test.each(eras)(
-  "%s: an uploaded file that runs is no picture for an argument that asks for one",
+  "%s: an uploaded executable does not pass as the picture that an argument asks for",
   async (era) => {
     const svg = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>';
     const still = '<svg xmlns="http://www.w3.org/2000/svg"><g/></svg>';
@@ -163,7 +163,7 @@ test.each(eras)(
   },
 );
 
-test.each(eras)("%s: a data: URI that runs is no picture either", async (era) => {
+test.each(eras)("%s: neither does an executable in a data: URI", async (era) => {
   const { sluice, uploads } = await startUploadServer();
   const files = createFileTransfer(sluice, uploads);
   let argument = "";

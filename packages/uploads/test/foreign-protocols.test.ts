@@ -3,7 +3,7 @@ import { connect } from "node:net";
 import { expect, test } from "vitest";
 import { alice, bearer, startUploadServer } from "./upload-server.ts";
 
-// Clients of other upload protocols: what they begin is no file, and they are told so.
+// Clients of other upload protocols: what they begin does not count as a file, and they are told so.
 
 /** Sends a request as it is written, for what `fetch` does not send. */
 async function sendLines(url: string, lines: readonly string[], body = ""): Promise<string> {
@@ -96,7 +96,7 @@ test.for(rows)("%s is refused with a sentence, and leaves nothing", async ([, li
   expect(await server.files()).toEqual([]);
 });
 
-test("a file may be empty where its length says so", async () => {
+test("a file may be empty if its length says so", async () => {
   const server = await startUploadServer();
   for (const lines of [
     ["PUT", "Content-Length: 0"],

@@ -12,7 +12,7 @@ describe("forged slots", () => {
       fetch(target, { method: "POST", body: "x", headers: bearer(user) });
     for (let n = 0; n < 19; n++)
       expect((await post(`${url}/uploads/forged-${n}`)).status).toBe(404);
-    // another principal's counts like one that is none
+    // another principal's counts like an invalid one
     expect((await post((await slot()).url, "bob")).status).toBe(404);
     for (const target of [`${url}/uploads/forged`, (await slot()).url]) {
       const refused = await post(target, "bob");

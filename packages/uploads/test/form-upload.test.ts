@@ -98,7 +98,7 @@ test("a form of which one file is refused leaves none", async () => {
   await expect.poll(() => server.files()).toEqual([]);
 });
 
-test("a file that is refused while the form still comes is no rejection that nothing handles", async () => {
+test("a file that is refused while the form still arrives leaves no unhandled rejection", async () => {
   const server = await startUploadServer();
   const { url } = await server.slot({ maxFiles: 2, accept: ["image/png"] });
   const text = formOf("b-1", [{ content: "no picture" }, { content: "another" }]);
@@ -121,7 +121,7 @@ test("a file that is refused while the form still comes is no rejection that not
   await expect.poll(() => server.files()).toEqual([]);
 });
 
-test("what is no form of files is refused, and nothing is kept", async () => {
+test("anything but a form of files is refused, and nothing is kept", async () => {
   const server = await startUploadServer();
   const { url } = await server.slot();
   const fields = new FormData();

@@ -231,7 +231,7 @@ describe("room is asked for before the first byte", () => {
     ["a file by tus", { "tus-resumable": "1.0.0", "upload-length": String(large) }],
   ];
   test.for(ways)(
-    "%s that does not fit leaves nothing, and is taken where it fits",
+    "%s that does not fit leaves nothing, and is taken once it fits",
     async ([, more, body]) => {
       const free = { bytes: large - 1 };
       const server = await startWithRoom(free);

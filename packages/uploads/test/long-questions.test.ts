@@ -391,7 +391,7 @@ test.each<[string, (sent: object) => unknown]>([
   expect(JSON.parse((await call(data["upload_id"])).text)).toMatchObject({ action: "accept" });
 });
 
-test("the first of several files is no answer", async () => {
+test("the first of several files does not end the request", async () => {
   const { call, answer, send, data } = await connectLiar(several);
   const first = await send("first.txt");
   const [waiting] = await Promise.all([call(data["upload_id"]), pass(25_000)]);

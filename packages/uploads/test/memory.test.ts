@@ -21,7 +21,7 @@ const boundary = "memory-of-forms-1234567890";
 const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n`;
 const tail = `\r\n--${boundary}--\r\n`;
 
-/** Sends a file of so many MiB, as it is or in a form; the status. */
+/** Sends a file of this many MiB, as it is or in a form; the status. */
 function send(url: string, mebibytes: number, isForm = false): Promise<number> {
   return new Promise((resolve, reject) => {
     const around = isForm ? [Buffer.from(head), Buffer.from(tail)] : [];
@@ -40,7 +40,7 @@ function send(url: string, mebibytes: number, isForm = false): Promise<number> {
   });
 }
 
-/** Sends so many bytes over HTTP in chunks of one byte; the beginning of the answer. */
+/** Sends this many bytes over HTTP in chunks of one byte; the beginning of the response. */
 async function sendByteByByte(to: string, count: number): Promise<string> {
   const { hostname, port, pathname, host } = new URL(to);
   const socket = connect(Number(port), hostname);
@@ -64,7 +64,7 @@ test("memory does not grow with a file, nor by more than a little with each of m
   });
   const [url = ""] = served.urls;
   const to = served.now(url);
-  // what is loaded with the first file, and the garbage that a collector lets lie, is no growth
+  // what is loaded with the first file, and garbage that is not collected yet, does not count as growth
   expect(await send(to, 64)).toBe(201);
   const idle = await served.rss();
 

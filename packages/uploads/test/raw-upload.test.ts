@@ -157,7 +157,7 @@ describe("refused, and nothing is kept", () => {
     expect((await server.slot({ maxBytes: 10 ** 12 })).terms.maxBytes).toBe(100 * 2 ** 20);
   });
 
-  test("of another principal, of none, or a token that is none", async () => {
+  test("of another principal, of none, or with an invalid token", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot();
     const as = (headers: Record<string, string>, to = url): Promise<Response> =>

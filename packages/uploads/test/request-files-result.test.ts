@@ -174,7 +174,7 @@ test("a file on an open page is taken when its user has pressed Done, and not be
   const report = { name: "r.txt", size: 8, mimeType: "text/plain", uploadId };
   await page.answer({ action: "accept", content: { report } });
   expect(JSON.parse((await call(client, uploadId)).text)).toMatchObject({ action: "accept" });
-  // the twin: a program that loads the page, such as a preview of links, is no user
+  // the twin: a program that loads the page, such as a preview of links, is not a user
   const second = await call(client);
   await openPage(second.data["page_url"], "text/html");
   await put(second.data["upload_url"]);

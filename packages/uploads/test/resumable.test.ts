@@ -114,7 +114,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     expect(await server.files()).toHaveLength(2);
   });
 
-  test("a client that hangs up while leftover parts are removed is no error", async () => {
+  test("a client that disconnects while leftover parts are removed causes no error", async () => {
     let isStopped = true;
     let isRemoving = false;
     const server = await start({
@@ -247,7 +247,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
       await expect.poll(() => server.files()).toEqual([]);
     });
 
-    test("a request that is not the owner's, and ids that are none", async () => {
+    test("a request that is not the owner's, and invalid ids", async () => {
       const server = await start();
       const { url } = await server.slot();
       const location = await begin(url);

@@ -95,7 +95,7 @@ test("the page of a slot gives an answer that nothing waits for, and the files s
   expect((await open(slot.url)).html).toContain("All done");
 });
 
-test("a browser is told on a page that a URL is none of ours, and a bound slot has no page", async () => {
+test("an unknown URL gets a page in a browser, and a bound slot has none", async () => {
   const server = await startUploadServer();
   const wrong = await open(`${server.url}/u/${"a".repeat(32)}`);
   expect([wrong.status, wrong.html.includes("This link does not work")]).toEqual([404, true]);

@@ -287,7 +287,7 @@ test("states follow from what lies in storage alone", () => {
   const record = object(recordKey(folder, 0));
   expect(stateOf([plan, record])).toMatchObject({ phase: "stored", places: [0], expiresAt: 5_000 });
   expect(stateOf([record, object(`${folder}confirmed`)]).phase).toBe("confirmed");
-  // another folder of the same upload is none of ours
+  // another folder of the same upload is not ours
   const foreign = folderOf({ uploadId, owner: "0b", expiresAt: 5_000 });
   expect(stateOf([plan, object(`${foreign}confirmed`)]).phase).toBe("receiving");
   for (const key of ["uploads/x/0a.5/confirmed", `${folder}other`, `uploads/${uploadId}/confirmed`])

@@ -333,7 +333,7 @@ describe("an answer", () => {
     expect(site.errors).toEqual([]);
   });
 
-  test("that is broken off is no error of the server", async () => {
+  test("that is interrupted is not an error of the server", async () => {
     const { url } = await site.ask({ photo });
     const headers = {
       "content-type": "application/json",

@@ -20,7 +20,7 @@ export async function serveInProcess(
   kind = "steps",
 ): Promise<ServedInProcess> {
   const program = inject("programs")["packages/uploads/test/serving-process.ts"]!;
-  // what is garbage at once is no memory that is held
+  // garbage does not count as memory that is held
   const args = ["--max-semi-space-size=4", program, root, key, kind];
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "inherit", "ipc"],

@@ -23,7 +23,7 @@ export class AnswerLeases {
   readonly #account: ByteAccount;
   readonly #shares: ShareLimits;
 
-  /** Limits that are no whole number from 1 are a `RangeError`. */
+  /** Throws a `RangeError` unless every limit is a whole number from 1. */
   constructor(limiter: StreamLimiter, limits: AnswerLimits = {}) {
     const { perPrincipal = 64 * mib, perAddress, perProcess = 256 * mib } = limits;
     for (const limit of [perPrincipal, perAddress, perProcess]) ensureLimit(limit);

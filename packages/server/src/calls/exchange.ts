@@ -83,25 +83,25 @@ export function ownExchangeOf(request: Request): Exchange | undefined {
 /** The exchange of a request, or of the one that was shared with its headers. */
 export function exchangeOf(request: Request | undefined): Exchange | undefined {
   if (!request) return undefined;
-  const own = exchanges.get(request);
-  if (own) return own;
-  const shared = sharedRequest(request.headers);
-  return shared && exchanges.get(shared);
+  const exchange = exchanges.get(request);
+  if (exchange) return exchange;
+  const original = sharedRequest(request.headers);
+  return original && exchanges.get(original);
 }
 
 /**
  * Notes something of a request, for the handlers that see this very object or a clone of it. For a copy that is made in
  * another way call it again with {@link notesOf} the original.
  */
-export function noteRequest(request: Request, known: RequestNotes): void {
-  if (known instanceof Exchange) return known.carryTo(request);
+export function noteRequest(request: Request, notes: RequestNotes): void {
+  if (notes instanceof Exchange) return notes.carryTo(request);
   const exchange = exchanges.get(request) ?? new Exchange(request);
-  const { address, answers, unsent, isLasting = false } = known;
+  const { address, answers, unsent, isLasting = false } = notes;
   Object.assign(exchange, { address, answers, unsent, isLasting });
   exchange.carryTo(request);
 }
 
-/** What was noted of a request; nothing where no transport did. */
+/** The notes of a request; empty if no transport left any. */
 export function notesOf(request: Request | undefined): RequestNotes {
   return exchangeOf(request) ?? {};
 }
@@ -115,14 +115,14 @@ export const SHARED_REQUEST_HEADER = "sluice-request-id";
 const requests = new Map<string, Request>();
 
 /**
- * Lets handlers that see the headers of a request find the request itself, until the function that is given back is called. Does
- * nothing where headers cannot be changed, as on some runtimes.
+ * Lets handlers that see the headers of a request find the request itself, until the returned function is called. Does
+ * nothing if headers cannot be changed, as on some runtimes.
  */
 export function shareRequest(request: Request): () => void {
   const { headers } = request;
-  const known = headers.get(SHARED_REQUEST_HEADER) ?? "";
-  const before = requests.get(known);
-  const id = before ? known : crypto.randomUUID();
+  const sharedId = headers.get(SHARED_REQUEST_HEADER) ?? "";
+  const before = requests.get(sharedId);
+  const id = before ? sharedId : crypto.randomUUID();
   try {
     if (!before) headers.set(SHARED_REQUEST_HEADER, id);
   } catch {
@@ -150,7 +150,7 @@ export function sharedRequest(headers: Pick<Headers, "get">): Request | undefine
  */
 export interface ReplySlot {
   /**
-   * Client capabilities of the session's `initialize`, as they were sent; `null` where it declared no streaming. Absent where
+   * Client capabilities of the session's `initialize`, as they were sent; `null` if it declared no streaming. Absent if
    * the transport did not see it, or the server has no sessions.
    */
   readonly capabilities?: object | null | undefined;

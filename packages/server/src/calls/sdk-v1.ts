@@ -86,7 +86,7 @@ function isV2(given: AnyMcpServer): given is McpServer {
 type HandlerV2 = (request: object, ctx: ServerContext) => object | Promise<object>;
 
 function adapt(low: LowServer, registry: Registry): McpServer {
-  const declared = rememberCapabilities(low);
+  const capabilities = rememberCapabilities(low);
   let challenge: ScopeChallengeHandler | undefined;
   let ours: ResourceTemplate | undefined;
 
@@ -95,7 +95,7 @@ function adapt(low: LowServer, registry: Registry): McpServer {
       return low.transport;
     },
     getCapabilities: () => low.getCapabilities(),
-    getClientCapabilities: () => declared() ?? low.getClientCapabilities(),
+    getClientCapabilities: () => capabilities() ?? low.getClientCapabilities(),
     // it speaks none of the revisions without sessions
     getNegotiatedProtocolVersion: () => undefined,
     notification: (message: object) => low.notification(message),
@@ -158,13 +158,13 @@ function adapt(low: LowServer, registry: Registry): McpServer {
 /** The capabilities of a client as it sent them: SDK v1 drops the members that it does not know. */
 function rememberCapabilities(low: LowServer): () => ClientCapabilities | undefined {
   const initialize = low._requestHandlers.get("initialize");
-  let declared: ClientCapabilities | undefined;
+  let capabilities: ClientCapabilities | undefined;
   if (initialize)
     low.setRequestHandler(requestSchema("initialize"), (request, extra) => {
-      declared = request.params?.["capabilities"] as ClientCapabilities | undefined;
+      capabilities = request.params?.["capabilities"] as ClientCapabilities | undefined;
       return initialize(request, extra);
     });
-  return () => declared;
+  return () => capabilities;
 }
 
 /** SDK v1 reads the method out of a schema; the parameters are checked by what the handler declares. */
@@ -222,8 +222,8 @@ const contexts = new WeakMap<object, ServerContext>();
 
 /** The context of SDK v2 for what a handler of SDK v1 was called with; the same one for the same object. */
 function contextOf(given: ExtraV1): ServerContext {
-  const known = contexts.get(given);
-  if (known) return known;
+  const sameContext = contexts.get(given);
+  if (sameContext) return sameContext;
   const extra = given as KnownExtra;
   const { requestInfo, authInfo } = extra;
   const context = {

@@ -38,8 +38,8 @@ export function clientStreaming(
     envelope?.[CLIENT_CAPABILITIES_META_KEY] ?? _meta?.[CLIENT_CAPABILITIES_META_KEY];
   if (ofRequest !== undefined || revisionOf(mcp) === "modern") return declaredIn(ofRequest);
   const ofSession = mcp.server.getClientCapabilities();
-  const declared = declaredIn(ofSession) ?? declaredIn(slot?.capabilities);
-  if (declared) return declared;
+  const streaming = declaredIn(ofSession) ?? declaredIn(slot?.capabilities);
+  if (streaming) return streaming;
   // what the SDK knows of a session lacks the literal field
   const isKnown = slot ? slot.capabilities !== undefined : ofSession !== undefined;
   return isKnown ? undefined : "untold";
@@ -49,13 +49,13 @@ export function clientStreaming(
 function declaredIn(capabilities: unknown): ClientStreaming | undefined {
   if (!isObject(capabilities)) return undefined;
   const extensions = capabilities["extensions"];
-  const declared =
+  const declaration =
     (isObject(extensions) ? extensions[EXTENSION_ID] : undefined) ??
     capabilities["resourceStreaming"];
-  if (!isObject(declared)) return undefined;
-  const { maxStreamSize, prefer } = declared;
+  if (!isObject(declaration)) return undefined;
+  const { maxStreamSize, prefer } = declaration;
   if (maxStreamSize !== undefined && !(typeof maxStreamSize === "number" && maxStreamSize >= 0))
-    throw new SluiceError("invalid_argument", "sluice: maxStreamSize is no number of bytes");
+    throw new SluiceError("invalid_argument", "sluice: maxStreamSize must be a number of bytes");
   return definedMembers({
     maxStreamSize,
     prefer: Array.isArray(prefer) ? prefer.filter(isDeliveryMode) : undefined,

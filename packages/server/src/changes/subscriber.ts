@@ -117,7 +117,7 @@ function createSubscriber(
   const followed = new Map<string, { readonly feed: Feed; readonly key: string }>();
   let queue: ChangeNotification[] = [];
   let updated: Resources = new Map();
-  let listed: Resources | "unknown" = new Map();
+  let listChanges: Resources | "unknown" = new Map();
   let hearsAll = false;
   let hearsList = false;
   let isClosed = false;
@@ -126,10 +126,10 @@ function createSubscriber(
   function take(feed: Feed, changes: ObjectChanges): void {
     const { mapper } = feed.mount;
     for (const key of changes.updated) updated.set(mapper.toUri(key), feed);
-    if (changes.listed === "unknown" || updated.size > maxPending) listed = "unknown";
-    else if (listed !== "unknown")
-      for (const key of changes.listed) listed.set(mapper.toUri(key), feed);
-    if (listed !== "unknown" && listed.size > maxPending) listed = "unknown";
+    if (changes.listed === "unknown" || updated.size > maxPending) listChanges = "unknown";
+    else if (listChanges !== "unknown")
+      for (const key of changes.listed) listChanges.set(mapper.toUri(key), feed);
+    if (listChanges !== "unknown" && listChanges.size > maxPending) listChanges = "unknown";
     if (updated.size > maxPending) updated = new Map();
     news.notify();
   }
@@ -162,7 +162,8 @@ function createSubscriber(
 
   const isLive = (feed: Feed): boolean => feeds.get(feed.mount) === feed;
 
-  const isQuiet = (): boolean => updated.size === 0 && listed !== "unknown" && listed.size === 0;
+  const isQuiet = (): boolean =>
+    updated.size === 0 && listChanges !== "unknown" && listChanges.size === 0;
 
   /** Those of some resources with which the principal may do something now. */
   async function allowedOf(resources: Resources, action: AccessAction): Promise<string[]> {
@@ -202,8 +203,8 @@ function createSubscriber(
     // few at a time: access is asked just before a slow client takes them
     const some: Resources = new Map([...updated].slice(0, askedTogether));
     for (const uri of some.keys()) updated.delete(uri);
-    const list = listed;
-    listed = new Map();
+    const list = listChanges;
+    listChanges = new Map();
     for (const uri of await allowedUpdates(some))
       queue.push({ method: "notifications/resources/updated", params: { uri } });
     if (hearsList && (await isListNews(list)))

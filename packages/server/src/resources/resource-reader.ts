@@ -55,7 +55,7 @@ export class ResourceReader {
 
   /**
    * Answers `resources/read`: `text` for a textual type in valid UTF-8, else a base64 `blob`. Above
-   * `maxReadBytes` it throws `too_large` before anything is read, where the size is known. `_meta` of
+   * `maxReadBytes` it throws `too_large` before anything is read, if the size is known. `_meta` of
    * the request can ask for a `range` and for the version with an `etag`. `reads` may carry the bytes of
    * a whole resource beside the answer.
    */

@@ -147,7 +147,7 @@ export class Grants {
       ...definedMembers({ principal }),
       etag: etag ?? unversioned,
     } as const;
-    // the end of a session withdraws its URLs, which nothing asks where they are not revocable
+    // the end of a session withdraws its URLs, which nothing asks if they are not revocable
     if (this.#isRevocable) await bindSession(identity);
     const minted = this.#opensStored
       ? await this.#stored.issue("download", claims, { owner })
