@@ -5,7 +5,7 @@ import { SluiceError } from "@sluice/core";
 import { chainLine } from "./audit-chain.ts";
 import { noteHead } from "./audit-head.ts";
 import type { AuditRecord } from "./audit-record.ts";
-import { createAuditRoom, isFull } from "./audit-room.ts";
+import { AuditRoom, isFull } from "./audit-room.ts";
 import type { AuditOptions, AuditSink } from "./audit.ts";
 import { followRotation, openChain } from "./open-chain.ts";
 import { syncFolder } from "./plain-file.ts";
@@ -78,7 +78,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
   const path = options.path ?? (await makePlace(options.name));
   const noting = { sync: sync === "always" };
   let chain = await openChain(path);
-  const room = await createAuditRoom({ path, bytes: reserveBytes, onWarning }).catch(
+  const room = await AuditRoom.open({ path, bytes: reserveBytes, onWarning }).catch(
     async (error: unknown) => {
       await chain.file.close();
       throw error;
@@ -93,7 +93,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
     chain = await followRotation(path, chain);
     let { head } = chain;
     let text = "";
-    const notes = [...chain.notes, ...room.notes()];
+    const notes = [...chain.notes, ...room.notes];
     for (const content of [...notes, ...batch.map(({ record }) => record)]) {
       const line = chainLine(head, content);
       text += `${line.text}\n`;
@@ -112,7 +112,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
       throw error;
     }
     chain = { ...chain, head, size: chain.size + bytes.length, notes: [] };
-    room.noted();
+    room.clearNotes();
   }
 
   /** Writes the rest of a batch to a full disk, with the reserved room. */

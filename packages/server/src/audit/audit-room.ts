@@ -4,21 +4,6 @@ import type { FileHandle } from "node:fs/promises";
 import type { AuditRecord } from "./audit-record.ts";
 import { openPlain } from "./plain-file.ts";
 
-/** What an audit file does about a disk that is full. */
-export interface AuditRoom {
-  /** Whether a record is written even now. A refusal that is not is counted. */
-  takes(record: AuditRecord): boolean;
-  /** Lines to write before the next record. */
-  notes(): readonly object[];
-  /** The lines of {@link notes} are written. */
-  noted(): void;
-  /** The disk is full: gives back some of what is held. Resolves with false when nothing is left. */
-  release(): Promise<boolean>;
-  /** Looks from time to time whether a full disk has room again, and holds it. Never rejects. */
-  refill(): Promise<void>;
-  close(): Promise<void>;
-}
-
 interface AuditRoomOptions {
   /** Path of the audit file. */
   readonly path: string;
@@ -30,52 +15,80 @@ interface AuditRoomOptions {
 /** Milliseconds between two looks at a full disk. */
 const lookEveryMs = 10_000;
 
-/** Holds room beside an audit file. Rejects with `corrupt` for a link in place of `<path>.reserve`. */
-export async function createAuditRoom({
-  path,
-  bytes,
-  onWarning,
-}: AuditRoomOptions): Promise<AuditRoom> {
-  const reserve = bytes > 0 ? await openReserve(`${path}.reserve`, bytes) : undefined;
-  let fullSince: number | undefined;
-  let lookedAt = 0;
-  let dropped = 0;
-  let notes: readonly object[] = [];
+/** Holds room beside an audit file, for the records without which nothing is sent when the disk is full. */
+export class AuditRoom {
+  readonly #options: AuditRoomOptions;
+  readonly #reserve: DiskReserve | undefined;
+  #fullSince: number | undefined;
+  #lookedAt = 0;
+  #dropped = 0;
+  #notes: readonly object[] = [];
 
-  function becomeFull(): void {
-    if (fullSince !== undefined) return;
-    fullSince = lookedAt = Date.now();
-    dropped = 0;
-    notes = [{ event: "full", time: fullSince }];
+  private constructor(options: AuditRoomOptions, reserve: DiskReserve | undefined) {
+    this.#options = options;
+    this.#reserve = reserve;
+  }
+
+  /** Rejects with `corrupt` for a link in place of `<path>.reserve`. */
+  static async open(options: AuditRoomOptions): Promise<AuditRoom> {
+    const { path, bytes } = options;
+    const reserve = bytes > 0 ? await openReserve(`${path}.reserve`, bytes) : undefined;
+    const room = new AuditRoom(options, reserve);
+    if (reserve && !(await reserve.refill())) room.#becomeFull();
+    return room;
+  }
+
+  #becomeFull(): void {
+    if (this.#fullSince !== undefined) return;
+    const { path, bytes, onWarning } = this.#options;
+    this.#fullSince = this.#lookedAt = Date.now();
+    this.#dropped = 0;
+    this.#notes = [{ event: "full", time: this.#fullSince }];
     onWarning(
       `audit: the disk of ${path} is full: refusals are only counted, and what is left of ${bytes} bytes is for the rest; make room`,
     );
   }
 
-  if (reserve && !(await reserve.refill())) becomeFull();
-  return {
-    takes(record) {
-      if (fullSince === undefined || !isRefusal(record)) return true;
-      dropped += record.count ?? 1;
-      return false;
-    },
-    notes: () => notes,
-    noted: () => void (notes = []),
-    async release() {
-      if (!reserve) return false;
-      becomeFull();
-      return reserve.release();
-    },
-    async refill() {
-      if (fullSince === undefined || Date.now() - lookedAt < lookEveryMs) return;
-      lookedAt = Date.now();
-      if (!(await reserve?.refill().catch(() => false))) return;
-      notes = [...notes, { event: "freed", time: lookedAt, since: fullSince, refusals: dropped }];
-      fullSince = undefined;
-      onWarning(`audit: the disk of ${path} has room again; ${dropped} refusals were only counted`);
-    },
-    close: async () => reserve?.close(),
-  };
+  /** Whether a record is written even now. A refusal that is not is counted. */
+  takes(record: AuditRecord): boolean {
+    if (this.#fullSince === undefined || !isRefusal(record)) return true;
+    this.#dropped += record.count ?? 1;
+    return false;
+  }
+
+  /** Lines to write before the next record. */
+  get notes(): readonly object[] {
+    return this.#notes;
+  }
+
+  /** Call it once the {@link notes} are written. */
+  clearNotes(): void {
+    this.#notes = [];
+  }
+
+  /** Gives back some room to a full disk. Resolves with false when nothing is left. */
+  async release(): Promise<boolean> {
+    if (!this.#reserve) return false;
+    this.#becomeFull();
+    return this.#reserve.release();
+  }
+
+  /** Looks from time to time whether a full disk has room again, and holds it. Never rejects. */
+  async refill(): Promise<void> {
+    const since = this.#fullSince;
+    if (since === undefined || Date.now() - this.#lookedAt < lookEveryMs) return;
+    const time = (this.#lookedAt = Date.now());
+    if (!(await this.#reserve?.refill().catch(() => false))) return;
+    const refusals = this.#dropped;
+    this.#notes = [...this.#notes, { event: "freed", time, since, refusals }];
+    this.#fullSince = undefined;
+    const { path, onWarning } = this.#options;
+    onWarning(`audit: the disk of ${path} has room again; ${refusals} refusals were only counted`);
+  }
+
+  async close(): Promise<void> {
+    await this.#reserve?.close();
+  }
 }
 
 /** Gave nothing away, and nothing waits for it. */

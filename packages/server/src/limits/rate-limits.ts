@@ -45,46 +45,46 @@ export interface WindowLimits {
   readonly failedRedemptions?: RateLimiter | false;
 }
 
-/** Counts what principals use. */
-export interface UsageMeter {
+/** Counts the requests and bytes of principals, for one server. */
+export class UsageMeter {
+  readonly #limits: WindowLimits;
+  readonly #onError: (error: unknown) => void;
+
+  /** Throws a `TypeError` for a limiter without `consume`. */
+  constructor(limits: WindowLimits, onError: (error: unknown) => void) {
+    for (const { perPrincipal, global } of [limits.requests ?? {}, limits.bytes ?? {}])
+      for (const limiter of [perPrincipal, global])
+        if (limiter && typeof limiter.consume !== "function")
+          throw new TypeError("createSluice: a limiter must have consume(key, points)");
+    this.#limits = limits;
+    this.#onError = onError;
+  }
+
   /**
-   * Counts a request and, where it will deliver bytes, asks whether any are left. Throws
+   * Counts a request and, if it will deliver bytes, asks whether any are left. Rejects with
    * `throttled` with `retryAfterMs`; `unavailable` when a limiter does not answer.
    */
-  admit(principal: string | undefined, kind: "request" | "transfer"): Promise<void> | undefined;
-  /** Counts delivered bytes. */
-  charge(principal: string | undefined, bytes: number): void;
-}
+  admit(principal: string | undefined, kind: "request" | "transfer"): Promise<void> | undefined {
+    const { requests, bytes } = this.#limits;
+    if (!requests && !bytes) return undefined;
+    return (async () => {
+      await consume(requests, principal, 1);
+      // one point: a window that is used up to the last byte has nothing left
+      if (kind === "transfer") await consume(bytes, principal, 1);
+    })();
+  }
 
-/** Makes the meter of one server. Throws a `TypeError` for a limiter without `consume`. */
-export function createUsageMeter(
-  { requests, bytes }: WindowLimits,
-  onError: (error: unknown) => void,
-): UsageMeter {
-  for (const limits of [requests, bytes])
-    for (const limiter of [limits?.perPrincipal, limits?.global])
-      if (limiter && typeof limiter.consume !== "function")
-        throw new TypeError("createSluice: a limiter must have consume(key, points)");
-  const none = !requests && !bytes;
-  return {
-    admit(principal, kind) {
-      if (none) return undefined;
-      return (async () => {
-        await consume(requests, principal, 1);
-        // one point: a window that is used up to the last byte has nothing left
-        if (kind === "transfer") await consume(bytes, principal, 1);
-      })();
-    },
-    charge(principal, count) {
-      if (!bytes || count === 0) return;
-      // they are delivered: bytes over the principal's own share count for all, too
-      const { perPrincipal, global } = bytes;
-      for (const limits of [perPrincipal && { perPrincipal }, global && { global }])
-        consume(limits, principal, count).catch((error: unknown) => {
-          if (!(SluiceError.is(error) && error.code === "throttled")) onError(error);
-        });
-    },
-  };
+  /** Counts delivered bytes. */
+  charge(principal: string | undefined, count: number): void {
+    const { bytes } = this.#limits;
+    if (!bytes || count === 0) return;
+    // they are delivered: bytes over the principal's own share count for all, too
+    const { perPrincipal, global } = bytes;
+    for (const limits of [perPrincipal && { perPrincipal }, global && { global }])
+      consume(limits, principal, count).catch((error: unknown) => {
+        if (!(SluiceError.is(error) && error.code === "throttled")) this.#onError(error);
+      });
+  }
 }
 
 /** Counts in the principal's own share first: a principal over it takes nothing from the others. */

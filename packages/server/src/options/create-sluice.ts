@@ -11,16 +11,16 @@ import { listen } from "../changes/listen.ts";
 import { Subscribers } from "../changes/subscriber.ts";
 import { DeliveryModes } from "../delivery/modes.ts";
 import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
-import { createUsageMeter } from "../limits/rate-limits.ts";
+import { UsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { Transfers } from "../limits/transfers.ts";
 import { linkTo } from "../resources/resource-link.ts";
 import { ResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
 import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
-import { createMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
+import { storageMount, defaultMaxReadBytes, namePrefixOf } from "../storage/mount.ts";
 import { Mounts } from "../storage/mounts.ts";
-import { createProviderMount } from "../storage/provider-mount.ts";
+import { providerMount } from "../storage/provider-mount.ts";
 import { Grants } from "../urls/grants.ts";
 import { linkUrl, type LinkUrl } from "../urls/link-url.ts";
 import { Links } from "../urls/links.ts";
@@ -62,7 +62,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       ensureDeliveryOptions(mount);
       // the keys of a single storage are the names of its resources
       const namePrefix = options.mounts ? namePrefixOf(mount.baseUri) : "";
-      return createMount(mount, { namePrefix, rules: options, onError });
+      return storageMount(mount, { namePrefix, rules: options, onError });
     }),
   );
   const redirectWarnings = mountOptions.map((mount, at) =>
@@ -101,7 +101,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   });
 
   // limits and records
-  const usage = createUsageMeter(limits, onError);
+  const usage = new UsageMeter(limits, onError);
   const failures = createFailedRedemptions(limits.failedRedemptions, onError);
   const limiter = createStreamLimiter(limits, (change) => telemetry?.countStreams(change));
   const leases = new AnswerLeases(limiter, limits.answers);
@@ -205,7 +205,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       return mcp;
     },
     provide(uriOrTemplate, provider) {
-      mounts.add(createProviderMount(uriOrTemplate, provider, { rules: options, onError }));
+      mounts.add(providerMount(uriOrTemplate, provider, { rules: options, onError }));
     },
     url,
     link: (uri, linkOptions) => linkTo(linking, uri, linkOptions),

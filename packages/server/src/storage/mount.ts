@@ -127,7 +127,7 @@ export function hasAccessRules(rules: Pick<MountRules, "access" | "accessPage">)
 }
 
 /** Makes a mount; its own options come before the `rules` of the Sluice. */
-export function createMount(
+export function storageMount(
   options: MountOptions,
   { namePrefix, rules, onError }: MountSetting,
 ): Mount {

@@ -24,7 +24,7 @@ export interface ProviderOptions
     Pick<MountRules, "access" | "accessPage" | "delivery" | "redirectOrigins" | "maxReadBytes"> {}
 
 /** Makes a mount of a provider; a function is its `open`. Throws a `TypeError` or `RangeError` that says what to give. */
-export function createProviderMount(
+export function providerMount(
   uriOrTemplate: string,
   given: ProviderOptions | Provider["open"],
   { rules, onError }: Omit<MountSetting, "namePrefix">,
