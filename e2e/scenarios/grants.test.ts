@@ -166,7 +166,7 @@ describe("a stored URL [SEP-2532/security/must-unguessable-urls]", () => {
     await client.close();
   });
 
-  test("of another principal, altered, withdrawn or made up is unknown, as a sealed one is", async () => {
+  test("is unknown if it is another principal's, altered, withdrawn or made up, as a sealed one is", async () => {
     await using site = await start(stored);
     const url = await mint(site, "alice-token");
     expect((await get(url)).status).toBe(401);
