@@ -215,7 +215,7 @@ test("a self-authenticating grant serves one download and no second one [SEP-253
 });
 
 describe("scopes that reading needs guard streaming too", () => {
-  test.each(["legacy", "modern"] as const)("in the %s era", async (era) => {
+  test.each(["legacy", "modern"] as const)("hold in the %s era", async (era) => {
     await using site = await start({
       delivery: "direct",
       scopeChallenge: ({ authInfo }) =>
