@@ -1,5 +1,5 @@
 // Fails on a habit of wording in our Markdown that a native reader stumbles over, such as "is no X" for "is not a X".
-// Reads only prose: no code, no titles of tests, no generated pages.
+// Reads only prose: no code, no generated pages. Of sources, see `held`; titles are read in every test.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { parseSync } from "vite";
 
 /**
- * Each habit has a name, the texts in which it is one (`prose`, `comment`, `string`, `code`), what to write in its
+ * Each habit has a name, the texts in which it is one (`prose`, `comment`, `string`, `code`, `title`), what to write in its
  * place, and the expression that finds it. "There is no X" and "there is none" are correct, and not found.
  */
 export const habits = [
@@ -57,6 +57,40 @@ export const habits = [
     found:
       /^\s*(?:const|let) (told|asked|kept|given|held|taken|named|wanted|gone|said|sent|mine|own|refused|listed|filled|missed|declared|known|ending|waiting|looking|settled)\b/gm,
   },
+  {
+    name: "ALSO_TOO",
+    texts: ["prose"],
+    advice: 'write "even", "only" or "including" before what it limits, and no ", too"',
+    found:
+      /[,;] also (a|an|the|in|on|after|while|by|of|from|when|where|with|behind|between|below|without|as|if|for|over|across|to)\b|, too(?=[.,;:)]|$)/g,
+  },
+  {
+    name: "ALONE",
+    texts: ["prose"],
+    advice: 'write "only" before what it limits',
+    found: /[a-z`)] alone\b(?! (with|in a)\b)/g,
+  },
+  {
+    name: "PHRASAL",
+    texts: ["prose"],
+    advice: "use the usual verb: continue, interrupt, expire, resume; in progress",
+    found:
+      /\b(go|goes|went|going|gone) on\b(?! (the|a|its|disk)\b)|\b(break|breaks|broke|broken) off\b|\b(is|are|was|were) over\b(?! (HTTP|stdio|[0-9]|the|a)\b)|\b(taken?|takes?|took) (it |them )?up\b|\bunder way\b|\bmeanwhile\b|\bgives? way\b/g,
+  },
+  {
+    name: "PERSON",
+    texts: ["prose"],
+    advice: "software receives, supports, reports and expires",
+    found:
+      /\b(hears?|heard|knows? (no|nothing)|dies?|dead|outlives?)\b|\b(is|are|was|were) told\b/g,
+  },
+  {
+    name: "TITLE",
+    texts: ["title"],
+    advice: "begin with the subject or a verb",
+    found:
+      /^(that|whose|who|which|of|over|where|what|whatever|in|at|to|after|on|behind|under|by|from|as) /g,
+  },
 ];
 
 /** Pages without prose of ours: histories, and what a program writes from docstrings or runs. */
@@ -90,6 +124,7 @@ const held = [
 /** Sentences and names that may stay, each with its file. */
 const allowed = [
   ["docs/contributing/architecture.md", "is no error"],
+  ["docs/decisions/021-upload-page.md", "go on"],
   ["packages/core/src/node.ts", "leastRoomBytes"],
   ["packages/core/src/sockets/socket-inlet.ts", "leastRoomBytes"],
   ["packages/client/src/save/fetch-into.ts", "leastRoomBytes"],
@@ -114,8 +149,8 @@ export function proseOf(markdown) {
 }
 
 /**
- * The comments, strings of three words or more, and lines of code of a source: `{ kind, line, text }`. A paragraph
- * of a comment begins with a sign: "Where" after it is a place.
+ * The comments, strings of three words or more, titles of tests, and lines of code of a source:
+ * `{ kind, line, text }`. A paragraph of a comment begins with a sign: "Where" after it is a place.
  */
 export function textsOf(file, source) {
   const { program, comments, errors } = parseSync(file, source);
@@ -142,9 +177,10 @@ export function textsOf(file, source) {
     last = comment;
   }
   visit(program, (node) => {
-    const isTemplate = node.type === "TemplateLiteral";
-    if (!isTemplate && typeof node.value !== "string") return;
-    const text = isTemplate ? node.quasis.map(({ value }) => value.cooked).join("…") : node.value;
+    const title = titleOf(node);
+    if (title !== undefined) texts.push({ kind: "title", line: lineAt(node.start), text: title });
+    const text = stringOf(node);
+    if (text === undefined) return;
     if (node.type === "Literal") blank(node);
     if (text.split(/\s+/).length > 2)
       texts.push({ kind: "string", line: lineAt(node.start), text });
@@ -152,6 +188,22 @@ export function textsOf(file, source) {
   for (const [at, text] of code.split("\n").entries())
     texts.push({ kind: "code", line: at + 1, text });
   return texts;
+}
+
+/** A literal's text, with a sign for what a template fills in. */
+function stringOf(node) {
+  if (node?.type === "TemplateLiteral")
+    return node.quasis.map(({ value }) => value.cooked).join("…");
+  return typeof node?.value === "string" ? node.value : undefined;
+}
+
+/** The title of a call of `test` or `it`, also of `test.each(…)(…)`; groups name a setting, and have none. */
+function titleOf(node) {
+  if (node.type !== "CallExpression") return undefined;
+  let callee = node;
+  while (callee && callee.type !== "Identifier")
+    callee = callee.object ?? callee.callee ?? callee.tag;
+  return ["test", "it"].includes(callee?.name) ? stringOf(node.arguments[0]) : undefined;
 }
 
 function visit(node, look) {
@@ -168,12 +220,13 @@ export function habitsIn(kind, text) {
     );
 }
 
-/** One sentence for each habit in a page, or in a source. */
-export function checkWords(file, content, except = []) {
+/** One sentence for each habit in a page, or in a source; `kinds` are the texts to look at, or all. */
+export function checkWords(file, content, except = [], kinds) {
   const texts = file.endsWith(".md")
     ? proseOf(content).map((text) => ({ kind: "prose", ...text }))
     : textsOf(file, content).filter(({ kind }) => kind !== "code" || file.includes("/src/"));
-  return texts.flatMap(({ kind, line, text }) =>
+  const read = texts.filter(({ kind }) => kinds?.includes(kind) ?? true);
+  return read.flatMap(({ kind, line, text }) =>
     habitsIn(kind, text)
       .filter(({ words }) => !except.some(([page, part]) => page === file && words.includes(part)))
       .map(({ name, advice, words }) => `${file}:${line}: "${words}" (${name}): ${advice}`),
@@ -183,17 +236,24 @@ export function checkWords(file, content, except = []) {
 const isHeld = (file) =>
   file.startsWith("templates/") || held.some((folder) => file.startsWith(folder));
 
+const isTest = (file) => /\.test\.(?:ts|mjs)$/.test(file);
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const root = dirname(dirname(fileURLToPath(import.meta.url)));
-  const kinds = ["*.md", "*.ts", "*.mjs", "--cached", "--others", "--exclude-standard"];
-  const files = execFileSync("git", ["ls-files", ...kinds], { cwd: root, encoding: "utf8" })
+  const patterns = ["*.md", "*.ts", "*.mjs", "--cached", "--others", "--exclude-standard"];
+  const files = execFileSync("git", ["ls-files", ...patterns], { cwd: root, encoding: "utf8" })
     .split("\n")
-    .filter((file) => (file.endsWith(".md") ? !unread.test(file) : isHeld(file)))
+    .filter((file) => (file.endsWith(".md") ? !unread.test(file) : isHeld(file) || isTest(file)))
     .filter((file) => existsSync(join(root, file)));
   const findings = [...new Set(files)].flatMap((file) =>
-    checkWords(file, readFileSync(join(root, file), "utf8"), allowed),
+    checkWords(
+      file,
+      readFileSync(join(root, file), "utf8"),
+      allowed,
+      file.endsWith(".md") || isHeld(file) ? undefined : ["title"],
+    ),
   );
   findings.forEach((finding) => console.error(finding));
   if (findings.length > 0) process.exit(1);
-  console.log("words: none of the habits is in our Markdown");
+  console.log("words: none of the habits is in our Markdown, sources or titles");
 }

@@ -93,7 +93,7 @@ describe("a folder as an archive", () => {
     expect((await send("GET", url, asAlice)).status).toBe(404);
   });
 
-  test("in which a caller sees nothing does not exist", async () => {
+  test("does not exist for a caller that may see nothing in it", async () => {
     await using site = await startArchiving();
     for (const uri of ["archives://site/nothing.zip", "archives://site/photos/secret.jpg.zip"]) {
       const asked = { token: "bob-token", streaming: {} };

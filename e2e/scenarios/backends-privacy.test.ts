@@ -55,7 +55,7 @@ describe.each(serviceNames)("%s", (name) => {
   );
 });
 
-describe("the twins are seen", () => {
+describe("negative controls are detected", () => {
   test("a client that lets fetch follow the redirect", async () => {
     await using site = await startBackendSite("s3");
     await site.service.put("plans.bin", content);

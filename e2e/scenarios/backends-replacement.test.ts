@@ -145,7 +145,10 @@ function forgetful(backend: StorageBackend): StorageBackend {
   };
 }
 
-test.each(remoteNames)("the twin: %s without conditions is seen to splice", async (name) => {
-  await using site = await startBackendSite(name, { storage: forgetful });
-  expect(await downloadReplaced(site, site.service.store, "reset")).toBe("mixed");
-});
+test.each(remoteNames)(
+  "negative control: %s without conditions is seen to splice",
+  async (name) => {
+    await using site = await startBackendSite(name, { storage: forgetful });
+    expect(await downloadReplaced(site, site.service.store, "reset")).toBe("mixed");
+  },
+);

@@ -147,7 +147,7 @@ describe.each(serviceNames)("%s: no URL that gives access is ever said", (name) 
   });
 });
 
-test("the twin: a backend that tells the URL in its errors is seen", async () => {
+test("negative control: a backend that puts the URL into its errors is detected", async () => {
   await using site = await startBackendSite("s3", {
     storage: (backend) => ({
       ...backend,

@@ -77,7 +77,7 @@ describe.each(sdkNames)("%s", (sdk) => {
     ["http", { sessions: true }],
     ["websocket", {}],
   ] as const)(
-    "over %s (%o): reads and tools carry bytes beside their messages [BINARY/3.b.multipart/parts] [BINARY/3.c.websocket/frames] [BINARY/transports/http] [BINARY/transports/websocket]",
+    "%s (%o): reads and tools carry bytes beside their messages [BINARY/3.b.multipart/parts] [BINARY/3.c.websocket/frames] [BINARY/transports/http] [BINARY/transports/websocket]",
     async (over, options) => {
       const { client, outlet } = await connect(sdk, await start(options), { over });
       const got = await readBinary(client, uri);
@@ -96,7 +96,7 @@ describe.each(sdkNames)("%s", (sdk) => {
   );
 
   test.each(["http", "websocket"] as const)(
-    "over %s an official client gets base64, and so does ours of a server that knows nothing of it [BINARY/compatibility/unsupporting-base64]",
+    "%s gives base64 to an official client, and an unsupporting server gives it to ours [BINARY/compatibility/unsupporting-base64]",
     async (over) => {
       const official = await connect(sdk, await start(), { over, isOfficial: true });
       const unaware = await connect(sdk, await start({ binary: false }), { over });

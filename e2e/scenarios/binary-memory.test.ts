@@ -71,7 +71,7 @@ describe(`${size / mib} MiB leave memory as it was, on both ends`, () => {
     expect(growth.client).toBeLessThanOrEqual(mostGrowth);
   });
 
-  test("the twin: a client that keeps the bytes is seen to", async () => {
+  test("negative control: a client that keeps the bytes is detected", async () => {
     const growth = await growthOf({ over: "http", uri: "files://site/medium.bin", use: "keep" });
     expect(growth.client).toBeGreaterThan(mostGrowth);
   });

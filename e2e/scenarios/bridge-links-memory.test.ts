@@ -125,7 +125,7 @@ for (const kind of ["folder", "bucket"] as const)
     expect(sent).toBeLessThan(64 * mib);
   });
 
-test("twin: a hold in memory has it", async () => {
+test("negative control: a hold in memory has it", async () => {
   if (!hasMemory || !isDeep) {
     console.info("the twin needs /proc and SLUICE_DEEP");
     return;
@@ -173,7 +173,7 @@ test("nothing is written below the working folder, HOME or tmp: a server over HT
   expect(written).toEqual([]);
 });
 
-test("twin: a hold in a folder below tmp is seen", async () => {
+test("negative control: a hold in a folder below tmp is detected", async () => {
   const folders = { work: makeFolder(), home: makeFolder(), tmp: makeFolder() };
   const written = await writtenBelow(folders, async () => {
     const client = await startHost({ behind: largeServer, folder: folders.tmp }, folders);

@@ -112,7 +112,7 @@ test("an image is an image behind its link", async () => {
   await response.body?.cancel();
 });
 
-test("what claims to be base64 and is not is held as text", async () => {
+test("invalid base64 is stored as text", async () => {
   for (const hold of [createMemoryHold(), createStorageHold({ storage: createMemoryBackend() })]) {
     const operator = await openOperator(hold);
     const client = await linkedHost(operator, await startLargeServer());

@@ -135,7 +135,7 @@ test(
   },
 );
 
-test("the twin: without a share per address they do", { timeout: 120_000 }, async () => {
+test("negative control: without a quota per address they do", { timeout: 120_000 }, async () => {
   const all = { readers: perProcess + 16, held: perProcess + 16 };
   expect(await visitAmong({ limits: { perProcess } }, all)).not.toEqual(served);
 });

@@ -80,7 +80,7 @@ describe("a certificate", () => {
   });
 
   test.each(lasting.map((days, index) => [days, index] as const))(
-    "that is valid for long enough is no finding: days %j",
+    "is not reported if it is valid for long enough: days %j",
     (_days, index) => {
       expect(found[index]).toEqual([]);
     },
@@ -100,7 +100,7 @@ describe("a certificate", () => {
 describe("a limit of requests", () => {
   const bounds = /Requests of (\d+) KiB are refused \(413\), and those of (\d+) KiB pass: /;
 
-  test.each([100, 300, 900, 1_500])("of %i KiB is found and said", async (limit) => {
+  test.each([100, 300, 900, 1_500])("is found at %i KiB and reported", async (limit) => {
     let sent = 0;
     await using site = await startBehind(
       faulty({
@@ -120,19 +120,17 @@ describe("a limit of requests", () => {
     expect(sent).toBeLessThan(4.1 * 2 ** 20);
   });
 
-  test
-    .skipIf(!hasNginx)
-    .concurrent("of nginx is found, also the one that it has by default", async () => {
-      await using limited = await startBehind(nginx("client_max_body_size 100k;"));
-      const [own] = await look(limited.url);
-      expect(own?.message).toMatch(bounds);
-      await using plain = await startBehind(nginx(""));
-      const [byDefault] = await look(plain.url, { direction: "upload" });
-      const [, refused, passed] = bounds.exec(byDefault?.message ?? "") ?? [];
-      expect([Number(passed) <= 1_024, Number(refused) >= 1_024]).toEqual([true, true]);
-    });
+  test.skipIf(!hasNginx).concurrent("is found in nginx, even if it is the default", async () => {
+    await using limited = await startBehind(nginx("client_max_body_size 100k;"));
+    const [own] = await look(limited.url);
+    expect(own?.message).toMatch(bounds);
+    await using plain = await startBehind(nginx(""));
+    const [byDefault] = await look(plain.url, { direction: "upload" });
+    const [, refused, passed] = bounds.exec(byDefault?.message ?? "") ?? [];
+    expect([Number(passed) <= 1_024, Number(refused) >= 1_024]).toEqual([true, true]);
+  });
 
-  test("of the server itself is none, and the one of a proxy matters where files come in", async () => {
+  test("is not reported for the server itself, and matters at a proxy if files come in", async () => {
     await using plain = await startBehind(undefined);
     expect(await look(plain.url)).toEqual([]);
     // the server takes 256 KiB in a message, and more in an upload
@@ -181,7 +179,7 @@ describe.each(["auto", "direct"] as const)(
       return causesOf(await look(site.url));
     };
 
-    test.concurrent("that arrive as they are are none", async () => {
+    test.concurrent("are not reported if they arrive unchanged", async () => {
       let seen = 0;
       const causes = await lookBehind({
         passOn: (answer, _response, request) => {
@@ -192,7 +190,7 @@ describe.each(["auto", "direct"] as const)(
       expect([causes, seen > 0]).toEqual([[], true]);
     });
 
-    test.concurrent("that a proxy packs", async () => {
+    test.concurrent("are found to be changed if a proxy packs them", async () => {
       const causes = await lookBehind({
         passOn: (answer, response, request) =>
           isDirect(answer, request) &&
@@ -201,7 +199,7 @@ describe.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["changed"]);
     });
 
-    test.concurrent("that a proxy cuts", async () => {
+    test.concurrent("are found to be cut if a proxy cuts them", async () => {
       const causes = await lookBehind({
         passOn(answer, response, request) {
           if (!isDirect(answer, request)) return false;
@@ -216,7 +214,7 @@ describe.each(["auto", "direct"] as const)(
     });
 
     // late is what comes later than other answers: no other test makes those late
-    test("that a proxy holds back", async () => {
+    test("are found to be buffered if a proxy holds them back", async () => {
       const causes = await lookBehind({
         async passOn(answer, response, request) {
           if (!isDirect(answer, request)) return false;
@@ -227,7 +225,7 @@ describe.each(["auto", "direct"] as const)(
       expect(causes).toEqual(["buffering"]);
     });
 
-    test.concurrent("whose ranges a proxy drops", async () => {
+    test.concurrent("are found to lack ranges if a proxy drops those", async () => {
       expect(await lookBehind({ headers: (headers) => void delete headers.range })).toEqual([
         "range",
       ]);
@@ -252,7 +250,7 @@ describe.concurrent("links", () => {
     return await look(site.url);
   };
 
-  test("that open are none", async () => {
+  test("are not reported if they open", async () => {
     expect(await lookBehind(0)).toEqual([]);
   });
 
@@ -261,7 +259,7 @@ describe.concurrent("links", () => {
     [403, "access"],
     [404, "public-url"],
     [502, "server"],
-  ])("that a proxy answers with %i are a matter of %s", async (status, cause) => {
+  ])("with status %i from a proxy are a matter of %s", async (status, cause) => {
     const [finding, another] = await lookBehind(status);
     expect([finding?.cause, another]).toEqual([cause, undefined]);
     // what follows is the link's secret
@@ -272,12 +270,12 @@ describe.concurrent("links", () => {
 describe.skipIf(!hasNginx).concurrent.each([false, true])(
   "streams of events behind nginx, with sessions: %s",
   (sessions) => {
-    test("that pass are none", async () => {
+    test("are not reported if they pass", async () => {
       await using site = await startBehind(nginx("proxy_buffering off;"), { sessions });
       expect(await look(site.url)).toEqual([]);
     });
 
-    test("that are cut after a while are found where they are watched for longer", async () => {
+    test("are reported as cut after a while if they are watched for longer", async () => {
       await using site = await startBehind(nginx("proxy_read_timeout 2s;"), { sessions });
       const findings = await look(site.url, { watchMs: 5_000 });
       expect(findings).toEqual([

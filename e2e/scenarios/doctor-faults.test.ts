@@ -282,7 +282,7 @@ test.concurrent("a proxy that drops Range", async () => {
 });
 
 test.concurrent(
-  "what is found for a resource, as the guide prints it",
+  "findings for a resource are as the guide prints them",
   { tags: "slow" },
   async () => {
     await using site = await startBehind({ headers: (headers) => void delete headers.range });

@@ -63,7 +63,7 @@ const hosts: readonly Host[] = [
 ];
 
 test.each(hosts)(
-  "under $name nothing but the one spelling of a URL lets anything in, at every public URL",
+  "only the one spelling of a URL lets anything in under $name, at every public URL",
   { tags: "slow" },
   async ({ name, mount, isBlind, ...habits }) => {
     const some =

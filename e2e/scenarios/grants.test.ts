@@ -166,7 +166,7 @@ describe("a stored URL [SEP-2532/security/must-unguessable-urls]", () => {
     await client.close();
   });
 
-  test("of another principal, altered, withdrawn or made up is unknown, as a sealed one is", async () => {
+  test("is unknown if it is another principal's, altered, withdrawn or made up, as a sealed one is", async () => {
     await using site = await start(stored);
     const url = await mint(site, "alice-token");
     expect((await get(url)).status).toBe(401);
@@ -215,7 +215,7 @@ test("a self-authenticating grant serves one download and no second one [SEP-253
 });
 
 describe("scopes that reading needs guard streaming too", () => {
-  test.each(["legacy", "modern"] as const)("in the %s era", async (era) => {
+  test.each(["legacy", "modern"] as const)("hold in the %s era", async (era) => {
     await using site = await start({
       delivery: "direct",
       scopeChallenge: ({ authInfo }) =>

@@ -86,7 +86,7 @@ function asSeen(
   return JSON.stringify({ status, rest, text });
 }
 
-test("over HTTP, what is hidden is answered like what is missing, to the byte, however it is asked for", async () => {
+test("a hidden resource has the response of a missing one over HTTP, to the byte, for every request", async () => {
   const { urlOf, ...started } = await start();
   await using site = started.site;
   for (const [way, ask] of Object.entries(waysOf(site, urlOf))) {
@@ -97,7 +97,7 @@ test("over HTTP, what is hidden is answered like what is missing, to the byte, h
   }
 });
 
-test("over HTTP, what is hidden costs the work that what is missing costs, however it is asked for", async () => {
+test("a hidden resource costs the work of a missing one over HTTP, for every request", async () => {
   const work: string[] = [];
   const { urlOf, ...started } = await start(work);
   await using site = started.site;

@@ -106,7 +106,7 @@ describe("a download URL at an origin that nobody trusted gets no request [SEP-2
     expect(await readdir(site.target)).toEqual([]);
   });
 
-  test("while a trusted origin gets one, without credentials [SEP-2532/3.download-url/must-send-credentials]", async () => {
+  test("a trusted origin gets one, without credentials [SEP-2532/3.download-url/must-send-credentials]", async () => {
     answerJson({ uri, size: 6, downloadUrl: `${elsewhere.origin}/lent` });
     await download({ trustedOrigins: [elsewhere.origin] });
     expect(arrived).toHaveLength(1);

@@ -235,7 +235,7 @@ describe("a body that is not whole is no file [SEP-2532/security/should-verify-l
     },
   );
 
-  test("while the same body, whole, is one", async () => {
+  test("the same body, whole, is one", async () => {
     const { site, meddler } = await startMeddled("downloadUrl");
     await using _ = site;
     meddler.meddle = async (exchange) => {

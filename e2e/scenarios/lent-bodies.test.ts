@@ -137,7 +137,7 @@ describe.each(Object.entries(services))("a large object of %s", (_name, start) =
     await backend.close?.();
   });
 
-  test("is other bytes to the twin, which gives memory back before it has used it", async () => {
+  test("is other bytes to the negative control, which returns memory before it has used it", async () => {
     const backend = (await start()).open();
     const { sha256 } = await pumpSlowly((await backend.open("large")).body, false);
     expect(sha256).not.toBe(sha(content));

@@ -176,7 +176,7 @@ test("a link says when it ends: within 15 minutes, and no later than the access 
   expect(await ends("short-token")).toBeLessThanOrEqual(soonMs);
 });
 
-test("what is hidden cannot be linked, and looks like what is missing", async () => {
+test("a hidden resource cannot be linked, and looks missing", async () => {
   const house = await start({});
   await using site = house.site;
   house.decision = "hide";
@@ -192,7 +192,7 @@ test("what is hidden cannot be linked, and looks like what is missing", async ()
   await linkTo(site, "plans.bin", { token: "bob-token" });
 });
 
-test("what the rule denies cannot be linked", async () => {
+test("a resource that the rule denies cannot be linked", async () => {
   const house = await start({});
   await using site = house.site;
   house.decision = "deny";

@@ -87,7 +87,7 @@ describe.each(["null", "https://x.claudemcpcontent.com"])("from origin %s", (ori
     }
   });
 
-  test("what is bound to a user is refused, with its token too", async () => {
+  test("a URL bound to a user is refused, with its token too", async () => {
     const authorization = `Bearer ${token}`;
     for (const url of Object.values(bound)) {
       expect(seen(await preflight(url, "GET", "authorization"))).toEqual([403, null, null]);
@@ -115,7 +115,7 @@ test("the token of the account works where no page asks", async () => {
 });
 
 test.skipIf(!hasBrowser)(
-  "in Chromium, a sandboxed frame fetches a link, its ranges, and fills a slot; nothing else",
+  "a sandboxed frame in Chromium fetches a link, its ranges, and fills a slot; nothing else",
   async () => {
     const frames = `<!doctype html><iframe sandbox="allow-scripts" srcdoc="an app"></iframe>`;
     const host = await listen(

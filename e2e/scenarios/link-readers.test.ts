@@ -164,7 +164,7 @@ test("thirty ranges and the whole of it, twice", async () => {
   }
 });
 
-test("what compares the bytes finds one that differs", async () => {
+test("the comparison of bytes finds one that differs", async () => {
   const spoilt = Buffer.from(content);
   spoilt[size - 1]! ^= 1;
   await writeFile(join(folder, "spoilt"), spoilt);

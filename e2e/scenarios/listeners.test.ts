@@ -193,7 +193,7 @@ test.each(Object.keys(starts))("no target of a request ends %s or makes it a 500
   expect(await attack(await starts[name]!())).toEqual([]);
 });
 
-test("the twin: a listener that parses a raw target is found", async () => {
+test("negative control: a listener that parses a raw target is found", async () => {
   const faulty = createServer((request, response) => {
     try {
       response.end(new URL(request.url ?? "/", "http://127.0.0.1").pathname);
@@ -207,7 +207,7 @@ test("the twin: a listener that parses a raw target is found", async () => {
   expect(await attack(port)).toContain("it is gone: ");
 });
 
-test("the twin: a listener that never answers is found", { tags: "slow" }, async () => {
+test("negative control: a listener that never answers is found", { tags: "slow" }, async () => {
   const sockets = new Set<{ destroy(): unknown }>();
   const silent = createTcpServer((socket) => sockets.add(socket));
   const { port } = await listen(silent);

@@ -162,7 +162,7 @@ test.concurrent(
   deep ? 300_000 : 60_000,
 );
 
-test.concurrent("the twin: a server that mixes up its users is found out", async () => {
+test.concurrent("negative control: a server that mixes up its users is found out", async () => {
   const people = Array.from({ length: 10 }, (_, n) => `user-${n}`);
   let served = 0;
   await using site = await startShared(people, (stores) => () => {

@@ -98,7 +98,7 @@ describe(`${size / mib} MiB leave memory as it was, on both ends`, () => {
   );
 
   test(
-    "of a provider that makes them",
+    "if a provider makes them",
     async () => {
       const growth = await growthOf(`made://site/${size}.bin`, "count");
       expect(growth.server).toBeLessThanOrEqual(mostGrowth);
@@ -107,7 +107,7 @@ describe(`${size / mib} MiB leave memory as it was, on both ends`, () => {
     deep ? 600_000 : 60_000,
   );
 
-  test("the twin: a client that keeps the bytes is seen to", async () => {
+  test("negative control: a client that keeps the bytes is detected", async () => {
     const growth = await growthOf("direct/medium.bin", "keep");
     expect(growth.client).toBeGreaterThan(mostGrowth);
   });

@@ -86,7 +86,7 @@ describe("a folder and a bucket in one server", () => {
     });
 
     test.each(transfers.flatMap(([transfer, by]) => (by === sdk ? [transfer] : [])))(
-      "what the list names in $name is streamed by $mode, broken in the middle and resumed",
+      "resources in the list of $name are streamed by $mode, broken in the middle and resumed",
       async ({ name, mode: delivery }) => {
         mode = delivery;
         const client = await open();

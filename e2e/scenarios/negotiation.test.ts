@@ -234,7 +234,7 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
 });
 
 describe.each(sdkNames)("%s with Sluice", (sdk) => {
-  test("at a server without it: unsupported, with what to do instead", async () => {
+  test("reports at a server without it that streaming is unsupported, and what to do instead", async () => {
     const plain = createMcpHandler(() => {
       const mcp = new McpServer({ name: "plain", version: "1.0.0" });
       mcp.registerResource("a", "app://a", {}, () => ({

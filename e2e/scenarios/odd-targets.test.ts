@@ -101,7 +101,7 @@ function tellsOf(said: readonly unknown[], token: string): string | undefined {
   return all.find((one) => one.includes(token));
 }
 
-test("the twin: an error that holds the URL it failed on is seen", () => {
+test("negative control: an error that holds the URL it failed on is detected", () => {
   const error = ((): unknown => {
     try {
       return new URL("http://[/mcp/streams/secret");
@@ -113,7 +113,7 @@ test("the twin: an error that holds the URL it failed on is seen", () => {
 });
 
 test.each(Object.keys(mounts))(
-  "in %s no form of a request makes it a 500, and nothing prints the token of its URL",
+  "%s gives no 500 to any form of a request, and nothing prints the token of its URL",
   async (name) => {
     const printed: unknown[] = [];
     for (const method of ["log", "info", "warn", "error", "debug"] as const)

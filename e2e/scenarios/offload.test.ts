@@ -177,7 +177,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     expect(statuses.toSorted((one, other) => one - other)).toEqual([200, 404, 404, 404]);
   });
 
-  test("whatever nginx would read in another way is sent from here: the answers are the same", async () => {
+  test("the server itself sends every request that nginx would read in another way: the responses are the same", async () => {
     const bed = await startOffloading({ files: { "a.bin": content } });
     const { front, behind } = await urlsOf(bed);
     const { etag = "" } = (await send("GET", behind)).headers;
@@ -216,7 +216,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     }
   });
 
-  test("the twin: nginx alone fails conditions that hold", async () => {
+  test("negative control: nginx alone fails conditions that hold", async () => {
     const bed = await startOffloading({ files: { "a.bin": content } });
     const { front } = await urlsOf(bed);
     const { etag = "" } = (await send("GET", front)).headers;
@@ -462,39 +462,42 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     await client.close();
   });
 
-  test.runIf(deep)("what happens to a file while nginx sends it is as documented", async () => {
-    // more than all buffers on the way hold
-    const old = bytesOf(24_000_000, "old");
-    const tail = bytesOf(1_000_000, "tail");
-    const bed = await startOffloading({
-      files: {
-        "replaced.bin": old,
-        "truncated.bin": old,
-        "overwritten.bin": old,
-        "other.bin": tail,
-      },
-    });
-    const path = (name: string): string => join(bed.site.root, name);
-    const begin = async (name: string) => {
-      const { front } = await urlsOf(bed, `files://site/${name}`);
-      const { body } = await request(front);
-      return { rest: () => body.arrayBuffer().then((got) => Buffer.from(got)) };
-    };
-    const replaced = await begin("replaced.bin");
-    await rename(path("other.bin"), path("replaced.bin"));
-    expect((await replaced.rest()).equals(old)).toBe(true);
+  test.runIf(deep)(
+    "changes of a file while nginx sends it have the documented effect",
+    async () => {
+      // more than all buffers on the way hold
+      const old = bytesOf(24_000_000, "old");
+      const tail = bytesOf(1_000_000, "tail");
+      const bed = await startOffloading({
+        files: {
+          "replaced.bin": old,
+          "truncated.bin": old,
+          "overwritten.bin": old,
+          "other.bin": tail,
+        },
+      });
+      const path = (name: string): string => join(bed.site.root, name);
+      const begin = async (name: string) => {
+        const { front } = await urlsOf(bed, `files://site/${name}`);
+        const { body } = await request(front);
+        return { rest: () => body.arrayBuffer().then((got) => Buffer.from(got)) };
+      };
+      const replaced = await begin("replaced.bin");
+      await rename(path("other.bin"), path("replaced.bin"));
+      expect((await replaced.rest()).equals(old)).toBe(true);
 
-    const truncated = await begin("truncated.bin");
-    await truncate(path("truncated.bin"), 0);
-    await expect(truncated.rest()).rejects.toThrow(/terminated|other side closed/);
+      const truncated = await begin("truncated.bin");
+      await truncate(path("truncated.bin"), 0);
+      await expect(truncated.rest()).rejects.toThrow(/terminated|other side closed/);
 
-    const overwritten = await begin("overwritten.bin");
-    const file = await openFile(path("overwritten.bin"), "r+");
-    await file.write(tail, 0, tail.length, old.length - tail.length);
-    await file.close();
-    const mixed = Buffer.concat([old.subarray(0, -tail.length), tail]);
-    expect((await overwritten.rest()).equals(mixed)).toBe(true);
-  });
+      const overwritten = await begin("overwritten.bin");
+      const file = await openFile(path("overwritten.bin"), "r+");
+      await file.write(tail, 0, tail.length, old.length - tail.length);
+      await file.close();
+      const mixed = Buffer.concat([old.subarray(0, -tail.length), tail]);
+      expect((await overwritten.rest()).equals(mixed)).toBe(true);
+    },
+  );
 
   test("a file that takes the name after the decision arrives whole, as it is told by its length", async () => {
     const other = bytesOf(150_000, "other");

@@ -407,7 +407,7 @@ describe("the routes before an app's own", () => {
 });
 
 describe("a server of SDK v1", () => {
-  test("over stdio has everything but bytes beside the messages", async () => {
+  test("has everything over stdio but bytes beside the messages", async () => {
     await using site = await openOwnSite({ kind: "McpServer of SDK v1" });
     const mcp = site.sluice.attach(new McpServerV1({ name: "stdio", version: "1" }));
     const [input, output] = [new PassThrough(), new PassThrough()];

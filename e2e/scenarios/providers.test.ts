@@ -146,7 +146,7 @@ async function countBytes(client: Client, uri: string): Promise<number> {
   return count;
 }
 
-test("the twin: a provider that ends early and told no size is taken for whole", async () => {
+test("negative control: a provider that ends early and declared no size is taken for whole", async () => {
   await using site = await startProviding({
     "made://site/it.bin": { open: (request) => made(request, { until: 90_000 }) },
   });

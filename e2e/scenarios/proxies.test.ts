@@ -198,7 +198,7 @@ const ends: Readonly<
 
 test.each(
   Object.keys(hostile).flatMap((proxy) => Object.keys(ends).map((end) => [proxy, end] as const)),
-)("behind a proxy that %s, %s ends the bridge within its grace", async (act, how) => {
+)("a proxy that %s: %s ends the bridge within its grace", async (act, how) => {
   const { env, count } = await startHostile(hostile[act]!);
   const [end, status] = ends[how]!;
   const { child } = startBridge(env);
@@ -215,7 +215,7 @@ test.each(
 });
 
 test.each(Object.keys(hostile))(
-  "behind a proxy that %s, every command gives up after a few connections",
+  "a proxy that %s: every command gives up after a few connections",
   async (act) => {
     const file = join(folder, "files", "a.bin");
     const runs = [
@@ -239,7 +239,7 @@ test.each(Object.keys(hostile))(
   },
 );
 
-test("behind a proxy that drops CONNECT, the bridge answers its host after a few connections", async () => {
+test("the bridge behind a proxy that drops CONNECT answers its host after a few connections", async () => {
   const { env, count } = await startHostile(hostile["drops CONNECT"]!);
   const { child, answer } = startBridge(env);
   await expect.poll(answer, { timeout: 100_000 }).toContain("check HTTPS_PROXY and NO_PROXY");

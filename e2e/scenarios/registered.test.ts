@@ -52,7 +52,7 @@ function author(mcp: McpServer): void {
 
 describe.each(sdkNames)("a server of SDK v2, streamed to %s", (sdk) => {
   test(
-    "what its author registered arrives byte for byte, and is marked in the list",
+    "resources of its author arrive byte for byte, and are marked in the list",
     { tags: "slow" },
     async () => {
       await using site = await startSite({ files: { "a.txt": "stored" }, author, attach });

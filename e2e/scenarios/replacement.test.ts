@@ -148,7 +148,7 @@ describe("a proxy that splices versions and lies about the validator", () => {
     expect(saved).toEqual([]);
   });
 
-  test("the twin: without a digest no check could tell, so the proxy does splice", async () => {
+  test("negative control: without a digest no check could tell, so the proxy does splice", async () => {
     const { saved } = await downloadSpliced(sameTag);
     expect(saved).toHaveLength(1);
     expect(saved[0]!.equals(content) || saved[0]!.equals(other)).toBe(false);

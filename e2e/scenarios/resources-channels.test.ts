@@ -28,7 +28,7 @@ function counted(storage: StorageBackend): { storage: StorageBackend; open: () =
   };
 }
 
-test("over a lasting channel a modern client hears what it listens to, and nothing else [MCP/listen/must-filter] [MCP/listen/must-stamp]", async () => {
+test("a modern client over a lasting channel receives only what it listens to [MCP/listen/must-filter] [MCP/listen/must-stamp]", async () => {
   const memory = createMemoryBackend({ "a.txt": "1", "b.txt": "1", "hidden.txt": "1" });
   const watches = counted(memory);
   const sluice = createSluice({
@@ -87,7 +87,7 @@ test("over a lasting channel a modern client hears what it listens to, and nothi
 });
 
 test.each(["session", "listen stream"])(
-  "over HTTP nothing is left of a %s when its client goes",
+  "nothing is left of a %s over HTTP when its client goes",
   async (what) => {
     let open = (): number => -1;
     await using site = await startSite({

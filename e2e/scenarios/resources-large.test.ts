@@ -24,7 +24,7 @@ const middle = (values: number[]): number => values.toSorted((a, b) => a - b)[va
 
 describe.each(["without access rules", "with access rules"])("a folder %s", (kind) => {
   test(
-    `of ${count} files is paged over MCP: each once, the last page as quickly as the first, in memory that stays`,
+    `pages ${count} files over MCP: each once, the last page as quickly as the first, in memory that stays`,
     { timeout: 900_000 },
     async () => {
       const hasRules = kind === "with access rules";

@@ -140,7 +140,7 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
       expect(await complete(nothing)).toEqual([]);
   });
 
-  test("what is hidden is neither listed, read, completed, subscribed to nor linked [MCP/completion/must-not-disclose] [ARTICLE/12.2/should-check-permissions] [MCP/security/should-check-permissions] [MCP/security/should-control-access] [ARTICLE/12.2/should-control-access]", async () => {
+  test("a hidden resource is neither listed, read, completed, subscribed to nor linked [MCP/completion/must-not-disclose] [ARTICLE/12.2/should-check-permissions] [MCP/security/should-check-permissions] [MCP/security/should-control-access] [ARTICLE/12.2/should-control-access]", async () => {
     const uri = `${base}secret/keys.txt`;
     expect(JSON.stringify(await pagesOf(sdk, client))).not.toContain("secret");
     await expect(client.readResource({ uri })).rejects.toThrow(/not found/i);

@@ -69,7 +69,7 @@ async function dying(writes: number, options: { before: boolean; reruns: boolean
 describe("a server that dies", () => {
   // a survey writes: open, then for each question its progress, it and its answer, then the result
   test.each(isDeep ? [2, 3, 4, 5, 6, 7, 8, 9, 10, 11] : [2, 7, 11])(
-    "at write %i, before or after it is kept: another one runs the tool again, and nothing is lost or doubled",
+    "is replaced after write %i, before or after it is kept: another one runs the tool again, and nothing is lost or doubled",
     async (writes) => {
       for (const before of [true, false]) {
         const { fetch, a, b } = await dying(writes, { before, reruns: true });

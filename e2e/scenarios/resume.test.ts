@@ -90,7 +90,7 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
   });
 
   test(
-    "that resumes by priming events does so with a server that has only these, also below withResume",
+    "resumes by priming events with a server that has only these, also below withResume",
     { tags: "slow" },
     async () => {
       const { fetch } = start({ old: true, sdkEvents: createSdkEventStore() });
@@ -100,7 +100,7 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
     },
   );
 
-  test("that resumes by priming events does so with a server with links, whatever breaks", async () => {
+  test("resumes by priming events with a server with links, whatever breaks", async () => {
     const { fetch } = start();
     const client = await connect(sdk, {
       fetch: cutting(fetch, { random: createRandom(5), spare: spareFirstEvent }),

@@ -237,7 +237,7 @@ async function serveTwin(principal: SluiceOptions["principal"]): Promise<string>
 }
 
 test(
-  "claims that nothing verified show nothing; the twins, which believe them, show the trial",
+  "claims that nothing verified show nothing; the negative controls, which believe them, show the trial",
   { tags: "slow" },
   async () => {
     expect(await trickery(server.endpoint)).toEqual([]);

@@ -131,7 +131,7 @@ describe("a flood of invented DELETEs", () => {
     expect(await sluice.isSessionOver("of-mallory-199")).toBe(true);
   });
 
-  test("the twin: a store that keeps every end has no room left for anything else", async () => {
+  test("negative control: a store that keeps every end has no room left for anything else", async () => {
     const store = createMemoryStateStore({ maxRecords: 100, maxRecordsPerOwner: 100 });
     const twin: StateStore = {
       ...store,

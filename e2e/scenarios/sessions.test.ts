@@ -76,7 +76,7 @@ describe("a legacy session", () => {
     expect(refused.message?.error?.data?.reason).toBe("client_capability");
   });
 
-  test("that set a limit is held to it", async () => {
+  test("is held to a limit that it set", async () => {
     const { message } = await ask(await open({ resourceStreaming: { maxStreamSize: 1_000 } }));
     expect(message?.error?.data?.reason).toBe("too_large");
   });

@@ -136,7 +136,7 @@ function reading(storage: StorageBackend) {
   };
 }
 
-describe.each(Object.keys(stores))("what %s stores with a content coding", (kind) => {
+describe.each(Object.keys(stores))("objects that %s stores with a content coding", (kind) => {
   let store: Store;
   let house: ReturnType<typeof reading>;
   beforeAll(async () => {
@@ -202,7 +202,7 @@ describe.each(Object.keys(stores))("what %s stores with a content coding", (kind
   });
 });
 
-test("the twin: bytes that are given as they are stored are seen", () => {
+test("negative control: bytes that are given as they are stored are detected", () => {
   const asStored = Object.values(readable).filter(({ stored }) => bytes.equals(stored));
   expect(asStored.map(({ coding }) => coding)).toEqual(["identity", "UTF-8", "base64"]);
 });

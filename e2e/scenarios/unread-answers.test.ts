@@ -129,7 +129,7 @@ test.each(transports)(
 const slots = { perPrincipal: 1_000, perProcess: 1_000 };
 
 test(
-  "the twin: a place that is given back when storage was read is seen to",
+  "negative control: a permit that is returned when storage was read is detected",
   { timeout: 90_000 },
   async () => {
     const server = await start({ early: true, node: { unsent: { perProcess: unlimited } } });
@@ -137,7 +137,7 @@ test(
   },
 );
 
-test("the twin: frames that nothing counts are seen to", { timeout: 90_000 }, async () => {
+test("negative control: frames that nothing counts are detected", { timeout: 90_000 }, async () => {
   const server = await start({
     limits: { ...slots, answers: { perPrincipal: unlimited, perProcess: unlimited } },
     ws: { maxBufferedBytesPerProcess: unlimited },

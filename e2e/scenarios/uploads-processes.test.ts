@@ -124,7 +124,7 @@ describe.runIf(hasRedis)("uploads that two processes share", () => {
     expect(await answered).toBe(201);
   });
 
-  test("while Redis hangs nothing is taken, and afterwards uploads go on", async () => {
+  test("are refused while Redis hangs, and continue afterwards", async () => {
     const url = slot();
     const bytes = randomBytes(1_000);
     redis.freeze();

@@ -73,7 +73,7 @@ async function startSite(): Promise<{ url: string; endpoint: string }> {
 }
 
 test.each(["auto", "legacy"] as const)(
-  "over WebSocket the files go by HTTP to the listener beside it: %s",
+  "files of a WebSocket session go by HTTP to the listener beside it: %s",
   async (mode) => {
     const { url, endpoint } = await startSite();
     const sender = createFileSender({

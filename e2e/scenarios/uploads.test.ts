@@ -340,7 +340,7 @@ describe.each(sdkNames)("%s", (sdk) => {
 });
 
 test(
-  "what does not agree with what came is refused, and nothing is kept",
+  "a claim that does not match the received files is refused, and nothing is kept",
   { tags: "slow" },
   async () => {
     const site = await startAsking();
@@ -448,7 +448,7 @@ test("our client rejects what was not asked for before it opens or sends anythin
 });
 
 test(
-  "what the endpoint refuses leaves nothing, and the tool hears of it",
+  "a refusal of the endpoint leaves nothing, and the tool is told of it",
   { tags: "slow" },
   async () => {
     const refused: readonly [SiteOptions["uploads"] & object, File, number][] = [

@@ -85,7 +85,7 @@ describe.skipIf(!hasBrowser)("a page in a browser", () => {
       `${site.downloads}/bytes/streams/none`,
     );
 
-  test("of a listed origin opens a WebSocket with a ticket, and downloads bytes that are its principal's", async () => {
+  test("opens a WebSocket with a ticket at a listed origin, and downloads bytes that are its principal's", async () => {
     expect(await visitFrom(pages.origin, "ann")).toEqual({
       uris: [uri],
       mode: "downloadUrl",
@@ -97,7 +97,7 @@ describe.skipIf(!hasBrowser)("a page in a browser", () => {
     expect(await statusFrom(pages.origin)).toBe(404);
   });
 
-  test("of another origin gets no WebSocket for its ticket, and reads no download", async () => {
+  test("gets no WebSocket for its ticket at another origin, and reads no download", async () => {
     const foreign = pages.origin.replace("127.0.0.1", "localhost");
     const before = issued;
     await expect(visitFrom(foreign, "ann")).rejects.toThrow("could not be reached");

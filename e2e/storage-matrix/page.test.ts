@@ -8,7 +8,7 @@ function rowWith(change: (id: string) => Partial<Finding> = () => ({})): Row {
   return { name: "some", folder: "storage", on: "itself", operations: ["describe"], findings };
 }
 
-test("what is kept is counted, and what is absent is named with its reason", () => {
+test("kept rules are counted, and absent ones are named with their reason", () => {
   const page = toPage([
     rowWith((id) => {
       if (id.startsWith("presign-"))

@@ -26,7 +26,7 @@ async function sizeOf(name, file) {
   return output[0].code.length;
 }
 
-test("an application has of a built package what it imports, and the twin without marks has more", async () => {
+test("an application has only its imports of a built package; the negative control, without marks, has more", async () => {
   await bundle("core", undefined, join(folder, "marked"));
   await bundle("core", [], join(folder, "bare"));
   expect(await sizeOf("SluiceError", join(folder, "marked", "index.js"))).toBeLessThan(1_000);

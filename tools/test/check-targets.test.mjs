@@ -30,7 +30,7 @@ test.each([
   "const query = new URLSearchParams(request.url);",
   "const url = new URL(endpoint);",
   "const url = URL.parse(request.url, base);",
-])("what does not throw passes: %s", (body) => {
+])("code that does not throw passes: %s", (body) => {
   expect(targetsParsedIn("x.ts", listener(body))).toEqual([]);
 });
 

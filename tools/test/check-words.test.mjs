@@ -10,6 +10,11 @@ const pairs = {
   SO_MANY: ["comment", "after so many days", "so many that none fits"],
   MOST: ["comment", "/** Most bytes of all results. */", "/** Most of the bytes. */"],
   PARTICIPLE: ["code", "  let told = 0;", "  let toldAt = 0;"],
+  ALSO_TOO: ["prose", "refused, also in a batch", "refused, even in a batch"],
+  ALONE: ["prose", "on this machine alone", "only on this machine"],
+  PHRASAL: ["prose", "a save that broke off", "an interrupted save, sent over HTTP"],
+  PERSON: ["prose", "the tool hears nothing", "the tool receives nothing"],
+  TITLE: ["title", "that open are none", "reports nothing for links that open"],
 };
 
 test("each habit is found, and its correct form is not", () => {
@@ -29,7 +34,22 @@ test("a habit across two lines is found at the line where its paragraph begins",
   expect(checkWords("a.md", page, [["b.md", "is no base"]])).toHaveLength(1);
 });
 
-test("code and titles of tests are not read", () => {
+test("titles of tests are read, and no other texts of a source that is not held", () => {
+  const source = [
+    'test("of two, one does", () => {});',
+    'test.skipIf(off).each([1])("over %i, it does", () => {});',
+    "it(`that ${one} is none`, () => {});",
+    'describe("over HTTP", () => {});',
+    'log("of two, one");',
+    "// a blob that is no base64",
+  ].join("\n");
+  const lines = checkWords("e2e/a.test.ts", source, [], ["title"]).map((finding) =>
+    finding.slice(0, 20),
+  );
+  expect(lines).toEqual([1, 2, 3].map((line) => expect.stringContaining(`a.test.ts:${line}:`)));
+});
+
+test("code and cited titles of tests on a page are not read", () => {
   const title = "- [a blob that is no base64](../../x.test.ts)";
   const page = `\`is no base64\`\n\n${title}\n\n\`\`\`sh\n# is no shell\n\`\`\`\n\n| a | is no row |\n`;
   expect(checkWords("a.md", page)).toEqual([expect.stringContaining("a.md:9: ")]);

@@ -36,7 +36,7 @@ test.for([
   expect(hashTree(root)).not.toBe(before);
 });
 
-test("what is installed or built is left out, and a link is not followed", async () => {
+test("installed and built files are left out, and a link is not followed", async () => {
   const root = await tree();
   const before = hashTree(root);
   for (const name of ["node_modules", "dist"]) {

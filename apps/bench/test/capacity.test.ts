@@ -23,7 +23,7 @@ const scale: Table = {
 };
 
 describe("capacity", () => {
-  test("what a run says stands between the marks of the page, and the rest stays", async () => {
+  test("figures of a run stand between the marks of the page, and the rest stays", async () => {
     const path = new URL("../../../docs/guides/deploy/capacity.md", import.meta.url);
     const page = await readFile(path, "utf8");
     const written = withCapacity(page, [scale]);

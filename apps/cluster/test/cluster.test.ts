@@ -155,7 +155,7 @@ describe.skipIf(!canRun)("processes behind nginx, as docs/guides/deploy/nginx.md
     expect(steps).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
   });
 
-  test("while a process goes away nginx asks the other one for its downloads, and afterwards for everything", async () => {
+  test("nginx asks the other process for downloads of one that goes away, and afterwards for everything", async () => {
     const client = await connect({ endpoint: cluster.endpoint, token: tokens.bob });
     const url = await callTool(client, "make_link", { uri });
     const session = await openSession(cluster.endpoint);

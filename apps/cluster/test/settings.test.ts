@@ -13,7 +13,7 @@ const right = {
   S3_BUCKET: "files",
 };
 
-test("what is not said, or said to be nothing, has a default", () => {
+test("an absent or empty setting has a default", () => {
   const { tokens, ...settings } = readSettings({ ...right, HOST: "", S3_ENDPOINT: "" });
   expect(settings).toMatchObject({
     host: "127.0.0.1",

@@ -47,7 +47,7 @@ test.skipIf(!canRun)(
 );
 
 test.skipIf(!isDeep)(
-  "what is not there is named in one sentence, with what to do",
+  "a missing part is named in one sentence, with what to do",
   async () => {
     await using store = await startS3StandIn();
     const { status, errors, left } = await run({

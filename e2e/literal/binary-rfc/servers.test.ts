@@ -37,14 +37,14 @@ async function readPlain(peer: Peer, uri: string): Promise<Buffer> {
 }
 
 describe.each(revisions)("%s", (revision) => {
-  test("over HTTP a client of the text gets a multipart answer", async () => {
+  test("a client of the text gets a multipart response over HTTP", async () => {
     const capabilities = clientCapabilities("multipart");
     await using peer = await connectHttp(site.url, { revision, capabilities });
     expect(modesOf(peer)).toContain("multipart");
     expect((await readMultipart(peer, `files://site/${name}`)).equals(content)).toBe(true);
   });
 
-  test("over WebSocket a client of the text gets frames that begin with the stream's id", async () => {
+  test("a client of the text gets frames that begin with the stream's id over WebSocket", async () => {
     const capabilities = clientCapabilities("websocket-binary");
     const url = site.url.replace("http", "ws");
     await using peer = await connectSocket(url, { revision, capabilities });
@@ -53,7 +53,7 @@ describe.each(revisions)("%s", (revision) => {
   });
 
   test(
-    "over stdio a client of the text gets the bytes behind their message",
+    "a client of the text gets the bytes after their message over stdio",
     { tags: "slow" },
     async () => {
       const capabilities = clientCapabilities("stream");
@@ -67,7 +67,7 @@ describe.each(revisions)("%s", (revision) => {
   );
 
   test.each(["HTTP", "WebSocket", "stdio"])(
-    "over %s a client that declares nothing gets Base64",
+    "%s gives Base64 to a client that declares nothing",
     async (channel) => {
       const plain = { revision, capabilities: {} };
       const open = {
@@ -82,7 +82,7 @@ describe.each(revisions)("%s", (revision) => {
   );
 });
 
-test("over HTTP without sessions a client of 2025-11-25 gets Base64: nothing was negotiated", async () => {
+test("a client of 2025-11-25 over HTTP without sessions gets Base64: nothing was negotiated", async () => {
   await using stateless = await startBinarySite(createMemoryBackend({ [name]: content }));
   const capabilities = clientCapabilities("multipart");
   await using peer = await connectHttp(stateless.url, { revision: "2025-11-25", capabilities });

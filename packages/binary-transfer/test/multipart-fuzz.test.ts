@@ -164,7 +164,7 @@ test(
   },
 );
 
-test("the twin: an unaltered message is read without a fault", async () => {
+test("negative control: an unaltered message is read without a fault", async () => {
   const random = randomNumbers(8);
   for (const text of [messageOf(true), messageOf(false)])
     expect(await take(text, random)).toEqual([]);

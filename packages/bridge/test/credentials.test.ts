@@ -54,7 +54,7 @@ test.each(["http://ann:SECRET@127.0.0.1:9/mcp", "https://SECRET@other.example/mc
   },
 );
 
-test("over plain http to another machine there is no sign-in, and a token of one is not sent", async () => {
+test("plain http to another machine has no sign-in, and sends no token of one", async () => {
   let pages = 0;
   const folder = folderOf();
   const url = new URL("http://other.example/mcp");

@@ -158,7 +158,7 @@ test("the limit of bytes counts files of earlier runs, and has room again when t
   expect(await spool(later, [answer({ text: long })])).not.toContain("error");
 });
 
-test("what a killed process left counts until it is removed", async () => {
+test("files of a killed process count until they are removed", async () => {
   await using bench = await openBench(500);
   const left = join(bench.folder.path, `.${"2".repeat(32)}.part`);
   writeFileSync(left, long);

@@ -133,7 +133,7 @@ describe.each(Object.entries(kinds))("%s", (_kind, create) => {
   });
 });
 
-test("twin: a hold with one share for all sessions lets the first one keep everything", async () => {
+test("negative control: a hold with one quota for all sessions lets the first one keep everything", async () => {
   const hold = createMemoryHold({ maxBytes });
   onTestFinished(() => hold.close());
   const share = hold.openShare();

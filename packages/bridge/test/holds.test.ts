@@ -204,7 +204,7 @@ test("a storage is shared: each process counts the results of all, and removes w
   expect((await storage.describe("other.txt")).size).toBe(10);
 });
 
-test("twin: a storage that lists nothing hides what others have", async () => {
+test("negative control: a storage that lists nothing hides the files of others", async () => {
   const storage = createMemoryBackend();
   const first = sharing(createStorageHold({ storage, maxBytes: 1_000 }));
   await hold(first, Buffer.alloc(600));
@@ -326,7 +326,7 @@ test("rejects a storage that cannot write, and invalid bounds", () => {
   }
 });
 
-test("in a folder, results are this user's alone", async () => {
+test("results in a folder are readable only by this user", async () => {
   const root = mkdtempSync(join(tmpdir(), "sluice-held-"));
   onTestFinished(() => rmSync(root, { recursive: true }));
   const storage = createFsBackend({ root, writable: true });

@@ -75,7 +75,7 @@ test("malformed JSON without a long string passes byte for byte", async () => {
     expect(await spool(bench, bytesOf(text))).toBe(text);
 });
 
-test("whatever bytes come, what passes is as well-formed as they are, and files stay for whole answers only", async () => {
+test("any bytes pass as well-formed as they came, and files stay only for whole responses", async () => {
   await using bench = await openBench();
   const pieces = fc.array(
     fc.oneof(
@@ -195,7 +195,7 @@ test("an escaped quote ends no string, also where a chunk ends at it", async () 
   }
 });
 
-test("of two members with one name the last counts, and the file of the first is removed", async () => {
+test("the last of two members with one name counts, and the file of the first is removed", async () => {
   await using bench = await openBench();
   const text = `{"jsonrpc":"2.0","id":1,"result":{"text":"${long}","text":"${"y".repeat(300)}"}}`;
   await spool(bench, [text]);
@@ -252,7 +252,7 @@ for (const [place, members] of Object.entries(places))
     expect(message).toContain("of more than 100 bytes");
   });
 
-test("what the host gives back to the server stays as it is", async () => {
+test("values that the host returns to the server stay as they are", async () => {
   await using bench = await openBench();
   const text = answer({ nextCursor: long, requestState: long });
   expect(await spool(bench, [text])).toBe(text);
@@ -272,7 +272,7 @@ test("calls of the server stay as they are, and write no file", async () => {
   expect(bench.names()).toEqual([]);
 });
 
-test("of an answer that no call waits for nothing is kept", async () => {
+test("a response that no call awaits is discarded", async () => {
   await using bench = await openBench();
   const given = await spool(bench, [answer({ text: long })], { isAwaited: (id) => id !== 1 });
   expect(JSON.parse(given)).toMatchObject({
@@ -309,7 +309,7 @@ test("an answer in an event that fails keeps the id of the event", async () => {
   );
 });
 
-test("in a batch only answers with a file that failed are errors", async () => {
+test("responses with a failed file are the only errors in a batch", async () => {
   await using bench = await openBench();
   const batch = `[${answer({ text: long }, 1)},${answer({ text: "short" }, 2)}]`;
   const given = await spool(bench, [batch], { maxBytes: 100 });

@@ -100,7 +100,7 @@ test("a notification without a call goes out on the stream of the session", asyn
   await reader.cancel();
 });
 
-test("what the server asks before there is a stream waits for one", { tags: "slow" }, async () => {
+test("a server request before there is a stream waits for one", { tags: "slow" }, async () => {
   const eager = `(message) => {
     if (message.method === "initialize") start(message);
     else if (message.method === "notifications/initialized") say({ id: "early", method: "roots/list" });
@@ -191,7 +191,7 @@ test("a notification without a session reaches a server whose connection waits, 
 });
 
 describe("the end of a session", () => {
-  test("by DELETE ends the one at the server, and is final", async () => {
+  test("reaches the server too if it comes by DELETE, and is final", async () => {
     const peer = await startLegacyPeer();
     const hosting = await startHostsTo(peer.url);
     const { headers, send } = await openSession(hosting);
@@ -224,7 +224,7 @@ describe("the end of a session", () => {
     expect((await postModern(hosting, tool("echo"))).status).toBe(503);
   });
 
-  test("while its server is being opened opens no connection to it", async () => {
+  test("opens no connection to the server if that is being opened", async () => {
     let give!: (opened: OpenedServer) => void;
     const given = new Promise<OpenedServer>((resolve) => (give = resolve));
     const hosting = await startHosts(() => given);
@@ -362,7 +362,7 @@ describe("a server that is away", () => {
     expect(hosting.notes.join("\n")).toMatch(away);
   });
 
-  test("that cannot be opened is an error that tells no secret", async () => {
+  test("is an error without secrets if it cannot be opened", async () => {
     const secret = new Error("password=1");
     const hosting = await startHosts(() => Promise.reject(secret));
     const answer = await postModern(hosting, tool("echo"));
@@ -375,7 +375,7 @@ describe("a server that is away", () => {
     await expect(createHost("legacy").connect(transportTo(told))).rejects.toThrow(/no room/);
   });
 
-  test("in the middle of a session: calls are answered, and the host begins anew", async () => {
+  test("has its calls answered in the middle of a session, and the host begins anew", async () => {
     const peer = await startLegacyPeer();
     const hosting = await startHosts(() => ({ upstream: createHttpUpstream({ url: peer.url }) }), {
       limits,

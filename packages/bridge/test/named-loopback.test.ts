@@ -73,7 +73,7 @@ describe("a text of a result names no address", () => {
     ["words in structured content", () => structured({ page: `see ${local.href}` })],
     ["a member's name", () => structured({ [local.href]: "" })],
     ["an embedded text", () => ({ content: [{ type: "resource", resource: embedded() }] })],
-  ])("that is %s", async (_where, result) => {
+  ])("if it is %s", async (_where, result) => {
     const { client, questions } = await hostWith("accept");
     await callTool(client, "give", { ...result() });
     expect((await saveFrom(client)).text).toContain("--trust");

@@ -147,7 +147,7 @@ test("a member named __proto__ stays a member", async () => {
   expect(Object.keys(given)).toEqual(["__proto__", "text"]);
 });
 
-test("what a schema may describe keeps its shape", async () => {
+test("a structure that a schema may describe keeps its shape", async () => {
   const block = { type: "image", data: base64, mimeType: "image/png" };
   const { result, files } = await rewritten({
     content: [block],

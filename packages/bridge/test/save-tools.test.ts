@@ -111,7 +111,7 @@ test("without --spool results stay as they are", async () => {
   expect(readdirSync(save)).toEqual(["blob.bin"]);
 });
 
-describe("in a folder with a link to another one", () => {
+describe("a folder with a link to another one", () => {
   const { save, outside } = makeFolders(afterAll);
   let client: Client;
   beforeAll(async () => {

@@ -71,7 +71,7 @@ function age(folders: Folders, days: number): void {
   }
 }
 
-test("what earlier bridges saved is listed page by page, the newest first", async () => {
+test("files that earlier bridges saved are listed page by page, the newest first", async () => {
   const folders = makeFolders();
   const url = await server();
   const first = await bridgeOf(url, folders);
@@ -303,7 +303,7 @@ test("saves under way count, also those of other processes, and those of dead on
   expect((await saveAs(client, url, "b.bin")).isError).toBe(false);
 });
 
-test("what another machine reserved counts for a day, also where it has another name by now", async () => {
+test("a reservation of another machine counts for a day, even if that has another name by now", async () => {
   const folders = makeFolders();
   const url = await server();
   await saveAs(await bridgeOf(url, folders), url, "a.bin");
@@ -327,7 +327,7 @@ test("no age is set: a saved file is never removed", async () => {
   expect(existsSync(join(folders.save, "a.bin"))).toBe(true);
 });
 
-test("after the age only what nothing changed since is removed", async () => {
+test("only unmodified files are removed after the age", async () => {
   const folders = makeFolders();
   const url = await server();
   const client = await bridgeOf(url, folders);

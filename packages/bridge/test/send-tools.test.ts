@@ -330,7 +330,7 @@ test("a server that asks for a file in a call of the host gets the one whose pat
   expect(got[0]).toContain(content.toString());
 });
 
-test("where the user cannot be asked, the server hears what the model can do, and gets nothing", async () => {
+test("the server is told what the model can do if the user cannot be asked, and gets nothing", async () => {
   const { send } = makeFolders();
   writeFileSync(join(send, "my.txt"), content);
   const { url, got } = await uploadPlace();

@@ -198,7 +198,7 @@ test.each<[string, string, Answer]>([
 });
 
 test.each(["resource_metadata", "token_endpoint"])(
-  "the twin: a sign-in that checks no address asks a service of this machine for its %s",
+  "negative control: a sign-in that checks no address asks a service of this machine for its %s",
   async (field) => {
     const local = await startLocal();
     const url = `http://127.0.0.1:${local.port}/x`;
@@ -216,7 +216,7 @@ test("a server on this machine may name others on it, over plain http, too", () 
   expect(() => local.ensure(new URL("http://login.example/token"))).toThrow("is not https:");
 });
 
-test("what the user trusts, and the server's own origin, may be on a network of its own", () => {
+test("the origins that the user trusts, and the server's own, may be on a private network", () => {
   const places = createSignInPlaces(new URL("https://10.0.0.8/mcp"), ["https://10.0.0.7"]);
   places.ensure(new URL("https://10.0.0.8/token"));
   places.ensure(new URL("https://10.0.0.7/token"));

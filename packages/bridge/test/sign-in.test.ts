@@ -147,7 +147,7 @@ test("two bridges that need a wider scope at the same time show the user one pag
   expect(seen).toMatchObject({ sheets: ["read", "read write"], calls: 2 });
 });
 
-test("after a refresh token that was revoked, the user is asked for the wider scopes at once", async () => {
+test("the user is asked for the wider scopes at once after a revoked refresh token", async () => {
   const { url, seen, valid, refresh } = await startGuarded();
   const client = await connect(url, { folder: folderOf(), openBrowser: agree });
   await client.callTool({ name: "any" });

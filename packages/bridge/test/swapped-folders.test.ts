@@ -102,7 +102,7 @@ test("a file that another one replaces meanwhile is not sent in an argument", as
   expect(got).toEqual([]);
 });
 
-test("twin: a sender that knows the path alone follows the link", async () => {
+test("negative control: a sender that has only the path follows the link", async () => {
   const { path, swap } = swappable();
   const { url, got } = await takingServer({}, () => {});
   const sender = createFileSender({

@@ -82,7 +82,7 @@ test.each([
   new SluiceError("internal", "client: the server's own fault"),
   Object.assign(new Error("refused"), { code: "EACCES" }),
   Object.assign(new Error("no such tool"), { name: "RpcError", code: -32_602 }),
-])("what no network can have caused is not looked at: %s", async (error) => {
+])("a failure that no network can have caused is not diagnosed: %s", async (error) => {
   const { doctor, asked } = patient(async () => range);
   expect(await doctor.causeOf(error, save, signal)).toBeUndefined();
   expect(asked).toEqual([]);
@@ -95,7 +95,7 @@ test.each([
   new SluiceError("too_large", "client: upload: larger (HTTP 413)", { origin: "http" }),
   Object.assign(new Error("No answer"), { name: "RpcError", code: -32_000 }),
   new SendError({ kind: "refused", reason: "HTTP 413", status: 413 }),
-])("what a network can cause is looked at: %s", async (error) => {
+])("a failure that a network can cause is diagnosed: %s", async (error) => {
   const { doctor } = patient(async () => range);
   expect(await doctor.causeOf(error, save, signal)).toBe(message);
 });

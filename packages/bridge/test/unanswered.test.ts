@@ -23,7 +23,7 @@ async function callAt(url: URL): Promise<unknown> {
   return client.callTool({ name: "x" }).catch((error: Error) => error.message);
 }
 
-test.each(Object.entries(answers))("over HTTP %s is an error for the call", async (_what, text) => {
+test.each(Object.entries(answers))("%s over HTTP is an error for the call", async (_what, text) => {
   const url = await handWritten(({ id, method }, response) => {
     if (method === "tools/call")
       response.writeHead(200, { "content-type": "application/json" }).end(text(id));
@@ -45,17 +45,20 @@ test.each([
   ["an event of another kind", events, `data: {"${foreign}":1}\n\n`, notJsonRpc],
   ["an event of text", events, `data: ${foreign}\n\n`, "is not JSON"],
   ["an invalid type", `${foreign}; a=b`, foreign, "has no media type"],
-])("over HTTP %s is said in one sentence, without a word of it", async (_, type, body, words) => {
-  const url = await handWritten(({ method }, response) => {
-    if (method === "tools/call") response.writeHead(200, { "content-type": type }).end(body);
-    return undefined;
-  });
-  const said = await callAt(url);
-  expect(said).toContain(`what it sent ${words}`);
-  expect(said).toContain("; check that the URL is that of its MCP endpoint");
-  expect(said).not.toMatch(/SECRET|invalid_union|Unexpected|\n/);
-  expect(String(said).length).toBeLessThan(300);
-});
+])(
+  "%s over HTTP is reported in one sentence, without a word of it",
+  async (_, type, body, words) => {
+    const url = await handWritten(({ method }, response) => {
+      if (method === "tools/call") response.writeHead(200, { "content-type": type }).end(body);
+      return undefined;
+    });
+    const said = await callAt(url);
+    expect(said).toContain(`what it sent ${words}`);
+    expect(said).toContain("; check that the URL is that of its MCP endpoint");
+    expect(said).not.toMatch(/SECRET|invalid_union|Unexpected|\n/);
+    expect(String(said).length).toBeLessThan(300);
+  },
+);
 
 /** Arrays that take 3 MB, and a parser as long as 100 MB of text. */
 const wide = `[${"[],".repeat(1_000_000)}[]]`;
@@ -99,7 +102,7 @@ test("an answer of a million arrays with a long text is parsed by no part of the
   expect(longest).toBeLessThan(100_000);
 });
 
-test("over HTTP 202 is an error for the call, and a batch with its response is not", async () => {
+test("a 202 over HTTP is an error for the call, and a batch with its response is not", async () => {
   let given: (id: unknown) => string | undefined = () => undefined;
   const url = await handWritten(({ id, method }, response) => {
     if (method !== "tools/call") return undefined;
@@ -117,7 +120,7 @@ test.each([
   ["a batch", "`[${text}]`", "{}"],
   ["nested deeper than 128 levels", "text", deep],
   ["of a million arrays", "text.replace('DEEP', '[' + '[],'.repeat(1e6) + '[]]')", "DEEP"],
-])("of a program, an answer that is %s is an error for the call", async (_what, line, value) => {
+])("a response from a program that is %s is an error for the call", async (_what, line, value) => {
   const upstream = scripted(`(message) => {
     if (message.method === "initialize") return start(message);
     if (message.id === undefined) return;

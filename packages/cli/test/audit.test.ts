@@ -62,7 +62,7 @@ test("without --audit serve keeps a trail for its address where the user's state
   expect(await readdir(state)).toEqual([]);
 });
 
-test("where no state can be kept, serve says what to do instead of serving unrecorded", async () => {
+test("serve says what to do instead of serving unrecorded if no state can be kept", async () => {
   const env = { XDG_STATE_HOME: join(root, "a.bin") };
   const { status, stderr } = await runHere(["serve", root, "--port", "0"], { env });
   expect(status).toBe(exitCodes.usage.status);

@@ -81,7 +81,7 @@ test("a wrong token, origin or host is refused before a message is read", async 
 });
 
 test(
-  "in front of a command; a signal ends the bridge and its processes",
+  "the bridge runs in front of a command; a signal ends it and its processes",
   { tags: "slow" },
   async () => {
     const command = [...program, "serve", folder, "--stdio", "--no-audit"];

@@ -101,7 +101,7 @@ test
     ...(isDeep
       ? [["the end of input", (child: ChildProcess) => child.stdin!.write("\u0004")] as const]
       : []),
-  ] as const)("on a terminal it is asked for, and %s declines", async (_, reply) => {
+  ] as const)("consent is requested on a terminal, and %s declines", async (_, reply) => {
   const folder = await target();
   const { status, stdout } = await askedOn(folder, reply);
   expect(stdout).toContain("Download 1 file, 1.5 GiB, to ");
@@ -130,7 +130,7 @@ test.skipIf(!isThere)("yes begins the download", async () => {
   expect(existsSync(join(folder, "huge.bin"))).toBe(false);
 });
 
-test("what is small is not asked for, what is of unknown size is, and --yes answers everything", async () => {
+test("a small download needs no consent, one of unknown size does, and --yes gives it", async () => {
   const scale = { files: 1, bytes: 2 ** 30, unknownSizes: 0, from: ["example.com"] };
   const consent = createConsent({ signal })!;
   expect(await consent(scale)).toBe(true);

@@ -166,7 +166,7 @@ test("a resource that is not there is that on every server", async () => {
   }
 });
 
-test("what is read is held to --max-size [SEP-2532/plan/cli-max-size]", async () => {
+test("a read is limited by --max-size [SEP-2532/plan/cli-max-size]", async () => {
   const run = await get([official, "plain://a/data.bin", "--max-size", "70000"]);
   expect(run.stderr).toContain("has 70001 bytes, more than 70000; raise --max-size");
   expect([run.status, await readdir(folder)]).toEqual([exitCodes.refused.status, []]);
@@ -187,7 +187,7 @@ test.each([
   },
 );
 
-test("what a server denies needs a token or a right, and no look into its log", async () => {
+test("a resource that a server denies needs a token or a right, and no look into its log", async () => {
   const error = { code: -32603, message: "Access denied", data: { reason: "forbidden" } };
   const url = await listenRaw({}, error);
   const run = await runHere(["ls", url]);

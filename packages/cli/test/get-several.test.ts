@@ -70,7 +70,7 @@ function controlled(total: number, jobs: number) {
   return { begun, told, stopped, end, over };
 }
 
-test("at most --jobs downloads run at once, and results are printed in order", async () => {
+test("--jobs is the maximum of concurrent downloads, and results are printed in order", async () => {
   const { begun, told, end, over } = controlled(4, 2);
   expect(begun).toEqual([0, 1]);
   await end(1);
@@ -84,7 +84,7 @@ test("at most --jobs downloads run at once, and results are printed in order", a
   expect(told).toEqual([0, 1, 2, 3]);
 });
 
-test("what comes before the first fault is done and told, what runs behind it is ended, nothing more begins", async () => {
+test("downloads before the first error are done and reported, later ones are ended, no more begin", async () => {
   const { begun, told, stopped, end, over } = controlled(9, 4);
   await end(3);
   const [late, first] = [new Error("late"), new Error("first")];

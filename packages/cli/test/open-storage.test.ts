@@ -76,7 +76,7 @@ describe("variables that are missing or wrong are named", () => {
     await expect(openStorage(setting, environment)).rejects.toThrow(message);
   });
 
-  test("while an account opens with its key or a SAS, and only the key can sign", async () => {
+  test("an account opens with its key or a SAS, and only the key can sign", async () => {
     const key = { ...account, AZURE_STORAGE_KEY: btoa("key") };
     const sas = { ...account, AZURE_STORAGE_SAS_TOKEN: "?sv=2026-01-01&sig=x" };
     expect(await openStorage("azblob://files/a", key)).toHaveProperty("presign");

@@ -123,7 +123,7 @@ test("files of the command line answer a tool that asks for some", async () => {
   expect(run).toMatchObject({ status: 0, stdout: '{"names":["a.txt","b.txt"],"values":{}}\n' });
 });
 
-test("what does not fit the question is not sent", async () => {
+test("input that does not fit the elicitation is not sent", async () => {
   const { status, stderr, stdout } = await runHere(["put", url, "c.png", "--tool", "look"], {
     cwd: root,
   });
@@ -159,7 +159,7 @@ test("without a terminal the user is not asked, and that is said", async () => {
 });
 
 test.skipIf(!isThere)(
-  "on a terminal files and values are asked for, each in its own way",
+  "files and values are asked for on a terminal, each in its own way",
   { tags: "slow" },
   async () => {
     const { stdout, status } = await asked("sign", [
@@ -189,7 +189,7 @@ test
           ] as const,
         ]
       : []),
-  ] as const)("at the question, %s", async (_, answer, status, said) => {
+  ] as const)("%s at the question", async (_, answer, status, said) => {
   const run = await asked("look", [["Choose files to send?", answer]]);
   expect(run.stdout).toContain(said);
   expect(run.status).toBe(status);

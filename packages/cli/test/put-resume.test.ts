@@ -124,7 +124,7 @@ test("a line that breaks again and again costs time, and nothing else", async ()
   expect(big.equals(await saved(stdout))).toBe(true);
 });
 
-test("after Ctrl-C the next run goes on where this one stopped", async () => {
+test("the next run resumes where Ctrl-C stopped this one", async () => {
   line.stopAfter = 4 * 2 ** 20;
   const first = await sluice(args(), {
     ...options(),
@@ -176,7 +176,7 @@ test("a server whose disk is full keeps nothing, the sender is told so, and once
   expect(await readdir(records)).toEqual([]);
 });
 
-test("what is kept of an upload is for its owner, and for that server and version of the file only", async () => {
+test("an interrupted upload is resumed only by its owner, and for that server and version of the file", async () => {
   vi.stubEnv("XDG_STATE_HOME", join(root, "records"));
   onTestFinished(() => void vi.unstubAllEnvs());
   const file = join(root, "small.bin");

@@ -230,7 +230,7 @@ test("a call that a host repeats, at once or later, gets the same answer", async
   expect(await readdir(out)).toEqual(["same.txt"]);
 });
 
-test("of two that save different files under one name at the same time, one does", async () => {
+test("one of two concurrent saves of different files to one name succeeds", async () => {
   const store = createMemoryBackend({ "a.txt": "text" });
   const saves = await Promise.all([
     saverOf(store),
@@ -349,7 +349,7 @@ test("a save is one record of the trail, and a refusal says why", async () => {
   ]);
 });
 
-test("what the rules keep from streaming is not saved, and hidden is as missing", async () => {
+test("a resource that the rules keep from streaming is not saved, and a hidden one looks missing", async () => {
   const storage = createMemoryBackend({ "a.txt": "text" });
   const said = async (decision: AccessDecision, key?: string): Promise<string> => {
     // what may be listed and read is not enough: the bytes leave whole

@@ -286,7 +286,7 @@ test(
   },
 );
 
-test("after Ctrl-C the next run goes on where this one stopped", { tags: "slow" }, async () => {
+test("the next run resumes where Ctrl-C stopped this one", { tags: "slow" }, async () => {
   const proxy = await createStallingProxy();
   proxy.target = await freePort();
   const address = ["--port", String(proxy.target), "--public-url", `${proxy.origin}/mcp`];

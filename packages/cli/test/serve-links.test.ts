@@ -58,7 +58,7 @@ const link = { name: "get_download_link", arguments: { uri: "files://local/a.txt
 const namesOf = ({ tools }: { tools: readonly { name: string }[] }) =>
   tools.map(({ name }) => name);
 
-test("behind a public address with a token, its holder makes links that need none", async () => {
+test("the holder of the token of a public address makes links that need none", async () => {
   const { served, send, call } = await serveBehind([], { SLUICE_TOKEN: token });
   const { structuredContent } = await call("tools/call", link);
   const url = new URL(structuredContent.download_url);

@@ -134,7 +134,7 @@ test("a session with an open stream does not hold the end of the server", async 
 });
 
 test(
-  "at the bound of sessions the longest idle one ends for a new one",
+  "the longest idle session ends for a new one at the limit of sessions",
   { tags: "slow" },
   async () => {
     const other = await serveHere(files, args);

@@ -48,7 +48,7 @@ test("a drive is served, too", async () => {
   expect((await served.end()).stderr).not.toContain(token);
 });
 
-test("what is wrong with a bucket shows at the start", async () => {
+test("errors of a bucket show at the start", async () => {
   await using s3 = await startS3StandIn();
   const env = {
     AWS_ACCESS_KEY_ID: s3.credentials.accessKeyId,
@@ -81,7 +81,7 @@ test("what is wrong with a bucket shows at the start", async () => {
   }
 });
 
-test("what is wrong with a drive shows at the start", async () => {
+test("errors of a drive show at the start", async () => {
   await using graph = await startGraphEmulator();
   const { token } = await graph.credential.getToken();
   for (const [drive, given, said] of [
@@ -97,7 +97,7 @@ test("what is wrong with a drive shows at the start", async () => {
   }
 });
 
-test("what is wrong with a container shows at the start", async () => {
+test("errors of a container show at the start", async () => {
   const { url, account, key } = await sharedAzurite();
   const setting = `DefaultEndpointsProtocol=http;AccountName=${account};AccountKey=${key};BlobEndpoint=${url};`;
   const args = ["serve", "azblob://no-such-container", "--port", "0", "--no-audit"];

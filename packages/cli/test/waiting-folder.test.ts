@@ -16,7 +16,7 @@ async function makeFolder(): Promise<string> {
   return folder;
 }
 
-test("what a killed process left goes in time, and what others still use stays", async () => {
+test("files of a killed process are removed in time, and files in use stay", async () => {
   const folder = await makeFolder();
   const [first, second] = [await makeWaitingFolder(folder), await makeWaitingFolder(folder)];
   const looks = [first, second].map(({ path }) => createLookout(path));

@@ -63,7 +63,7 @@ test.each([
   expect(atOnce).toBeLessThanOrEqual(bound);
 });
 
-test("what few pages need is loaded when it is needed", async () => {
+test("code that few pages need is loaded when it is needed", async () => {
   const { later } = await sizeOf(download);
   // direct answers, consent, events, refusals, SHA-256
   expect(later).toHaveLength(5);
@@ -74,7 +74,7 @@ test("what few pages need is loaded when it is needed", async () => {
   expect(uploads[1]).toBeGreaterThan(8);
 });
 
-test("the twin: a library that only servers need is found", { tags: "slow" }, async () => {
+test("negative control: a library that only servers need is found", { tags: "slow" }, async () => {
   const { atOnce } = await sizeOf(`${download} ${use("z", "zod")}`.replace("used", "more"));
   expect(atOnce).toBeGreaterThan(15);
 });

@@ -107,9 +107,13 @@ describe.each(named.map(([name, specifier]) => ({ name, specifier })))("$specifi
     },
   );
 
-  test("the twin: with the condition node a bundle has them", { tags: "slow" }, async () => {
-    expect((await bundledForNode())(name)).toMatch(nodeCode);
-  });
+  test(
+    "negative control: with the condition node a bundle has them",
+    { tags: "slow" },
+    async () => {
+      expect((await bundledForNode())(name)).toMatch(nodeCode);
+    },
+  );
 
   test("has every portable name in Node, too", async () => {
     const portable = Object.keys(await import(`../src/${name}.ts`));

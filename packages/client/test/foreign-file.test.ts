@@ -168,7 +168,7 @@ test("a reader that gives up ends the request", async () => {
   await isClosed;
 });
 
-test("where addresses cannot be checked only trusted origins are taken", async () => {
+test("only trusted origins are taken if addresses cannot be checked", async () => {
   const opening = openPortable("https://example.com/a", { signal: never });
   await expect(opening).rejects.toMatchObject({ code: "unsupported" });
 });

@@ -134,7 +134,7 @@ test.each(
   expect(report?.growth).toBeLessThan(100 * mebibyte);
 });
 
-test.each(["save", "cache"])("to %s, memory follows the bytes and not the chunks", async (way) => {
+test.each(["save", "cache"])("memory of a %s follows the bytes and not the chunks", async (way) => {
   const [report] = await take(way, oneByteChunks);
   expect(report?.outcome).toBe("taken");
   expect(report?.growth).toBeLessThan((deep ? 220 : 80) * mebibyte);

@@ -45,7 +45,7 @@ async function readAll(stream: SavableStream): Promise<string> {
 
 describe.each([301, 302, 303, 307, 308])("a %i", (code) => {
   test.each(["answer to resources/stream", "answer to the download URL"])(
-    "as the %s carries nothing of the session to another origin",
+    "carries nothing of the session to another origin, as the %s",
     async (where) => {
       await using server = await startRawServer({
         stream(request, res) {
@@ -71,7 +71,7 @@ describe.each([301, 302, 303, 307, 308])("a %i", (code) => {
     },
   );
 
-  test("to an origin that is not trusted is not followed", async () => {
+  test("is not followed to an untrusted origin", async () => {
     await using server = await startRawServer({
       stream(_request, res) {
         res.writeHead(code, { location: `${storage.origin}/o`, "mcp-resource-uri": uri }).end();

@@ -86,7 +86,7 @@ describe.each([
     }
   });
 
-  test("what is larger than a resource may be is refused unread, and its facts are known all the same", async () => {
+  test("a resource that is too large is refused unread, and its metadata is known all the same", async () => {
     const cache = createHere({ maxResourceBytes: 4, ttlMs: 60_000 });
     await expect(cache.read(uri, options)).rejects.toMatchObject({ code: "too_large" });
     expect(await cache.describe(uri, options)).toMatchObject({ uri, size: 5, etag: '"v1"' });
@@ -102,7 +102,7 @@ describe.each([
     expect((await cache.read(uri, options)).source).toBe("revalidated");
   });
 
-  test("what is forgotten is fetched, also when it was forgotten while it was on its way", async () => {
+  test("a forgotten resource is fetched, even if it was forgotten during its fetch", async () => {
     const cache = createHere({ ttlMs: 60_000 });
     await cache.read(uri, options);
     cache.invalidate(uri);
@@ -118,7 +118,7 @@ describe.each([
     expect((await cache.read("files://demo/other.txt", options)).source).toBe("fetched");
   });
 
-  test("what is kept is not given to a caller that wants less, or that gave up", async () => {
+  test("a cached resource is not given to a caller that accepts less, or that aborted", async () => {
     const cache = createHere({ ttlMs: 60_000 });
     await cache.read(uri, options);
     for (const ask of ["read", "describe"] as const) {
@@ -134,7 +134,7 @@ describe.each([
     });
   });
 
-  test("what a caller does to its bytes is its own affair", async () => {
+  test("a caller's changes to its bytes reach no other caller", async () => {
     const cache = createHere({ ttlMs: 60_000 });
     for (let n = 0; n < 3; n++) {
       const { bytes } = await cache.read(uri, options);

@@ -50,7 +50,7 @@ test("a stream of events that brings no answer in time ends, whatever comes inst
   expect([faults, over.signal.aborted]).toEqual([["timeout"], true]);
 });
 
-test("in place of an answer that cannot come any more there is an error for the call", async () => {
+test("the call gets an error in place of a response that can no longer come", async () => {
   const { text, faults } = await watched('data: {"id":2,"result":{}}\n\n');
   expect(faults).toEqual(["protocol"]);
   expect(text).not.toContain('"id":2');

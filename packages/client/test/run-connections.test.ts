@@ -80,7 +80,7 @@ test("connections leave while the file is busy, and all of it is fetched", async
   expect(done).toHaveLength(400);
 });
 
-test("what the server refuses is not opened again, and the last connection stays", async () => {
+test("a connection that the server refuses is not opened again, and the last one stays", async () => {
   let refused = 0;
   const { ended, counts, done } = runOver(200, {
     most: 8,

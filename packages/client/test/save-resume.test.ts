@@ -213,7 +213,7 @@ test.each<[whose: string, writer: (mine: Writer) => Partial<Writer>, resumes: bo
     true,
   ],
   ["a process that is over", () => ({ pid: 2 ** 22 + 1 }), true],
-])("what %s writes is gone on with, or left alone", async (_whose, change, resumes) => {
+])("a file that %s wrote is resumed, or left alone", async (_whose, change, resumes) => {
   await using server = await startFileServer({ content });
   await interruptAt(server, 3_000_000);
   const { part, record } = await keptFiles();

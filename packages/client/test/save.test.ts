@@ -73,7 +73,7 @@ test.each(["direct", "redirect", "downloadUrl"] as const)(
 );
 
 test.each([2, 8, 16])(
-  "over %i connections the same bytes arrive, in shares",
+  "the same bytes arrive over %i connections, in shares",
   async (connections) => {
     await using server = await startFileServer({ content: large, pace: 2 ** 15 });
     const saved = await (await open(server)).saveTo(directory, { connections });
@@ -181,7 +181,7 @@ const hostileNames = [
 ]; // prettier-ignore
 
 test(
-  "whatever name the server gives, the file is one component inside the folder",
+  "the file is one component inside the folder, whatever name the server gives",
   { tags: "slow" },
   async () => {
     const file: ServedFile = { content: small };
@@ -207,7 +207,7 @@ test(
   },
 );
 
-test("what is at the final name already is never written to or through", async () => {
+test("a file already at the final name is never written to or through", async () => {
   const victim = join(directory, "victim");
   await writeFile(victim, "precious");
   const plants: Record<string, (path: string) => Promise<unknown>> = {

@@ -61,7 +61,7 @@ test.each([0o022, 0o077, 0o002, 0o000])(
   },
 );
 
-test("what an interrupted save leaves is private, and gets its permissions when it is finished", async () => {
+test("a partial file is private, and gets its permissions when it is finished", async () => {
   process.umask(0o002);
   await using server = await startFileServer({ content });
   const abort = new AbortController();

@@ -49,7 +49,7 @@ test("with fast and slow connections, every byte is fetched exactly once", () =>
   );
 });
 
-test("when connections give way, the others fetch every byte exactly once", () => {
+test("the other connections fetch every byte exactly once if some end early", () => {
   const lanes = fc.array(
     fc.record({ speed: fc.integer({ min: 1, max: 50 }), steps: fc.integer({ min: 0, max: 20 }) }),
     { minLength: 1, maxLength: 16 },
@@ -95,7 +95,7 @@ test("when connections give way, the others fetch every byte exactly once", () =
   );
 });
 
-test("what is given back is fetched from the front on", () => {
+test("a returned range is fetched from its start", () => {
   const shares = shareRanges(800, 4, 2, 10);
   const [first, second] = [shares.next(), shares.next()];
   second?.note(150);

@@ -184,7 +184,7 @@ describe("a file that changes while it is sent is refused, and the server forget
     expect(server.uploads.size).toBe(0);
   });
 
-  test("twin: one that does not change arrives", async () => {
+  test("negative control: one that does not change arrives", async () => {
     const source = await pathSource({ path });
     await using server = await startScriptedServer();
     await send(server.origin, [source]);

@@ -68,7 +68,7 @@ describe("addresses and credentials", () => {
     ["https://mcp.example/mcp", "https://files.example/up", true],
     ["http://127.0.0.1:2532/mcp", "http://127.0.0.1:9/up", true],
   ])(
-    "from the server at %s an upload to %s, which is trusted, is taken: %s [SEP-1306/privacy/must-use-tls]",
+    "a server at %s: an upload to %s, which is trusted, is taken: %s [SEP-1306/privacy/must-use-tls]",
     async (endpoint, url, isTaken) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
       const { createSession } = await import("../src/upload/upload-target.ts");

@@ -61,6 +61,6 @@ test("the memory of a sender does not depend on the size of the file", async () 
   }
 });
 
-test("twin: a sender that reads the whole file first is found out", async () => {
+test("negative control: a sender that reads the whole file first is found out", async () => {
   expect(await growth("resumable", "whole")).toBeGreaterThan(boundBytes);
 });

@@ -245,7 +245,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
   });
 });
 
-test("what an earlier run sent is not sent again, and counts for the digest", async () => {
+test("bytes that an earlier run sent are not sent again, and count for the digest", async () => {
   await using server = await startScriptedServer();
   server.uploads.set("/up/old", {
     bytes: big.subarray(0, 1_000_000),
@@ -261,7 +261,7 @@ test("what an earlier run sent is not sent again, and counts for the digest", as
   expect(sent?.sha256).toBe(createHash("sha256").update(big).digest("hex"));
 });
 
-test("what is to be kept stays at the server when an upload ends early", async () => {
+test("an upload to be resumed later stays at the server when it ends early", async () => {
   await using server = await startScriptedServer((req) => {
     if (req.method !== "PATCH") return false;
     req.socket.destroy();

@@ -86,7 +86,7 @@ test("a download whose URL is enough needs no preflight where a page asks for it
 });
 
 test.each(Object.entries(libraries))(
-  "over a transport without HTTP, downloads of the side's origin come with its credentials (%s)",
+  "downloads from the client's own origin have its credentials over a transport without HTTP (%s)",
   async (_name, [library, streamResource]) => {
     const asked: unknown[] = [];
     await using server = await startRawServer({

@@ -43,7 +43,7 @@ test("the reader of a body owns its chunks, even if the flow lends them", async 
   expect(noted.released).toBe(3);
 });
 
-test("the twin: a taker of the flow that keeps lent chunks has other bytes", async () => {
+test("negative control: a reader of the flow that keeps borrowed chunks has other bytes", async () => {
   const { flow } = lendingFlow("one", "two", "six");
   const chunks: Uint8Array[] = [];
   await flowOf(createFlowBody(flow)).pump((chunk, release) => {

@@ -110,7 +110,7 @@ const events: readonly Event[] = [
 ];
 
 test(
-  "in whatever order answers end, each place and each byte is given back exactly once",
+  "each permit and byte is returned exactly once, in any order in which responses end",
   { tags: "slow" },
   async () => {
     const order = fc.array(fc.tuple(fc.nat({ max: 3 }), fc.constantFrom(...events)), {

@@ -45,7 +45,7 @@ describe.each(eras)("%s era", (era) => {
     }
   });
 
-  test("what the author registered, before or after, stays listed and readable, on the first page only", async () => {
+  test("the author's resources, registered before or after, stay listed and readable, only on the first page", async () => {
     const storage = createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" });
     const { sluice } = createHouse({ ...open, storage: onePerPage(storage) });
     const talk = talkTo(

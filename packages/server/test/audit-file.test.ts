@@ -236,12 +236,12 @@ describe("a crash between the lines and the note of them, and a rotation before 
     expect(await goOn(true, 3)).toEqual(["removed at 1"]);
   });
 
-  test("the twin: a writer that announces nothing forks the chain", async () => {
+  test("negative control: a writer that announces nothing forks the chain", async () => {
     expect(await goOn(false, 6)).not.toEqual([]);
   });
 });
 
-test("what was cut off while nobody wrote is missing afterwards, too", async () => {
+test("records cut off while nobody wrote stay missing", async () => {
   const { path, lines } = await written(6);
   await writeFile(path, `${lines.slice(0, -2).join("\n")}\n`);
   await write(path, 6, 8);

@@ -68,7 +68,7 @@ async function fillDisk(): Promise<(bytes: number) => void> {
   return (bytes) => void (left += bytes);
 }
 
-test("on a full disk refusals stop first, and records that answers wait for are still kept", async () => {
+test("refusals stop first on a full disk, and records that responses wait for are still kept", async () => {
   const path = newPath();
   const warnings: string[] = [];
   const onWarning = (message: string): void => void warnings.push(message);
@@ -95,7 +95,7 @@ test("on a full disk refusals stop first, and records that answers wait for are 
   expect((await verifyAuditFiles([path])).findings).toEqual([]);
 });
 
-test("the twin: without a reserve, nothing is kept from the first full write on", async () => {
+test("negative control: without a reserve, nothing is kept from the first full write on", async () => {
   const path = newPath();
   const { sink, close } = await createAuditFile({ path, reserveBytes: 0 });
   await sink(recordOf(0));
@@ -106,7 +106,7 @@ test("the twin: without a reserve, nothing is kept from the first full write on"
   expect(await linesOf(path)).toHaveLength(2);
 });
 
-test("when what was held is used up, records are rejected, and the chain stays whole", async () => {
+test("records are rejected once the reserve is used up, and the chain stays whole", async () => {
   const path = newPath();
   const options = { path, reserveBytes: 64 * 1024, onWarning() {} };
   const { sink, close } = await createAuditFile(options);
@@ -173,7 +173,7 @@ test("a reserve of no whole number of bytes is refused", async () => {
 
 const canMount = process.platform === "linux" && process.getuid?.() === 0;
 if (!canMount) console.log("a real full disk: skipped, only root can mount one");
-describe.runIf(canMount)("on a real disk of 2 MiB that another program fills", () => {
+describe.runIf(canMount)("a real disk of 2 MiB that another program fills", () => {
   let disk = "";
   beforeAll(async () => {
     disk = await mkdtemp(join(root, "disk-"));

@@ -134,7 +134,7 @@ describe("a link that another user left", () => {
     return () => readFile(target, "utf8");
   }
 
-  test("where the next head is written, is replaced and leads nowhere", async () => {
+  test("is replaced and leads nowhere if the next head is written there", async () => {
     const path = newPath();
     const victim = await trap(`${path}.head.new`);
     await write(path, 0, 2);
@@ -144,7 +144,7 @@ describe("a link that another user left", () => {
   });
 
   test.each([".head", ".reserve", ""])(
-    "at the name of the file and %j, ends the start",
+    "ends the start if it has the name of the file and %j",
     async (end) => {
       const path = newPath();
       const victim = await trap(`${path}${end}`);

@@ -139,7 +139,7 @@ test("a redemption without its record is 503 with Retry-After, gives its place b
   expect((await house.redeem(once, { headers })).status).toBe(404);
 });
 
-test("what tells of a resource without its bytes is on record, too", async () => {
+test("reads of metadata without bytes are on record, too", async () => {
   const { house, sink, token, kept } = createKeeper();
   const head = await house.redeem(token(), { method: "HEAD", headers });
   const conditional = { ...headers, "if-none-match": headerOf(head, "etag")! };
@@ -202,7 +202,7 @@ test("a sink that never answers counts as broken after 5 s", async () => {
   expect(house.errors.length).toBeGreaterThan(0);
 });
 
-test("where records are not required, a broken sink holds nothing back", async () => {
+test("a broken sink holds nothing back if records are not required", async () => {
   const { house, token } = createKeeper({ audit: () => Promise.reject(new Error("disk full")) });
   expect(await bodyOf(await house.redeem(token(), { headers }))).toBe("0123456789");
   await expect.poll(() => house.errors).toHaveLength(1);

@@ -15,7 +15,7 @@ function authorized(rule: AccessRule, storage: StorageBackend = createMemoryBack
 
 const files = { "a.txt": "mine", "b.txt": "another's" };
 
-test("what is authorized for one key asks the rules about any other that it is used with", async () => {
+test("a backend authorized for one key asks the rules about every other key that it is used with", async () => {
   const storage = await authorized((_principal, uri) =>
     uri === "files://demo/a.txt" ? "allow" : "hide",
   );
@@ -37,7 +37,7 @@ test("nothing is found in memory of what is hidden, and it is never looked for",
 });
 
 test.each(["describe", "open"] as const)(
-  "what storage says of the server's own credentials stays in the server: %s",
+  "errors of storage about the server's own credentials stay in the server: %s",
   async (operation) => {
     for (const [said, told] of [
       ["permission_denied", "not_found"],
@@ -62,7 +62,7 @@ test("`deny` is told from `hide`, whether the rule decides at once or later", as
     }
 });
 
-test("what is hidden is not described either, and an answer to every key is discarded", async () => {
+test("a hidden object is not described, and a rule's answer to every key is discarded", async () => {
   const described: string[] = [];
   let cancelled = 0;
   const store = createMemoryBackend(files);
@@ -80,7 +80,7 @@ test("what is hidden is not described either, and an answer to every key is disc
   expect([described.includes("a.txt"), described.length, cancelled]).toEqual([false, 1, 1]);
 });
 
-test("where rules decide, a folder is as missing as what they hide", async () => {
+test("a folder is as missing as hidden objects if rules decide", async () => {
   const fail = (): Promise<never> => Promise.reject(new SluiceError("unsupported", "a folder"));
   const storage = { ...createMemoryBackend(files), describe: fail, open: fail };
   const allowed = await authorized(() => "allow", storage);

@@ -108,7 +108,7 @@ describe("a hub", () => {
     ]);
   });
 
-  test("who hears all is told of every key", async () => {
+  test("a subscriber to everything is notified of every key", async () => {
     const { memory, backend } = watched();
     const { hub } = hubOf(backend);
     const all = listener({ hearsAll: true });

@@ -195,7 +195,7 @@ test("a download URL is redeemed with the claims of the request that redeems it"
   expect((await house.redeem(minted!.token, { authInfo: asOwner })).status).toBe(200);
 });
 
-test("where claims choose the storage, a URL of one storage gives no bytes of the same key in another one", async () => {
+test("a URL of one storage gives no bytes of the same key in another one if claims choose the storage", async () => {
   const storages = new Map([
     ["owner", createMemoryBackend({ "a.bin": "of the owner" })],
     ["guest", createMemoryBackend({ "a.bin": "of the guest" })],
@@ -307,7 +307,7 @@ test.each(["sealed", "stored"] as const)(
   },
 );
 
-test("the twin: a rule that puts the claims into its error is found out", async () => {
+test("negative control: a rule that puts the claims into its error is found out", async () => {
   const access = (principal?: Principal): never => {
     throw new Error(`no rule for ${JSON.stringify(principal)}`);
   };

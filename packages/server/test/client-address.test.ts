@@ -34,7 +34,7 @@ test("the address of a socket is read once, and again while it has none", () => 
   expect(addressOf(request("192.0.2.8"))).toBe("192.0.2.8");
 });
 
-test("behind a proxy each request of a connection has the address that its own header says", () => {
+test("each request of a connection behind a proxy has the address in its own header", () => {
   const { socket } = request("127.0.0.1");
   const addressOf = createClientAddress(1);
   createClientAddress(0)({ socket, headers: {} } as unknown as IncomingMessage);

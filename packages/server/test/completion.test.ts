@@ -101,7 +101,7 @@ describe.each(eras)("completion in the %s era", (era) => {
   });
 
   test(
-    "at most 100 suggestions out of 1,000 objects, and it says that there are more",
+    "gives at most 100 suggestions out of 1,000 objects, and says that there are more",
     { tags: "slow" },
     async () => {
       const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`f${n}`, ""]));
@@ -163,7 +163,7 @@ describe.each(eras)("completion in the %s era", (era) => {
     }
   });
 
-  test("what the author completes stays the author's, registered before or after", async () => {
+  test("the author's completions stay the author's, registered before or after", async () => {
     const prompt = (mcp: McpServer): void =>
       void mcp.registerPrompt(
         "greet",

@@ -54,7 +54,7 @@ describe.each(["Node.js", "a runtime without node:zlib"])("in %s", (runtime) => 
     await vi.waitFor(() => expect(isCancelled()).toBe(true));
   });
 
-  test("what is not coded as it says is invalid_argument", async () => {
+  test("a body that is not coded as declared is invalid_argument", async () => {
     start();
     await expect(all(decodeContent(bodyOf(bytes).body, "gzip"))).rejects.toMatchObject({
       code: "invalid_argument",

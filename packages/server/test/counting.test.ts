@@ -104,7 +104,7 @@ describe.each(eras)("%s era", (era) => {
     expect(bytes.points).toEqual([1, 10, 1]);
   });
 
-  test("what is read to find lines counts, also when they are not there", async () => {
+  test("bytes that are read to find lines count, even if the lines are not there", async () => {
     const text = `${"x".repeat(99)}\n`.repeat(1_000);
     const storage = createMemoryBackend();
     storage.put("a.txt", text, { contentType: "text/plain" });
@@ -187,7 +187,7 @@ describe("subscribe is declared where it works [ARTICLE/3/capabilities]", () => 
     clientInfo: { name: "raw", version: "1" },
   };
 
-  test("not over HTTP without a session, unless the author of the server answers for it", async () => {
+  test("HTTP without a session does not declare it, unless the author of the server answers it", async () => {
     const { sluice } = createHouse();
     const declared = async (register?: (mcp: McpServer) => void) => {
       const { message } = await talkTo(sluice, register)("legacy", "initialize", {
@@ -203,7 +203,7 @@ describe("subscribe is declared where it works [ARTICLE/3/capabilities]", () => 
     expect(authors).toMatchObject({ subscribe: true });
   });
 
-  test("over HTTP with a session, where it is answered", async () => {
+  test("HTTP with a session declares it, and answers it", async () => {
     const { sluice } = createHouse({ anonymous: true });
     const transport = new WebStandardStreamableHTTPServerTransport({
       sessionIdGenerator: () => "s-1",
@@ -252,7 +252,7 @@ describe("shares of an address", () => {
     });
   }
 
-  test("of downloads are those of the address that the option says", async () => {
+  test("are counted for downloads by the address that the option returns", async () => {
     const house = createBehindProxy({ perAddress: 1 });
     const { token } = house.seal("download", { key: "a.bin" });
     const held = await house.redeem(token, behindProxy);
@@ -264,22 +264,25 @@ describe("shares of an address", () => {
     for (const { transfer } of [held, beside]) transfer?.end({ outcome: "aborted", bytes: 0 });
   });
 
-  test.each(eras)("of streams are those of the address that the option says (%s)", async (era) => {
-    const talk = talkTo(createBehindProxy({ perAddress: 1 }).sluice);
-    const stream = (address: string) =>
-      talk(era, "resources/stream", {
-        params: { uri: "files://demo/a.bin" },
-        headers: { "cf-connecting-ip": address },
-      });
-    const held = await stream(from);
-    expect(held.slot.reply?.status).toBe(200);
-    expect((await stream(from)).slot.fault).toMatchObject({ data: { reason: "busy" } });
-    const beside = await stream("198.51.100.2");
-    expect(beside.slot.reply?.status).toBe(200);
-    for (const { slot } of [held, beside]) discardReply(slot.reply!);
-  });
+  test.each(eras)(
+    "are counted for streams by the address that the option returns (%s)",
+    async (era) => {
+      const talk = talkTo(createBehindProxy({ perAddress: 1 }).sluice);
+      const stream = (address: string) =>
+        talk(era, "resources/stream", {
+          params: { uri: "files://demo/a.bin" },
+          headers: { "cf-connecting-ip": address },
+        });
+      const held = await stream(from);
+      expect(held.slot.reply?.status).toBe(200);
+      expect((await stream(from)).slot.fault).toMatchObject({ data: { reason: "busy" } });
+      const beside = await stream("198.51.100.2");
+      expect(beside.slot.reply?.status).toBe(200);
+      for (const { slot } of [held, beside]) discardReply(slot.reply!);
+    },
+  );
 
-  test("of listeners are those of the address that the option says", async () => {
+  test("are counted for listeners by the address that the option returns", async () => {
     const { sluice } = createBehindProxy({ listeners: { perAddress: 1 } });
     const listen = (address: string) =>
       sluice.listen({

@@ -24,7 +24,7 @@ test("a request, its clones and its copies have one exchange", () => {
   closeReplySlot(slot);
 });
 
-test("what is noted later takes the place of what was noted, and leaves the slot", () => {
+test("a later note replaces an earlier one, and leaves the slot", () => {
   const request = new Request(url);
   const slot = openReplySlot(request);
   noteRequest(request, { address: "192.0.2.1", isLasting: true });

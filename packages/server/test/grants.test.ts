@@ -122,7 +122,7 @@ describe.each(forms)("%s tokens", (tokens) => {
     expect((await ask({ range: "bytes=10-" })).status).toBe(416);
   });
 
-  test("of every refusal but expiry and change have one answer, the same to the byte", async () => {
+  test("get the same response to every refusal but expiry and change, to the byte", async () => {
     const { houses, keys } = between({
       access: (_principal, asked) => (asked.endsWith("b.bin") ? "deny" : "allow"),
     });
@@ -165,7 +165,7 @@ describe.each(forms)("%s tokens", (tokens) => {
     expect((await houses[1]!.redeem(token, head)).status).toBe(404);
   });
 
-  test("that authenticate themselves lease a number of bytes, across processes", async () => {
+  test("lease a number of bytes if they authenticate themselves, across processes", async () => {
     const storage = createMemoryBackend({ "a.bin": "x".repeat(1_048_576) });
     const { houses } = between({ anonymous: true, storage });
     const [one, two] = houses as [House, House];
@@ -174,7 +174,7 @@ describe.each(forms)("%s tokens", (tokens) => {
     for (const house of [one, two]) expect(await statusOf(house, token)).toBe(404);
   });
 
-  test("of a session are good in it alone, and end with it in every process", async () => {
+  test("are valid only in their session, and end with it in every process", async () => {
     const { houses } = between();
     const [one, two] = houses as [House, House];
     const { token } = await mint(one, { ...alice, sessionId: "s-1" });
@@ -262,7 +262,7 @@ describe.each(forms)("%s tokens", (tokens) => {
       expect(await statusOf(houses[1]!, (await mint(houses[0]!)).token)).toBe(200);
     });
 
-    test("as long as any of them could live", async () => {
+    test("stay withdrawn for as long as any of them could live", async () => {
       const { houses } = between({}, { ttlMs: tokenLifetimes.download.bound.maxTtlMs });
       const { token, expiresAt } = await mint(houses[0]!);
       await houses[0]!.sluice.revoke({ token });
@@ -284,7 +284,7 @@ describe.each(forms)("%s tokens", (tokens) => {
   });
 });
 
-test("what names nothing, or too much, withdraws nothing", async () => {
+test("a withdrawal of nothing, or of too much, is without effect", async () => {
   const { sluice } = createHouse();
   for (const wrong of [
     {},

@@ -310,7 +310,7 @@ describe("a page", () => {
     },
   );
 
-  test("whose rule gives too few decisions, or breaks, is a fault and no list", async () => {
+  test("is an error and not a list if its rule fails or decides too few", async () => {
     for (const accessPage of [() => [], () => Promise.reject(new Error("directory down"))]) {
       const house = createHouse({ ...open, storage, access: () => "allow", accessPage });
       const { message } = await talkTo(house.sluice)("modern", "resources/list");

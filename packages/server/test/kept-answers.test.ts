@@ -122,7 +122,7 @@ describe("an object that lies in memory", () => {
     expect(held.filter((one) => one.deref()).length).toBeLessThanOrEqual(1);
   });
 
-  test("under another name than was asked for is opened, so that the rules are asked about that name", async () => {
+  test("is opened if it is asked for under another name, so that the rules are asked about that name", async () => {
     const asked: string[] = [];
     const { status, keep, opened } = await warmed({
       access: (_principal, uri) => (asked.push(uri), "allow"),
@@ -164,14 +164,14 @@ describe("an answer from memory is refused at once", () => {
     expect(await keeper.status()).toBe(expected);
   });
 
-  test("to another caller, and to none", async () => {
+  test("for another caller, and for no caller", async () => {
     const { status } = await warmed();
     expect(await status(as(bob))).toBe(404);
     expect(await status({})).toBe(401);
     expect(await status()).toBe(200);
   });
 
-  test("to a token that differs in one bit, wherever it is", async () => {
+  test("for a token that differs in one bit, at any position", async () => {
     const { status, token } = await warmed({ limits: { failedRedemptions: false } });
     for (let at = 6; at < token.length; at++) {
       const flipped = String.fromCharCode(token.charCodeAt(at) ^ 1);
@@ -187,7 +187,7 @@ describe("an answer from memory is refused at once", () => {
     ["hide", 404, true],
     ["deny", 404, false],
     ["deny", 404, true],
-  ])("by rules that say %s: %i (later: %s)", async (decision, expected, isLater) => {
+  ])("if rules return %s: %i (later: %s)", async (decision, expected, isLater) => {
     let decided: AccessDecision = "allow";
     const { status, opened } = await warmed({
       access: () => (isLater ? Promise.resolve(decided) : decided),
@@ -197,7 +197,7 @@ describe("an answer from memory is refused at once", () => {
     expect(opened).not.toContain("a.bin");
   });
 
-  test("where a rule fails, and each answer asks it once", async () => {
+  test("if a rule fails, and each response asks it once", async () => {
     let calls = 0;
     let isBroken = false;
     const { status } = await warmed({
@@ -222,7 +222,7 @@ describe("an answer from memory is refused at once", () => {
     expect(await status()).toBe(200);
   });
 
-  test("to a client that has gone, which uses up nothing", async () => {
+  test("if the client has disconnected, which uses up nothing", async () => {
     const { sluice, keys } = await warmed();
     const { token } = createSealer({ keys, audience: endpoint }).seal("download", {
       key: "a.bin",

@@ -69,7 +69,7 @@ describe.each(eras)("%s era: a stream of an object that lies in memory", (era) =
     expect([described, opened]).toEqual([["a.bin"], ["a.bin"]]);
   });
 
-  test("under another name is described, so that the rules are asked about that name", async () => {
+  test("is described if it has another name, so that the rules are asked about that name", async () => {
     const asked: string[] = [];
     const link: KeptObject = { info: { key: "secret.bin", size: 10, etag: "v1" }, bytes };
     const { stream, keep, opened } = createKeeper({

@@ -79,7 +79,7 @@ describe("any key that is short, long, repeated or published", () => {
     expect(new Set(outcomes)).toEqual(new Set(["TypeError"]));
   });
 
-  test("the twin: with a key of 32 random bytes in the same places every server starts", () => {
+  test("negative control: with a key of 32 random bytes in the same places every server starts", () => {
     const outcomes = Array.from({ length: 60 }, () => outcomeOf(ringWith(generateKey().key)));
     expect(new Set(outcomes)).toEqual(new Set(["started"]));
   });

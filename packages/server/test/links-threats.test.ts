@@ -172,7 +172,7 @@ describe.each(forms)("a link with a %s token", (form) => {
     expect([reply.status, await bodyOf(reply)]).toEqual([410, expect.stringContaining("changed")]);
   });
 
-  test("of a resource that a rule gave while a claim lasted acts with the claims of then, and never with more", async () => {
+  test("acts with the claims of the time when a rule gave its resource, and never with more", async () => {
     const claims: { role?: string } = { role: "doctor" };
     const { make, open } = linking(form, {
       principal: () => ({ ...alice, claims: { ...claims } }),

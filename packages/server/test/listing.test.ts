@@ -87,7 +87,7 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     expect(result.nextCursor + readable).not.toContain("secret");
   });
 
-  test("what the author knows stands beside what storage knows [MCP/resources/may-annotate]", async () => {
+  test("the author's resources stand beside those of storage [MCP/resources/may-annotate]", async () => {
     const { talk } = setUp({
       describe: ({ key, size }, uri) =>
         key === "secret-0.txt"

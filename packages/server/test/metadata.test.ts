@@ -90,7 +90,7 @@ const entry = {
 const auth = as(alice);
 
 describe.each(eras)("%s era", (era) => {
-  test("what the author knows is in lists, reads, streams and downloads", async () => {
+  test("the author's metadata is in lists, reads, streams and downloads", async () => {
     const { talk, redeem, tokenOf } = serve(({ key }) => (key === "a.parquet" ? all : undefined));
     const list = (await talk(era, "resources/list")).message.result;
     expect(list.resources[0]).toMatchObject({ ...entry, streamable: true });
@@ -128,7 +128,7 @@ describe.each(eras)("%s era", (era) => {
     expect([slot.reply!.status, signed]).toEqual([302, ["application/parquet"]]);
   });
 
-  test("what the author calls octets are octets, whatever storage and the name tell", async () => {
+  test("a resource is octets if the author declares it, whatever storage and the name indicate", async () => {
     const { talk } = serve(() => ({ mimeType: "application/octet-stream" }));
     const params = { uri: "files://demo/b.html" };
     const { slot } = await talk(era, "resources/stream", { params });

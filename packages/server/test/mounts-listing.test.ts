@@ -33,7 +33,7 @@ describe.each(eras)("a list of several mounts in the %s era", (era) => {
   );
 
   test.each([1, 3, 100])(
-    "what the author registered stands before the mounts, with pages of %i",
+    "the author's resources stand before the mounts, with pages of %i",
     async (pageSize) => {
       const { pages } = mounted(
         [
@@ -253,7 +253,7 @@ test("a list that forgot to ask the access rule of a mount would show what it hi
   expect((await rules().pages("modern")).flat()).toHaveLength(2);
 });
 
-test("of a mount that is down an unlisted page says no more than of any other fault", async () => {
+test("an unlisted page of a mount that is down tells no more than any other error", async () => {
   const fail = (code: "unavailable" | "permission_denied") =>
     mounted([
       {

@@ -76,7 +76,7 @@ describe.each(eras)("a mount of each principal in the %s era", (era) => {
     for (const who of [bob, eve]) expect(await redeem(house, token, who)).toMatch(/^404 /);
   });
 
-  test("what Bob's cursor leads to is not Alice's", async () => {
+  test("Bob's cursor does not lead to Alice's resources", async () => {
     const house = drives({ pageSize: 1 });
     const { nextCursor } = await house.ask(era, "resources/list", {}, bob);
     for (const who of [alice, eve]) {
@@ -156,7 +156,7 @@ describe.each(eras)("a mount of each principal in the %s era", (era) => {
     expect(seen(first!)).not.toBe(seen(second!));
   });
 
-  test("what the author registered below a drive stays, also for a caller without one", async () => {
+  test("the author's resources below a drive stay, even for a caller without a drive", async () => {
     const house = drives({
       register: (mcp) =>
         mcp.registerResource("help", `${drive}help.txt`, {}, ({ href: uri }) => ({

@@ -143,7 +143,7 @@ describe.each(eras)("two mounts in the %s era", (era) => {
     expect(JSON.stringify([read, message])).not.toContain("of docs");
   });
 
-  test("what the author registered below a mount stays the author's", async () => {
+  test("the author's resources below a mount stay the author's", async () => {
     const house = two(
       {},
       {
@@ -251,7 +251,7 @@ describe.each(eras)("two mounts in the %s era", (era) => {
   });
 });
 
-test("over stdio-like exchanges without HTTP each mount is read, and none is marked as streamable", async () => {
+test("each mount is read over stdio-like exchanges without HTTP, and none is marked as streamable", async () => {
   const house = two();
   const talk = talkTo(house.sluice);
   const { message } = await talk("modern", "resources/read", {

@@ -64,7 +64,7 @@ test("a token stays open through a rotation", () => {
   expect(open(token, start).key).toBe("a.bin");
 });
 
-test("what did not open is not remembered, and what is remembered is bounded", () => {
+test("a token that did not open is not remembered, and the number remembered is bounded", () => {
   const { seal, open, opened } = createOpener();
   for (let round = 0; round < 2; round++)
     expect(() => open("v1.k1.nonsense", start)).toThrow(

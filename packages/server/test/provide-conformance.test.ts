@@ -153,7 +153,7 @@ describe("a provider keeps the rules of storage", () => {
       "from the start",
       process.env["SLUICE_DEEP"] ? applicable : applicable.filter((id) => !slow.includes(id)),
     ],
-  ] as const)("where it makes parts %s", async (rewind, only) => {
+  ] as const)("if it makes parts %s", async (rewind, only) => {
     const findings = await checkBackend(() => createFixture(rewind), { only, deadlineMs: 120_000 });
     const broken = findings.filter((finding) => finding.outcome === "broken");
     expect(broken.map(({ rule, error }) => [rule.id, String(error)])).toEqual([]);

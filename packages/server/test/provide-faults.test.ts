@@ -87,7 +87,7 @@ const faults: readonly (readonly [string, Step, unknown])[] = [
 ];
 
 describe.each(Object.entries(forms))("a %s", (_, form) => {
-  test.each(faults)("that %s is an error, and is ended", async (name, step, due) => {
+  test.each(faults)("is an error if it %s, and is ended", async (name, step, due) => {
     const { run, state } = createScript(step);
     const untold: Provider = { open: (request) => form(run(request)), stallTimeoutMs: 30 };
     for (const provider of [untold, { ...untold, describe: () => ({ size }) }]) {
@@ -104,7 +104,7 @@ describe.each(Object.entries(forms))("a %s", (_, form) => {
     ["more", size - 1, "corrupt"],
     ["many more", 1, "corrupt"],
     ["more than no", 0, "corrupt"],
-  ])("of %s bytes than it told is an error, and is ended", async (_name, told, code) => {
+  ])("is an error if it has %s bytes than declared, and is ended", async (_name, told, code) => {
     const { run, state } = createScript();
     const provider = { open: (request: ProvideRequest) => form(run(request)) };
     const received = await receive(backendOf({ ...provider, describe: () => ({ size: told }) }));
@@ -116,7 +116,7 @@ describe.each(Object.entries(forms))("a %s", (_, form) => {
     expect(await receive(backendOf(provider))).toEqual({ bytes: Buffer.from(chunks.join("")) });
   });
 
-  test("that is aborted before, in or after any chunk ends with the reason, and is ended", async () => {
+  test("ends with the reason if it is aborted before, in or after any chunk, and is ended", async () => {
     for (let at = 0; at <= chunks.length; at++)
       for (const when of ["before", "within"]) {
         const caller = new AbortController();
@@ -142,7 +142,7 @@ describe.each(Object.entries(forms))("a %s", (_, form) => {
       }
   });
 
-  test("that is aborted while it is not read is ended", async () => {
+  test("is ended if it is aborted while it is not read", async () => {
     for (const reads of [0, 1]) {
       const caller = new AbortController();
       const { run, state } = createScript();
@@ -156,7 +156,7 @@ describe.each(Object.entries(forms))("a %s", (_, form) => {
     }
   });
 
-  test("that is cancelled before, in or after any chunk is ended", async () => {
+  test("is ended if it is cancelled before, in or after any chunk", async () => {
     for (let at = 0; at <= chunks.length; at++)
       for (const when of ["before", "within"]) {
         const { run, state } = createScript((now, { signal }) =>
@@ -222,7 +222,7 @@ describe("an abort", () => {
     expect(signals[1]?.aborted).toBe(true);
   });
 
-  test("after the end does no harm", async () => {
+  test("does no harm after the end", async () => {
     const caller = new AbortController();
     const { error } = await receive(
       backendOf(() => "text"),
@@ -235,7 +235,7 @@ describe("an abort", () => {
 });
 
 describe("a handler", () => {
-  test("that never resolves is a timeout, and its late result is let go of", async () => {
+  test("times out if it never resolves, and its late result is released", async () => {
     for (const form of Object.values(forms)) {
       const { run, state } = createScript();
       const { late, give } = createLate<Provided>();
@@ -258,7 +258,7 @@ describe("a handler", () => {
     }
   });
 
-  test("that never tells is a timeout", async () => {
+  test("times out if it never describes its resource", async () => {
     const backend = backendOf({
       open: () => "",
       describe: () => new Promise<never>(() => {}),
@@ -268,7 +268,7 @@ describe("a handler", () => {
     await expect(backend.open("file")).rejects.toMatchObject({ code: "timeout" });
   });
 
-  test("that throws or rejects rejects with the same error", async () => {
+  test("rejects with its own error if it throws or rejects", async () => {
     for (const fail of [
       () => {
         throw fault;
@@ -282,7 +282,7 @@ describe("a handler", () => {
     }
   });
 
-  test("that tells nonsense is a TypeError with the URI", async () => {
+  test("is a TypeError with the URI if it describes nonsense", async () => {
     for (const info of [
       undefined,
       null,

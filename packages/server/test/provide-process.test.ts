@@ -48,14 +48,14 @@ describe("a child process", () => {
     expect(Buffer.compare(bytes, content)).toBe(0);
   });
 
-  test("that ends before it is read loses nothing", async () => {
+  test("loses nothing if it ends before it is read", async () => {
     const open = (): ChildProcess => shell("printf done");
     const { body } = await backendOf(open).open("file");
     await ended(children[0]!);
     expect(await new Response(body).text()).toBe("done");
   });
 
-  test("that has ended before it is given is an error: Node has dropped its bytes", async () => {
+  test("is an error if it ended before it was given: Node has dropped its bytes", async () => {
     const open = async (): Promise<Provided> => {
       const child = shell("printf done");
       await ended(child);
@@ -64,7 +64,7 @@ describe("a child process", () => {
     await expect(backendOf(open).open("file")).rejects.toThrow("give it at once");
   });
 
-  test("that had a reader when it ended gives its bytes, and its code counts", async () => {
+  test("gives its bytes if it had a reader when it ended, and its code counts", async () => {
     const open = (script: string) => async (): Promise<Provided> => {
       const child = shell(script);
       child.stdout!.on("readable", () => {});
@@ -76,7 +76,7 @@ describe("a child process", () => {
     expect(error).toMatchObject({ code: "internal" });
   });
 
-  test("that ends with another code than 0 is an error, with its last words as the cause", async () => {
+  test("is an error if it ends with another code than 0, with its last words as the cause", async () => {
     const script = "printf half; echo not good >&2; exit 3";
     const { bytes, error } = await receive(backendOf(() => shell(script)));
     expect(error).toMatchObject({ code: "internal", cause: "not good\n" });
@@ -93,14 +93,14 @@ describe("a child process", () => {
     await expectGone();
   });
 
-  test("that is ended by a signal is an error", async () => {
+  test("is an error if a signal ends it", async () => {
     const { error } = await receive(backendOf(() => shell("printf half; kill -KILL $$")));
     expect(error).toMatchObject({ code: "interrupted" });
     expect(String(error)).toContain("SIGKILL");
     await expectGone();
   });
 
-  test("that does not exist is an error, at once or later", async () => {
+  test("is an error if it does not exist, at once or later", async () => {
     for (const open of [
       () => spawn("/no/such/command"),
       async () => spawn("/no/such/command"),
@@ -112,7 +112,7 @@ describe("a child process", () => {
     }
   });
 
-  test("that writes 1 MiB to stderr is not held up, and keeps the end of it", async () => {
+  test("is not held up by 1 MiB on stderr, and the end of that is kept", async () => {
     const noisy = "head -c 1048576 /dev/zero | tr '\\0' x >&2; printf end >&2; printf bytes";
     expect(await receiveText(() => shell(noisy))).toBe("bytes");
     const { error } = await receive(backendOf(() => shell(`${noisy}; exit 1`)));
@@ -122,7 +122,7 @@ describe("a child process", () => {
     await expectGone();
   });
 
-  test("that closes stdout and goes on is a timeout, and is ended", async () => {
+  test("times out if it closes stdout and continues, and is ended", async () => {
     const backend = backendOf({
       open: () => shell("printf bytes; exec >&-; exec sleep 60"),
       stallTimeoutMs: 200,
@@ -147,7 +147,7 @@ describe("a child process", () => {
     }
   });
 
-  test("that listens to the signal itself is ended, too", async () => {
+  test("is ended even if it listens to the signal itself", async () => {
     const backend = backendOf(({ signal }) => {
       const child = spawn("yes", { signal });
       children.push(child);
@@ -159,7 +159,7 @@ describe("a child process", () => {
     await expectGone();
   });
 
-  test("that ignores SIGTERM gets SIGKILL after 5 s", async () => {
+  test("gets SIGKILL after 5 s if it ignores SIGTERM", async () => {
     const backend = backendOf(({ signal }) => {
       const child = spawn(
         "sh",
@@ -185,7 +185,7 @@ describe("a child process", () => {
     await expectGone();
   });
 
-  test("that is given too late is ended", async () => {
+  test("is ended if it is given too late", async () => {
     const { late, give } = createLate<Provided>();
     const backend = backendOf({ open: () => late, stallTimeoutMs: 20 });
     await expect(backend.open("file")).rejects.toMatchObject({ code: "timeout" });

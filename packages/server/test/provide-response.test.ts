@@ -64,7 +64,7 @@ describe("a Response", () => {
     expect(info.contentType).toBe("text/plain");
   });
 
-  test("of another length than was described is refused before the first byte, and ended", async () => {
+  test("is refused before the first byte if its length is not the declared one, and ended", async () => {
     const url = await serve((_, res) => {
       res.setHeader("Content-Length", 8_000_000).write("begun");
     });
@@ -90,7 +90,7 @@ describe("a Response", () => {
     expect(await receiveText({ ...pdf, mimeType: "text/plain" })).toBe(page);
   });
 
-  test("that is decoded on the way has no known length", async () => {
+  test("has no known length if it is decoded on the way", async () => {
     const text = "packed ".repeat(1000);
     const url = await serve((_, res) => {
       res.setHeader("Content-Encoding", "gzip").end(gzipSync(text));
@@ -101,7 +101,7 @@ describe("a Response", () => {
     expect(await receiveText(() => fetch(url))).toBe(text);
   });
 
-  test("of chunks has no known length and ends whole", async () => {
+  test("has no known length if it comes in chunks, and ends whole", async () => {
     const url = await serve((_, res) => {
       res.write("a");
       res.end("b");
@@ -109,7 +109,7 @@ describe("a Response", () => {
     expect(await receiveText(() => fetch(url))).toBe("ab");
   });
 
-  test("that the provider made itself is a Response", async () => {
+  test("may be made by the provider itself", async () => {
     expect(await receiveText(() => new Response("text"))).toBe("text");
     expect(await receiveText(() => new Response(null, { status: 204 }))).toBe("");
     expect(await receiveText(() => new Response("text").body!)).toBe("text");
@@ -131,7 +131,7 @@ describe("a Response", () => {
     [503, "unavailable"],
     [302, "unavailable"],
     [304, "unavailable"],
-  ])("of %i is %s, and its body is ended", async (status, code) => {
+  ])("with status %i is %s, and its body is ended", async (status, code) => {
     const url = await serve((_, res) => {
       res.writeHead(status, { "Retry-After": "7", Location: "/elsewhere" });
       // more than the network takes by itself
@@ -159,7 +159,7 @@ describe("a Response", () => {
     await expect.poll(() => answers).toBe(0);
   });
 
-  test("whose end is not marked is refused, unless the size is told", async () => {
+  test("is refused if its end is not marked, unless the size is declared", async () => {
     const url = await serveRaw("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", half);
     const open = (): Promise<Response> => fetch(url);
     expect((await receive(backendOf(open))).error).toMatchObject({ code: "protocol" });
@@ -192,14 +192,14 @@ describe("a Response", () => {
     await expect.poll(() => answers).toBe(0);
   });
 
-  test("that stalls is a timeout, and its connection is ended", async () => {
+  test("times out if it stalls, and its connection is ended", async () => {
     const url = await serve((_, res) => void res.write("begun"));
     const backend = backendOf({ open: () => fetch(url), stallTimeoutMs: 50 });
     expect((await receive(backend)).error).toMatchObject({ code: "timeout" });
     await expect.poll(() => answers).toBe(0);
   });
 
-  test("that was read before is a TypeError", async () => {
+  test("is a TypeError if it was read before", async () => {
     const response = new Response("text");
     response.body!.getReader();
     await expect(backendOf(() => response).open("file")).rejects.toThrow(TypeError);
@@ -284,7 +284,7 @@ describe("a URL", () => {
     expect(JSON.stringify(error)).not.toContain("secret");
   });
 
-  test("that no client could get is a TypeError", async () => {
+  test("is a TypeError if no client could get it", async () => {
     for (const given of [
       { url: "/relative", expiresAt },
       { url: "file:///etc/passwd", expiresAt },

@@ -55,7 +55,7 @@ describe.each(["from the start", "from a byte"] as const)("parts made %s", (rewi
     expect(starts).toEqual([]);
   });
 
-  test("of another version are refused before anything is made", async () => {
+  test("are refused before anything is made if they are of another version", async () => {
     const { provider, starts } = createDigits(rewind);
     const backend = backendOf(provider);
     const { etag = "" } = await backend.describe("file");
@@ -67,7 +67,7 @@ describe.each(["from the start", "from a byte"] as const)("parts made %s", (rewi
     expect(await receiveText(provider, { ifMatch: etag, range: { start: 3 } })).toBe("3456789");
   });
 
-  test("whose version changes meanwhile never look complete", async () => {
+  test("never look complete if the version changes during the read", async () => {
     for (const range of [undefined, { start: 2 }, { start: 0, end: 9 }, { start: 4, end: 6 }]) {
       let version = 1;
       const { provider, state } = createDigits(rewind, {
@@ -83,7 +83,7 @@ describe.each(["from the start", "from a byte"] as const)("parts made %s", (rewi
     }
   });
 
-  test("of a resource that is gone at the end never look complete", async () => {
+  test("never look complete if the resource is gone at the end", async () => {
     let calls = 0;
     const { provider } = createDigits(rewind, {
       describe() {
@@ -105,7 +105,7 @@ describe.each(["from the start", "from a byte"] as const)("parts made %s", (rewi
     });
   });
 
-  test("of a resource that is shorter or longer than it told are an error", async () => {
+  test("are an error if the resource is shorter or longer than declared", async () => {
     for (const [size, code] of [
       [12, "interrupted"],
       [100, "interrupted"],
@@ -157,7 +157,7 @@ describe("an etag", () => {
   });
 });
 
-describe("what a rewind leaves out", () => {
+describe("the skipped part", () => {
   test("may take longer than the longest wait for a chunk", async () => {
     const slow: Provider = {
       async *open() {

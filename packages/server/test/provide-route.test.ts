@@ -17,7 +17,7 @@ group("the base", () => {
     ["reports://sales/today.csv", "reports://sales/"],
     ["config://app", "config://"],
     ["https://example.com/a/{id}", "https://example.com/a/"],
-  ])("of %s is %s", (uriOrTemplate, base) => {
+  ])("%s has the base %s", (uriOrTemplate, base) => {
     expect(createProviderRoute(uriOrTemplate).mapper.baseUri).toBe(base);
   });
 
@@ -36,7 +36,7 @@ group("a URI", () => {
     expect(route.match("config://")).toBeUndefined();
   });
 
-  test("that is not canonical is refused, with what to do", () => {
+  test("is refused if it is not canonical, with what to do", () => {
     for (const uri of ["r://h/a b", "r://h/(a)", "r://h/%61", "r://h/{x}/(a)", "r://h/{x}!"])
       expect(() => createProviderRoute(uri)).toThrow(/percent-encode/);
     for (const uri of ["r://h/a?b", "r://h/a#b", "r://h/../b", "r://h/", "r://h/{x}/"])
@@ -72,7 +72,7 @@ group("a template", () => {
     expect(valuesOf("r://h/{+path}x", "r://h/a/x")).toBeUndefined();
   });
 
-  test("whose text cuts an encoding in two does not match", () => {
+  test("does not match if its text cuts an encoding in two", () => {
     expect(valuesOf("r://h/{a}2{b}", "r://h/x%2Cy")).toBeUndefined();
   });
 
@@ -103,7 +103,7 @@ group("a template", () => {
     expect(() => createProviderRoute("r://h/{x}/{x}")).toThrow(/twice/);
   });
 
-  test("that would take a client's URI apart in too many ways is refused", () => {
+  test("is refused if it would split a client's URI in too many ways", () => {
     for (const one of ["{a}-{b}-{c}", "{+a}-{b}-{c}", "{a}-{b}/{c}-{d}", "{+a}/{+b}/{c}"])
       expect(() => createProviderRoute(`r://h/${one}`), one).toThrow(/too many/);
     for (const one of ["{a}/{b}/{c}/{d}", "{a}-{b}/{c}", "{a}/{+b}/{c}", "{a}/{b}/{+c}"])

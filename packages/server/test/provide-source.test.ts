@@ -37,7 +37,7 @@ describe("text and bytes", () => {
     }
   });
 
-  test("that are large come in pieces", async () => {
+  test("come in pieces if they are large", async () => {
     const content = Buffer.alloc(1_000_001, "0123456789");
     const { body } = await backendOf(() => content).open("file");
     const sizes: number[] = [];
@@ -50,7 +50,7 @@ describe("text and bytes", () => {
     expect(Buffer.compare(Buffer.concat(all), content)).toBe(0);
   });
 
-  test("that the reader overwrites are the same for the next one", async () => {
+  test("are the same for the next reader if one overwrites them", async () => {
     const content = Buffer.from("constant");
     const backend = backendOf(() => content);
     for (let n = 0; n < 2; n++)
@@ -58,7 +58,7 @@ describe("text and bytes", () => {
     expect((await receive(backend)).bytes.toString()).toBe("constant");
   });
 
-  test("of another size than was described are refused before the first byte", async () => {
+  test("are refused before the first byte if their size is not the declared one", async () => {
     for (const size of [0, 3, 5]) {
       const backend = backendOf({ open: () => "text", describe: () => ({ size }) });
       await expect(backend.open("file")).rejects.toMatchObject({ code: "corrupt" });
@@ -96,7 +96,7 @@ describe.each(Object.keys(forms))("chunks of a %s", (form) => {
     await expect(backendOf(() => "\ud83d").open("file")).rejects.toThrow(TypeError);
   });
 
-  test("that are neither text nor bytes are a TypeError with the URI", async () => {
+  test("are a TypeError with the URI if they are neither text nor bytes", async () => {
     for (const chunk of [5, true, {}, [1], new ArrayBuffer(2), new Date(), new Float64Array(1)]) {
       const { bytes, error } = await receive(backendOf(give(form, "before", chunk, "after")));
       expect(error).toBeInstanceOf(TypeError);
@@ -144,7 +144,7 @@ describe("a generator that reuses its buffer", () => {
   });
 });
 
-describe("what cannot be given", () => {
+describe("an invalid source", () => {
   test.each([
     ["nothing", undefined],
     ["null", null],
@@ -206,7 +206,7 @@ describe("an iterator", () => {
     }
   });
 
-  test("that ended or threw is not ended again", async () => {
+  test("is not ended again if it ended or threw", async () => {
     let returns = 0;
     for (const last of [async () => ({ done: true }), async () => Promise.reject(new Error("x"))]) {
       const iterator = {
@@ -264,7 +264,7 @@ describe("a provider", () => {
     expect(await receiveText(new Report())).toBe("of the object");
   });
 
-  test("of a URI lists it without being asked; one of a template lists nothing", async () => {
+  test("lists its URI without being asked, and nothing for a template", async () => {
     const never = (): never => {
       throw new Error("asked");
     };

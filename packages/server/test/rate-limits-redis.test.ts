@@ -70,7 +70,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
     expect(answers.filter((reason) => reason === "busy")).toHaveLength(13);
   });
 
-  test("the twin: counters of each process alone let everybody in twice", async () => {
+  test("negative control: separate counters for each process let everybody in twice", async () => {
     const memory = () => new RateLimiterMemory({ points: 7, duration: 60 });
     const answers = await listTogether(
       twoHouses(() => ({ requests: { perPrincipal: memory() } })),
@@ -80,7 +80,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
   });
 
   test.each(eras)(
-    "what one server let in counts at the other: busy with the time to wait, for that principal alone, %s era",
+    "requests at one server count at the other: busy with the time to wait, only for that principal, %s era",
     async (era) => {
       const [one, two] = twoHouses(() => ({ requests: { perPrincipal: limiter(1) } }));
       const read = async (house: House, headers: Record<string, string>) =>
@@ -167,7 +167,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
       expect((await next.redeem(tokenOf(next), { headers: as(alice) })).status).toBe(200);
     });
 
-    test("the twin: a limiter that lets in what it cannot count is seen to", async () => {
+    test("negative control: a limiter that lets in what it cannot count is detected", async () => {
       const real = impatient(1);
       const lenient: RateLimiter = {
         consume: (key, points) =>

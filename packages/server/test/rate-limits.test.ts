@@ -119,14 +119,14 @@ test("bytes that use up a principal's window still count for all", async () => {
   await expect.poll(async () => (await all.get("all"))?.consumedPoints).toBe(1 + 10);
 });
 
-test("who invents tokens uses up nobody's window", async () => {
+test("a caller that invents tokens uses up nobody's window", async () => {
   const { house } = createTalk({ requests: { global: limiter(1), perPrincipal: limiter(1) } });
   for (let n = 0; n < 5; n++)
     expect((await house.redeem("nonsense", { headers: as(alice) })).status).toBe(404);
   expect((await house.redeem(tokenOf(house), { headers: as(alice) })).status).toBe(200);
 });
 
-test("what is hidden is counted as what is missing", async () => {
+test("hidden resources are counted as missing ones", async () => {
   const requests = limiter(10);
   const { house, talk } = createTalk(
     { requests: { perPrincipal: requests } },
@@ -179,7 +179,7 @@ describe("a limiter that does not answer", () => {
     }
   });
 
-  test("when bytes are counted afterwards is a fault on our side only", async () => {
+  test("is an error only on our side when bytes are counted afterwards", async () => {
     let calls = 0;
     const bytes: RateLimiter = {
       consume: async () => {

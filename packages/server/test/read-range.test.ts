@@ -78,7 +78,7 @@ describe("a range", () => {
     );
   });
 
-  test("what is no UTF-8 is not cut as text", () => {
+  test("invalid UTF-8 is not cut as text", () => {
     expect(
       cutText(new Uint8Array([0x61, 0xff, 0x62]), { start: 0, wantedBytes: 3 }),
     ).toBeUndefined();

@@ -112,7 +112,7 @@ describe("the tool that reads parts", () => {
     ]);
   });
 
-  test("what is hidden is answered as what is missing", async () => {
+  test("a hidden resource is answered as a missing one", async () => {
     const { call } = tool();
     const answers = await Promise.all(
       ["hidden", "missin"].map((name) => call({ uri: `files://demo/${name}.txt` })),

@@ -7,7 +7,7 @@ import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeemin
 const bound = (house: House, more: object = {}): string =>
   house.seal("download", { key: "a.bin", principal: alice, ...more }).token;
 
-describe("what a token gives", () => {
+describe("redeeming a token", () => {
   test("If-Modified-Since is asked where there is no If-None-Match, by whole seconds (RFC 9110 §13.1.3)", async () => {
     const house = createHouse();
     const get = (headers: Record<string, string>) =>
@@ -142,7 +142,7 @@ describe("what a token gives", () => {
   });
 });
 
-describe("what is refused", () => {
+describe("refusals", () => {
   test("unknown, altered, foreign, consumed, deleted and denied are one answer, the same to the byte", async () => {
     const state = createMemoryStateStore();
     const house = createHouse({
@@ -206,7 +206,7 @@ describe("what is refused", () => {
       }
   });
 
-  test("what was opened for a URL of an earlier version is let go", async () => {
+  test("a body opened for a URL of an earlier version is released", async () => {
     let cancelled = 0;
     const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
       open: (open) => async (key, options) => {
@@ -323,7 +323,7 @@ describe("how often a grant works", () => {
     expect((await ask("GET")).status).toBe(404);
   });
 
-  test("of many simultaneous redemptions of a once grant exactly one gets bytes", async () => {
+  test("exactly one of many simultaneous redemptions of a once grant gets bytes", async () => {
     const house = createHouse();
     const once = bound(house, { use: "once" });
     const replies = await Promise.all(
@@ -410,7 +410,7 @@ describe("how often a grant works", () => {
   });
 });
 
-describe("who counts as whom", () => {
+describe("identity", () => {
   test("a session header that the grant is not bound to makes nobody another: for limits, rules, revocation and records", async () => {
     const state = createMemoryStateStore();
     const asked: unknown[] = [];

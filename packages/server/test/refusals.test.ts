@@ -55,7 +55,7 @@ test("forged URLs are five records and one that counts the others, with the time
   expect(kept).toHaveLength(6);
 });
 
-test("what was counted is written when the Sluice is closed, and where no timer runs, with the next refusal", async () => {
+test("counted refusals are written when the Sluice is closed, and without timers with the next refusal", async () => {
   useFakeTime();
   const { house, kept } = createStreet();
   for (let n = 0; n < 8; n++) await house.redeem("x");
@@ -137,7 +137,7 @@ test(
   },
 );
 
-test("what is kept of one window is bounded in characters, however many kinds there are", async () => {
+test("state of one window is bounded in characters, however many kinds there are", async () => {
   const { house, kept } = createStreet({ addresses: true });
   const call = talkTo(house.sluice);
   for (let n = 0; n < 400; n++) {

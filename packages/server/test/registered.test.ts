@@ -95,7 +95,7 @@ describe.each(eras)("%s era", (era) => {
     for (const text of slot.reply!.headers) expect(text).toMatch(/^[\x20-\x7e]*$/);
   });
 
-  test("what only a read can give is not supported, and the answer says what can", async () => {
+  test("an operation that only a read can serve is not supported, and the error names the alternative", async () => {
     const large = "x".repeat(11);
     const answers: Record<string, unknown[]> = {
       "no content": [],
@@ -160,7 +160,7 @@ describe.each(eras)("%s era", (era) => {
     expect(reads).toBe(0);
   });
 
-  test("where no bytes can take the place of the answer it is not supported, whatever the type", async () => {
+  test("a resource whose response cannot be replaced by bytes is not supported, whatever the type", async () => {
     const { stream } = serve(one({ uri, ...kept }));
     const { message, slot } = await stream(era, uri, { hasSlot: false });
     expect(slot.reply).toBeUndefined();
@@ -168,7 +168,7 @@ describe.each(eras)("%s era", (era) => {
     expect(JSON.stringify(message)).not.toContain("downloadUrl");
   });
 
-  test("what the author registered below a base never gives way to storage", async () => {
+  test("the author's resources below a base always take precedence over storage", async () => {
     const asked = "files://demo/a.bin";
     const { stream } = serve((mcp) => {
       mcp.registerResource("shadow", asked, {}, () => ({ contents: [{ uri: asked, ...kept }] }));
@@ -246,7 +246,7 @@ describe.each(eras)("%s era", (era) => {
     expect(reads).toBe(0);
   });
 
-  test("what the author disabled, and what never was, does not exist", async () => {
+  test("a resource that the author disabled does not exist, like one that never did", async () => {
     const { stream } = serve((mcp) => {
       const read = () => ({ contents: [{ uri, text: "off" }] });
       mcp.registerResource("off", "app://off", {}, read).disable();
@@ -258,7 +258,7 @@ describe.each(eras)("%s era", (era) => {
     }
   });
 
-  test("what the author refuses is refused with the error of the author", async () => {
+  test("a refusal of the author has the author's error", async () => {
     const refuse = (error: Error) => (mcp: McpServer) =>
       void mcp.registerResource("one", uri, {}, () => {
         throw error;
@@ -463,7 +463,7 @@ describe("nothing goes around the author", () => {
     expect((await house.redeem(token, { headers: as(alice) })).status).toBe(404);
   });
 
-  test("where records are required and there is none, nothing goes out", async () => {
+  test("nothing goes out without a record if records are required", async () => {
     const { stream } = serve(one({ uri, ...kept }), {
       audit: {
         required: true,

@@ -96,7 +96,7 @@ test("without a preview nothing is opened", async () => {
   expect(content).toHaveLength(1);
 });
 
-test("what the caller may not read is not linked, and looks like what is missing; nor is what the author serves", async () => {
+test("a resource that the caller may not read is not linked, and looks missing; nor is one that the author serves", async () => {
   const [hidden, missing] = await Promise.all([linked("hidden.txt"), linked("missin.txt")]);
   expect(hidden.result).toMatchObject({ isError: true });
   const texts = [hidden, missing].map(({ result }) =>

@@ -50,7 +50,7 @@ describe.each(eras)("a URI in the %s era", (era) => {
     },
   );
 
-  test("what is missing is -32602, whatever the tables say, with its reason and URI [MCP/errors/should-codes] [ARTICLE/4.3/codes]", async () => {
+  test("a missing resource is -32602, whatever the tables say, with its reason and URI [MCP/errors/should-codes] [ARTICLE/4.3/codes]", async () => {
     const talk = talkTo(createHouse(open).sluice);
     const uri = "files://demo/none";
     const { error } = (await talk(era, "resources/read", { params: { uri } })).message;
@@ -90,7 +90,7 @@ describe.each(eras)("a URI in the %s era", (era) => {
     expect(await read("b.bin")).toEqual({ text: undefined, blob: "APv/" });
   });
 
-  test("what is too large for JSON is refused before it is read [ARTICLE/11.2/no-token-stuffing]", async () => {
+  test("a resource too large for JSON is refused before it is read [ARTICLE/11.2/no-token-stuffing]", async () => {
     const talk = talkTo(createHouse({ ...open, maxReadBytes: 9 }).sluice);
     const { error } = (await talk(era, "resources/read", { params: { uri: "files://demo/a.bin" } }))
       .message;
@@ -100,7 +100,7 @@ describe.each(eras)("a URI in the %s era", (era) => {
     });
   });
 
-  test("of any name is one of RFC 3986 [MCP/schemes/must-rfc3986] [ARTICLE/14/must-rfc3986]", async () => {
+  test("every name gives a URI of RFC 3986 [MCP/schemes/must-rfc3986] [ARTICLE/14/must-rfc3986]", async () => {
     const names = ["a b.txt", "ü.txt", "100%.txt", "[x](y).txt", "a?b#c.txt", "it's.txt"];
     const storage = createMemoryBackend(Object.fromEntries(names.map((name) => [name, name])));
     const talk = talkTo(createHouse({ ...open, storage }).sluice);

@@ -115,7 +115,7 @@ describe("while the store is down", () => {
     expect(await get()).toBe(404);
   });
 
-  test("the twin: a store that grants what it cannot look up is seen by its answers", async () => {
+  test("negative control: a store that grants what it cannot look up is detected by its responses", async () => {
     const { house: _real, store, ...rest } = setUp();
     const claim = (async (terms, now) =>
       store.state
@@ -201,7 +201,7 @@ describe("URLs that are not revocable", () => {
     expect(house.errors).toEqual([]);
   });
 
-  test("the twin: revocable ones ask it each time, and none works", async () => {
+  test("negative control: revocable ones ask it each time, and none works", async () => {
     const { house, store, seal } = setUp();
     store.isDown = true;
     expect(statusesOf(await askAll(house, seal()))).toEqual(refused);

@@ -191,7 +191,7 @@ describe.each(eras)("%s era", (era) => {
     expect(message.result.downloadUrl).toBeDefined();
   });
 
-  test("what is larger than the client takes is too_large; an exact fit is not; nonsense is invalid", async () => {
+  test("a resource larger than the client takes is too_large; an exact fit is not; nonsense is invalid", async () => {
     const large = await stream({}, { capabilities: declares({ maxStreamSize: 9 }) });
     expect(large.slot.fault).toMatchObject({
       code: era === "modern" ? -25324 : -32004,
@@ -206,7 +206,7 @@ describe.each(eras)("%s era", (era) => {
       ).toBe("invalid");
   });
 
-  test("what has grown since it was described is too_large, and its body is given back", async () => {
+  test("a resource that has grown since it was described is too_large, and its body is released", async () => {
     const store = createMemoryBackend({ "a.bin": "0123456789" });
     let cancelled = 0;
     const storage: StorageBackend = {
@@ -223,7 +223,7 @@ describe.each(eras)("%s era", (era) => {
     expect(cancelled).toBe(1);
   });
 
-  test("what has changed since it was described has the type of its new bytes", async () => {
+  test("a resource that has changed since it was described has the type of its new bytes", async () => {
     const storage = createMemoryBackend({ notes: "some text" });
     const delivery = (): "direct" => {
       storage.put("notes", new Uint8Array([0, 1, 2, 255]));

@@ -69,7 +69,7 @@ test("a change is told to who subscribed, and no more after unsubscribing [MCP/s
   await session.close();
 });
 
-test("of several sessions of one server each is told of what it subscribed to, and no other is [MCP/subscriptions/must-notify-subscribed]", async () => {
+test("each of several sessions of one server is notified only of its own subscriptions [MCP/subscriptions/must-notify-subscribed]", async () => {
   const session = await connect();
   const open = () =>
     openSession(session.sluice.attach(new McpServer({ name: "test", version: "1.0.0" })));
@@ -94,7 +94,7 @@ test("a client knows a resource by the URI that it sent", async () => {
   await session.close();
 });
 
-test("who was given a list hears that it changed, unless all of the change is hidden [MCP/list-changed/should-notify] [ARTICLE/5.2/list-changed]", async () => {
+test("a caller that was given a list is notified of changes, unless all of the change is hidden [MCP/list-changed/should-notify] [ARTICLE/5.2/list-changed]", async () => {
   const session = await connect({
     access: (_who, uri) => (uri.includes("hidden") ? "hide" : "allow"),
   });
@@ -186,7 +186,7 @@ test("access is asked again before each notification", async () => {
   await session.close();
 });
 
-test("of a flood of changes a slow client is told little that was decided before its access was withdrawn", async () => {
+test("a slow client gets little of a flood of changes that was decided before its access was withdrawn", async () => {
   const names = Array.from({ length: 300 }, (_, n) => `f${n}`);
   const storage = createMemoryBackend(
     Object.fromEntries([...names, "last"].map((name) => [name, "1"])),
@@ -288,7 +288,7 @@ test("scopes that reading needs are needed to subscribe", async () => {
   await session.close();
 });
 
-test("what the author subscribes to stays the author's", async () => {
+test("the author's subscriptions stay the author's", async () => {
   const seen: string[] = [];
   const session = await connect({}, (mcp) => {
     mcp.registerResource("own", "files://demo/own.txt", {}, () => ({ contents: [] }));

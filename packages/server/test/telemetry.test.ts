@@ -94,7 +94,7 @@ async function traceOfRescan(apart: boolean): Promise<string | undefined> {
   return seen[1];
 }
 
-test("a rescan belongs to no trace; the twin: to the one of the first subscriber", async () => {
+test("a rescan belongs to no trace; negative control: to the one of the first subscriber", async () => {
   expect(await traceOfRescan(true)).toBeUndefined();
   expect(await traceOfRescan(false)).toBeDefined();
 });
@@ -253,7 +253,7 @@ test("a resource that is listened to belongs to the trace of the request, and st
   expect(spans("describe a.bin")[0]?.parentSpanContext?.spanId).toBe(call?.spanContext().spanId);
 });
 
-test("what a client sends as a URI is harmless and short from the start of a span", async () => {
+test("a URI from a client is harmless and short from the start of a span", async () => {
   const begun: unknown[] = [];
   const onStart = (span: ReadableSpan): void =>
     void begun.push(span.attributes["mcp.resource.uri"]);

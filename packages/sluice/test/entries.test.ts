@@ -64,7 +64,7 @@ test("a bundle of one name has what that name needs, and no more", async () => {
   expect(all).toEqual(expect.arrayContaining([...one, "transport-http", "uploads"]));
 });
 
-test("in Node, sluice/client is the client with saving; in Deno, the portable one", async () => {
+test("sluice/client is the client with saving in Node, and the portable one in Deno", async () => {
   const names = Object.keys(await import("sluice/client"));
   expect(names).toEqual(Object.keys(await import("@sluice/client")));
   expect(names).toContain("saveBytes");

@@ -74,7 +74,7 @@ describe.runIf(hasRedis)("a Redis that may evict keys", () => {
     await expect(state.claim(grant, now)).rejects.toMatchObject(refusal);
   });
 
-  test("the twin: with allowEviction it is used, and gives a once link out twice", async () => {
+  test("negative control: with allowEviction it is used, and gives a once link out twice", async () => {
     const options = { redis: bed.redis, prefix: "{evicting}:", durable: true, allowEviction: true };
     const state = createRedisStateStore(options);
     expect(await state.claim(grant, now)).toMatchObject({ outcome: "granted" });

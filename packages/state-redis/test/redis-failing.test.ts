@@ -66,7 +66,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
     expect(await state.claim(onceGrant("a"), now)).toEqual({ outcome: "spent" });
   });
 
-  test("while Redis hangs nothing is redeemed, and afterwards one redemption at most was", async () => {
+  test("nothing is redeemed while Redis hangs, and afterwards one redemption at most was", async () => {
     const state = createRedisStateStore({
       redis: bed.redis,
       prefix: "{hangs}:",
@@ -168,7 +168,7 @@ describe.runIf(hasRedis)("a Redis of several processes", () => {
 
   const rounds = deep ? 100 : 4;
   const claims = deep ? 1_000 : 99;
-  test(`of ${claims} redemptions in three processes one is granted, in each of ${rounds} rounds`, async () => {
+  test(`one of ${claims} redemptions in three processes is granted, in each of ${rounds} rounds`, async () => {
     for (let round = 0; round < rounds; round++) {
       const order = { id: `round ${round}`, claims: Math.ceil(claims / 3), now };
       const granted = await Promise.all(children.map((child) => grantsOf(child, order)));

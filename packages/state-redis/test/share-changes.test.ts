@@ -72,7 +72,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     expect([await one!(), await two!()]).toEqual([[], []]);
   });
 
-  test("the twin: backends of other names get nothing of each other", async () => {
+  test("negative control: backends of other names get nothing of each other", async () => {
     const { backends, send } = createQueue();
     const over = new AbortController();
     const one = await watch(share(backends[0], "one name"), over.signal);

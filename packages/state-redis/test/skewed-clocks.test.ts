@@ -253,7 +253,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
 
   const count = deep ? 10_000 : 50;
   test(
-    `of ${count} once links in a process ahead and one behind, each is redeemed once`,
+    `each of ${count} once links in a process ahead and one behind is redeemed once`,
     { timeout: 600_000, tags: "slow" },
     async () => {
       const program = inject("programs")["packages/state-redis/test/claiming-process.ts"]!;

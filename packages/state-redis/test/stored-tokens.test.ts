@@ -94,7 +94,7 @@ describe.runIf(hasRedis)("download URLs of servers that share a Redis", () => {
     },
   );
 
-  test("while Redis hangs nothing that needs it is redeemed, what does without it is, and nothing is lost", async () => {
+  test("no token that needs Redis is redeemed while it hangs, others are, and nothing is lost", async () => {
     const prefix = "{hangs}:";
     const [patient, hasty] = createHouses(prefix, { tokens: "stored" }, [10_000, 100]);
     const [alone] = createHouses(prefix, { revocable: false }, [100]);

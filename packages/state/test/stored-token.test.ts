@@ -238,7 +238,7 @@ describe("other spellings and guesses", () => {
   });
 
   const guesses = deep ? 1_000_000 : 300;
-  test(`of ${guesses} random guesses none is a token`, { timeout }, async () => {
+  test(`none of ${guesses} random guesses is a token`, { timeout }, async () => {
     const { issue, codeOf: code } = setUp();
     for (let n = 0; n < 100; n++) await issue();
     const codes = new Set<string>();
@@ -297,7 +297,7 @@ describe("a dump of the store", () => {
     for (const token of issued) expect(await code(token)).toBe("none");
   });
 
-  test("the twin: records kept under the tokens themselves redeem all of them", async () => {
+  test("negative control: records kept under the tokens themselves redeem all of them", async () => {
     const { records, issued, codeOf: code } = await dumped();
     const careless = new Map(
       issued.map((token) => {
@@ -367,7 +367,7 @@ describe("the random bits of stored tokens", () => {
   }
 
   test(
-    `of ${count} tokens none comes twice, and all look random, bit by bit`,
+    `none of ${count} tokens comes twice, and all look random, bit by bit`,
     { timeout },
     async () => {
       const keys = createKeyRing([generateKey()]);
@@ -380,7 +380,7 @@ describe("the random bits of stored tokens", () => {
     },
   );
 
-  test("the twins: counters, times, text and repeats are found out", () => {
+  test("negative controls: counters, times, text and repeats are found out", () => {
     const made = (make: (n: number) => Uint8Array): string[] =>
       Array.from({ length: 2_000 }, (_, n) => Buffer.from(make(n)).toString("base64url"));
     const random = (): Uint8Array => crypto.getRandomValues(new Uint8Array(24));

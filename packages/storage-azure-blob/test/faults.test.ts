@@ -77,7 +77,7 @@ describe("one transient fault ends no write of several blocks", () => {
     startMs,
   );
 
-  test("a blob of another writer between two tries is not taken for this one's: twin", async () => {
+  test("negative control: a blob of another writer between two tries is not taken for this one's", async () => {
     let before: (() => Promise<unknown>) | undefined;
     await using failing = await startFailing((target) => {
       if (!before || !target.startsWith("PUT")) return undefined;

@@ -159,7 +159,7 @@ describe("A13 with a token", () => {
     expect(expiresAt.getTime()).toBeGreaterThan(Date.now());
   });
 
-  test("while no new key can be had, the last one signs for as long as it is good", async () => {
+  test("the last key signs for as long as it is valid if no new one can be had", async () => {
     vi.useFakeTimers({ toFake: ["Date"] });
     const backend = createAzureBlobBackend({ client });
     const sign = () => backend.presign!("a", { expiresInMs: minute });

@@ -77,7 +77,7 @@ describe("one transient fault ends no write", () => {
     expect(bytes.equals(await readKey(graph.backend, "a.bin"))).toBe(true);
   });
 
-  test("a file of another writer, as long and as new, is not taken for the own one: twin", async () => {
+  test("negative control: a file of another writer, as long and as new, is not taken for the own one", async () => {
     await using graph = await startEmulated(
       {},
       {
@@ -96,7 +96,7 @@ describe("one transient fault ends no write", () => {
     expect(String(await readKey(graph.backend, "a.bin"))).toBe("another!");
   });
 
-  test("a session that is gone while the file is an older one has made nothing: twin", async () => {
+  test("negative control: a session that is gone while the file is an older one has made nothing", async () => {
     await using graph = await startEmulated();
     const size = fragmentBytes + 1;
     graph.drive.put("a.bin", new Uint8Array(size));

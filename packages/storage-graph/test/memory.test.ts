@@ -64,7 +64,7 @@ async function transfer(
 }
 
 test.each(["read", "write"] as const)(
-  `to %s ${size / mib} MiB leaves memory as it was`,
+  `a %s of ${size / mib} MiB leaves memory as it was`,
   async (use) => {
     const { bytes, growth } = await transfer(use, use === "read" ? "large.bin" : "new.bin", size);
     expect(bytes).toBe(size);
@@ -73,7 +73,7 @@ test.each(["read", "write"] as const)(
   120_000,
 );
 
-test("the twin: a reader that keeps the bytes is seen to", async () => {
+test("negative control: a reader that keeps the bytes is detected", async () => {
   const { growth } = await transfer("keep", "medium.bin", keptSize);
   expect(growth).toBeGreaterThan(mostGrowth);
 }, 60_000);

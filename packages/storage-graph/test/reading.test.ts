@@ -84,7 +84,7 @@ test(
 );
 
 describe("G8: a refused download URL is replaced once", () => {
-  test.each([401, 403, 404, 410])("after %i the next one works", async (status) => {
+  test.each([401, 403, 404, 410])("the next one works after a %i", async (status) => {
     await using graph = await startEmulated();
     graph.drive.put("a.bin", content);
     graph.emulator.fault({ on: /^GET download/, status });

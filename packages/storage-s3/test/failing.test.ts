@@ -158,7 +158,7 @@ describe("credentials", () => {
 });
 
 describe("no secret", () => {
-  test("of a request or of an answer is in an error, however deep it is looked into", async () => {
+  test("is in an error, of a request or a response, however deeply nested", async () => {
     await using bucket = await createBucket({
       credentials: { accessKeyId: "NOBODY", secretAccessKey: "unknown", sessionToken: "session" },
     });
@@ -203,7 +203,7 @@ describe("no secret", () => {
     ]);
   });
 
-  test("twin: the error of the SDK itself gives them away", async () => {
+  test("negative control: the error of the SDK itself gives them away", async () => {
     const { GetObjectCommand } = await import("@aws-sdk/client-s3");
     const { makeClient } = await import("./server-bench.ts");
     await using bucket = await createBucket();
@@ -233,7 +233,7 @@ describe("an abort", () => {
   }
 
   test.each(["describe", "open", "list"] as const)(
-    "while S3 does not answer ends %s at once, and its connection",
+    "ends %s at once while S3 does not respond, and its connection",
     async (operation) => {
       await using bucket = await createBucket();
       const { standIn, backend } = bucket;
@@ -248,7 +248,7 @@ describe("an abort", () => {
     },
   );
 
-  test("while a provider thinks about credentials ends the call at once", async () => {
+  test("ends the call at once while a provider prepares credentials", async () => {
     let asked = 0;
     await using bucket = await createBucket({
       credentials: () => {

@@ -60,7 +60,7 @@ describe("one transient fault ends no write of several parts", () => {
     }
   });
 
-  test("an end whose answer is lost is not another writer's: twin", async () => {
+  test("negative control: an end whose response is lost is not another writer's", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
     const patient = protect(bucket.backend, { random: () => 0 });
     const writer = await patient.write!("a", { ifAbsent: true });

@@ -41,19 +41,19 @@ async function run(work: MemoryOrder["work"], key: string, bytes: number): Promi
 }
 
 describe("memory does not depend on the size of an object", () => {
-  test("that is read", { timeout }, async () => {
+  test("for a read", { timeout }, async () => {
     const { bytes, growth } = await run("read", "large", bytesMoved);
     expect(bytes).toBe(bytesMoved);
     expect(growth).toBeLessThanOrEqual(mostGrowth);
   });
 
-  test("that is written in parts", { timeout }, async () => {
+  test("for a write in parts", { timeout }, async () => {
     const { bytes, growth } = await run("write", "written", bytesMoved);
     expect(bytes).toBe(bytesMoved);
     expect(growth).toBeLessThanOrEqual(mostGrowth);
   });
 
-  test("twin: a reader that keeps the bytes is seen to", { timeout }, async () => {
+  test("negative control: a reader that keeps the bytes is detected", { timeout }, async () => {
     const { growth } = await run("keep", "medium", bytesKept);
     expect(growth).toBeGreaterThan(mostGrowth);
   });

@@ -60,7 +60,7 @@ describe("a cache of small objects", () => {
     await expect(cache.open("a")).rejects.toMatchObject({ code: "not_found" });
   });
 
-  test("the twin: a cache that asks nothing gives the old version, and is seen", async () => {
+  test("negative control: a cache that asks nothing gives the old version, and is detected", async () => {
     const { cache, store } = setUp({ maxAgeMs: Infinity });
     await textOf(cache, "a");
     store.put("a", "another");

@@ -275,7 +275,7 @@ describe("answers", () => {
     expect(served.records.at(-1)).toMatchObject({ action: "read", bytes: bytes.length });
   });
 
-  test("after the first byte an error destroys the connection", async () => {
+  test("an error after the first byte destroys the connection", async () => {
     const memory = createMemoryBackend({ "a.bin": bytes });
     const served = await serve({
       sluice: {

@@ -151,7 +151,7 @@ describe.each(["legacy", "modern"] as const)("%s revision", (era) => {
   });
 });
 
-test("in a batch there is no response to replace: the answer is a download URL", async () => {
+test("a batch has no response to replace, and gets a download URL", async () => {
   const { url } = await serve({ sluice: { storage: storage(), delivery: "direct" } });
   const call = { jsonrpc: "2.0", id: 1, method: "resources/stream" };
   const _meta = { "io.modelcontextprotocol/clientCapabilities": streaming() };

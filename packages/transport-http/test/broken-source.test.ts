@@ -67,7 +67,7 @@ describe.each(Object.entries(faults))("a source that %s", (_name, storage) => {
   });
 });
 
-test("the twin: the SDK's own adapter lets a broken source of unknown size end like a whole one", async () => {
+test("negative control: the SDK's own adapter lets a broken source of unknown size end like a whole one", async () => {
   const { handler, url } = await serve({ sluice: { storage: faults["breaks, size unknown"]! } });
   const naive = toNaiveNodeHandler(handler) as unknown as RequestListener;
   const origin = await listen(createServer(naive));

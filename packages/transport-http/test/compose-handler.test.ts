@@ -120,7 +120,7 @@ test("resume and binary without mcp are a mistake that is told at once", () => {
     expect(() => composeHandler({ sluice, ...parts })).toThrow(/^composeHandler: resume and/);
 });
 
-test("what a layer refuses is refused as it is where layers are nested by hand", () => {
+test("a refusal of a layer is the same as in layers nested by hand", () => {
   const { sluice, mcp } = build();
   const wrong = { path: "/a//b" };
   expect(() => composeHandler({ mcp, sluice, ...wrong })).toThrow(

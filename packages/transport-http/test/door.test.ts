@@ -260,7 +260,7 @@ describe("the Node adapter", () => {
   );
 
   test(
-    "what is left of a body that the hook refused ends with its connection, and one that has come does not",
+    "the rest of a body that the hook refused ends with its connection, and a complete body does not",
     { tags: "slow" },
     async () => {
       const { origin } = await start({ authenticate: bearer });

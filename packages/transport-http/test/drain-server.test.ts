@@ -70,7 +70,7 @@ const whole = { "content-length": 10 };
 /** What the deadline would end is then not ended at all. */
 const patient = { deadlineMs: Number.POSITIVE_INFINITY };
 
-test("what is under way finishes, and no new request gets in", async () => {
+test("requests in progress finish, and no new request gets in", async () => {
   const { server, port, visit } = await start();
   const begun = await talk(port, get);
   const { res } = await visit();
@@ -109,7 +109,7 @@ test("an answer that is ended and not sent yet arrives, which Node's own close w
   expect(await drained).toEqual({ cut: 0 });
 });
 
-test("what is not finished at the deadline is destroyed, and never ends as if it were", async () => {
+test("a response that is unfinished at the deadline is destroyed, and never ends as if it were finished", async () => {
   const { server, port, visit } = await start();
   const sized = await talk(port, get);
   (await visit()).res.writeHead(200, whole).write("12345");
@@ -142,7 +142,7 @@ test("connections without a request are closed at once, whether they had one or 
   await Promise.all([silent.over, kept.over]);
 });
 
-test("over TLS it is no different", async () => {
+test("a drain over TLS does the same", async () => {
   const server = hardenServer(
     createSecureServer(createCertificate(), (_, res) => void res.end("done")),
   );

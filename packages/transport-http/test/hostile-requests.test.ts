@@ -144,7 +144,7 @@ test("other methods are 405 with what is allowed, and use nothing up", async () 
   expect((await fetch(target)).status).toBe(404);
 });
 
-test("over the wire, too, every 404 is the same to the byte", async () => {
+test("every 404 is the same to the byte over the wire, too", async () => {
   const { url } = await serve({ sluice: { storage, grant: { use: "once" } } });
   const good = new URL(await urlOf(url)).pathname;
   await fetch(new URL(good, url));

@@ -98,7 +98,7 @@ test("lent blocks reach a slow reader byte by byte", { tags: "slow" }, async () 
   expect(noted.lent).toBe(content.length);
 });
 
-test("the twin: a source that fills blocks which are still lent sends other bytes", async () => {
+test("negative control: a source that fills blocks which are still lent sends other bytes", async () => {
   const { flow } = lendingFlow({ honest: false });
   const { url } = await serveFlow(flow);
   const { sha256 } = await readSlowly(url);

@@ -154,26 +154,22 @@ test("a listener that was refused for one resource follows none of the others", 
   expect(watch).not.toHaveBeenCalled();
 });
 
-test(
-  "of more than 1,000 resources the others are not even looked at",
-  { tags: "slow" },
-  async () => {
-    let looks = 0;
-    const storage = wrap(createMemoryBackend({}), {
-      describe: (describe) => (key, options) => {
-        looks++;
-        return describe(key, options);
-      },
-    });
-    const many = Array.from({ length: 1_100 }, (_, n) => base + n);
-    const { next, cancel } = await house({ storage }).listen({ resourceSubscriptions: many });
-    expect((await next()).params.notifications.resourceSubscriptions ?? []).toEqual([]);
-    expect(looks).toBe(1_000);
-    await cancel();
-  },
-);
+test("resources beyond the first 1,000 are not even looked at", { tags: "slow" }, async () => {
+  let looks = 0;
+  const storage = wrap(createMemoryBackend({}), {
+    describe: (describe) => (key, options) => {
+      looks++;
+      return describe(key, options);
+    },
+  });
+  const many = Array.from({ length: 1_100 }, (_, n) => base + n);
+  const { next, cancel } = await house({ storage }).listen({ resourceSubscriptions: many });
+  expect((await next()).params.notifications.resourceSubscriptions ?? []).toEqual([]);
+  expect(looks).toBe(1_000);
+  await cancel();
+});
 
-test("what happens while the stream is not read is told once", async () => {
+test("changes during a pause of the reader are reported once", async () => {
   const { memory, listen, isWatched } = house();
   const { next, cancel } = await listen({ resourceSubscriptions: uris });
   await next();

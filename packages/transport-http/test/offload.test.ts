@@ -122,7 +122,7 @@ async function ask(differences: Differences = {}) {
   return { ...got, name, end: ends[0]!, target: at < 0 ? undefined : got.headers[at + 1] };
 }
 
-describe("what the proxy in front sends", () => {
+describe("a file that the proxy in front sends", () => {
   test("is named by the path of the file; the headers go with it, without what the proxy says itself", async () => {
     const { target, name, headers, body, end } = await ask();
     expect([target, body.length, end]).toEqual([
@@ -162,7 +162,7 @@ describe("what the proxy in front sends", () => {
   });
 });
 
-describe("what is sent from here instead", () => {
+describe("a response that the server sends itself", () => {
   const own: Record<string, () => Differences> = {
     "without the secret": () => ({ headers: { "x-sluice-offload": "" } }),
     "with another secret": () => ({ headers: { "x-sluice-offload": `${secret}0` } }),
@@ -199,7 +199,7 @@ describe("what is sent from here instead", () => {
     expect(headers.join()).not.toContain("_sluice");
   });
 
-  test("nothing of a file that changed: an error answer", async () => {
+  test("is an error without any bytes if the file changed", async () => {
     const changed = () => Promise.reject(new SluiceError("precondition_failed", "fs: changed"));
     const { status, target, end } = await ask({ region: { verify: changed } });
     expect([status, target, end.outcome]).toEqual([410, undefined, "failed"]);

@@ -98,7 +98,7 @@ test("JSON nested deeper than 128 levels is refused before it is parsed", async 
   }
 });
 
-test("what is no JSON is refused, and nothing of it is said again", async () => {
+test("a body that is not JSON is refused, and not echoed", async () => {
   for (const handler of Object.values(layers())) {
     const refused = await handler.fetch(post("secret{"));
     expect(refused.status).toBe(400);
@@ -110,7 +110,7 @@ test("what is no JSON is refused, and nothing of it is said again", async () => 
   }
 });
 
-test("what middleware parsed stays as it is, whatever its size", async () => {
+test("a body that middleware parsed stays as it is, whatever its size", async () => {
   const parsedBody = call("tools/call", { name: "none", arguments: { a: "x".repeat(300_000) } });
   for (const handler of Object.values(layers())) {
     const answer = await handler.fetch(post("unread"), { parsedBody });

@@ -65,7 +65,7 @@ async function serveRegion(region: FileRegion, options: OutflowOptions = {}) {
 
 describe("a file", () => {
   test.each([0, 1, 4_096, 64 * KiB, 128 * KiB, 128 * KiB + 1, 384 * KiB, 3_000 * KiB + 7])(
-    "of %i bytes arrives byte by byte, verified once and closed",
+    "with %i bytes arrives byte for byte, verified once and closed",
     async (size) => {
       const bytes = randomBytes(size);
       const { region, noted } = await createRegion(bytes);
@@ -86,7 +86,7 @@ describe("a file", () => {
     expect(Buffer.compare(received, bytes.subarray(100, 600 * KiB + 1))).toBe(0);
   });
 
-  test("that changed meanwhile never arrives whole: small it is an error answer, large it breaks", async () => {
+  test("never arrives whole if it changes on the way: a small one is an error response, a large one breaks", async () => {
     for (const [size, expected] of [
       [4 * KiB, 410],
       [2_000 * KiB, "broken"],
@@ -104,7 +104,7 @@ describe("a file", () => {
     }
   });
 
-  test("that was truncated meanwhile breaks the connection", async () => {
+  test("breaks the connection if it is truncated on the way", async () => {
     const { region, noted } = await createRegion(randomBytes(900 * KiB));
     await truncate(noted.path, 500 * KiB);
     const { url, results } = await serveRegion(region);
@@ -136,7 +136,7 @@ async function stall(url: string): Promise<{ closed: () => Promise<void> }> {
 }
 
 describe("a reader", () => {
-  test("that takes nothing is given up, and its file closed", async () => {
+  test("is dropped if it reads nothing, and its file is closed", async () => {
     const { region, noted } = await createRegion(Buffer.alloc(24 * KiB * KiB));
     const { url, results } = await serveRegion(region, { stallTimeoutMs: 200 });
     const { closed } = await stall(url);
@@ -147,7 +147,7 @@ describe("a reader", () => {
   });
 
   test(
-    "that took a part of a chunk and stops is given up after its time, not after twice of it",
+    "is dropped after one timeout, not two, if it reads a part of a chunk and stops",
     { tags: "slow" },
     async () => {
       const stallTimeoutMs = 900;
@@ -168,7 +168,7 @@ describe("a reader", () => {
     },
   );
 
-  test("that is slower than the least rate is given up", async () => {
+  test("is dropped if it is slower than the minimum rate", async () => {
     const { region } = await createRegion(Buffer.alloc(24 * KiB * KiB));
     const slow = { minBytesPerSecond: 1e9, stallTimeoutMs: 200 };
     const { url, results } = await serveRegion(region, slow);
@@ -176,7 +176,7 @@ describe("a reader", () => {
     await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
   });
 
-  test("that is slower than the least rate is given up once its response has the socket again", async () => {
+  test("is dropped if it is slower than the minimum rate once its response has the socket again", async () => {
     const destroy = vi.fn<() => void>();
     const stub = Object.assign(new EventEmitter(), {
       req: { headers: {} },
@@ -197,7 +197,7 @@ describe("a reader", () => {
     await expect.poll(() => destroy).toHaveBeenCalled();
   });
 
-  test("that leaves before it took the last chunk did not get all of it, which counts as sent", async () => {
+  test("did not get everything if it leaves before the last chunk, which counts as sent", async () => {
     // more than the system keeps for a reader
     const bytes = Buffer.alloc(24 * KiB * KiB);
     const results: TransferResult[] = [];
@@ -213,7 +213,7 @@ describe("a reader", () => {
     await expect.poll(() => results).toEqual([{ outcome: "aborted", bytes: bytes.length }]);
   });
 
-  test("that is slower than the least rate at the very end is given up as well", async () => {
+  test("is dropped even if it falls below the minimum rate at the very end", async () => {
     const bytes = Buffer.alloc(24 * KiB * KiB);
     const results: TransferResult[] = [];
     const source = { bytes, body: new ReadableStream<Uint8Array>() };
@@ -227,7 +227,7 @@ describe("a reader", () => {
     await expect.poll(() => results, { timeout: 5_000 }).toMatchObject([{ outcome: "aborted" }]);
   });
 
-  test("that takes nothing of an answer of MCP is given up as well, and the answer cancelled", async () => {
+  test("is dropped if it reads nothing of an MCP response, which is cancelled", async () => {
     let cancelled = 0;
     const endless = new ReadableStream<Uint8Array>({
       pull: (body) => body.enqueue(new Uint8Array(KiB * KiB)),
@@ -243,7 +243,7 @@ describe("a reader", () => {
     await closed();
   });
 
-  test("that takes nothing of a text is given up as well", async () => {
+  test("is dropped if it reads nothing of a text", async () => {
     let answer: ServerResponse | undefined;
     const server = createServer((_req, res) => {
       answer = res;
@@ -257,7 +257,7 @@ describe("a reader", () => {
     await expect.poll(() => answer?.destroyed, { timeout: 5_000 }).toBe(true);
   });
 
-  test("that is done keeps its connection for as long as the server lets it", async () => {
+  test("keeps its connection when it is done, for as long as the server allows", async () => {
     const server = createServer((_req, res) => {
       void createRegion(Buffer.from("done")).then(({ region: file }) => {
         const source = { file, body: new ReadableStream<Uint8Array>() };

@@ -114,7 +114,7 @@ test("a session that was ended is over in every process", async () => {
   for (const each of [a, b]) expect((await each.ask(who, { session })).status).toBe(404);
 });
 
-test("while the store is down no session is opened or gone on with: 503, with a time to come back", async () => {
+test("a session is neither opened nor resumed while the store is down: 503, with a time to come back", async () => {
   const state = createSharedStore();
   const a = process(state);
   const session = (await a.ask(initialize)).headers.get("mcp-session-id")!;

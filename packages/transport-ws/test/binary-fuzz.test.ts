@@ -175,7 +175,7 @@ test("frames that are not what was sent have named errors, end, and mix no strea
   expect(refused).toBeGreaterThan(count / 4);
 }, 3_600_000);
 
-test("the twin: an unaltered message is read without a fault", async () => {
+test("negative control: an unaltered message is read without a fault", async () => {
   for (const interleave of [true, false])
     expect(await take(conversation(interleave))).toEqual({ faults: [], whole: 3 });
 });

@@ -41,7 +41,7 @@ describe("a call gets all the progress that came before its result", () => {
     ["ws", createWebSocketTransport],
     ["the platform's WebSocket", createPortableTransport],
   ] as const;
-  test.each(transports.slice(0, hasWebSocket ? 2 : 1))("over %s", async (_, createTransport) => {
+  test.each(transports.slice(0, hasWebSocket ? 2 : 1))("with %s", async (_, createTransport) => {
     const client = new Client({ name: "test", version: "1" });
     onTestFinished(() => client.close());
     await client.connect(createTransport(await serve()));

@@ -20,7 +20,7 @@ function createFile(ensureOurs: () => void = () => {}) {
   };
 }
 
-test("of a slow upload storage shows each minute that it goes on", async () => {
+test("storage shows each minute that a slow upload continues", async () => {
   const { appender, sizes } = createFile();
   const now = vi.spyOn(performance, "now");
   onTestFinished(() => now.mockRestore());

@@ -103,7 +103,7 @@ describe.each(Object.entries(senders))("over %s", (_name, sender) => {
     ["too large", { maxBytes: 1_000_000 }, "alice", /^(?:too_large)$/],
     ["of another type", { accept: ["image/png"] }, "alice", /^unsupported$/],
     ["from another principal", {}, "bob", /^(?:not_found|permission_denied|unauthenticated)$/],
-  ] as const)("what the endpoint refuses is refused here: %s", async (_, terms, token, code) => {
+  ] as const)("a refusal of the endpoint is a refusal here: %s", async (_, terms, token, code) => {
     for (const wire of ["multipart", "raw", "resumable"] as const) {
       const server = await startUploadServer();
       await expect(

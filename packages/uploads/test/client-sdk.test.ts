@@ -249,7 +249,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
     ["another type", [{ blob: new Blob(["x"]), name: "secret-name.txt" }], /another type/],
     ["too large", [{ blob: new Blob([Buffer.alloc(6_000_000)]), name: "a.png" }], /5242880 bytes/],
   ])(
-    "what does not fit the request is not sent: %s [SEP-1306/6.validation/must-reject-size] [SEP-1306/6.validation/should-filter-type] [SEP-1306/6.validation/must-take-one]",
+    "a file that does not fit the request is not sent: %s [SEP-1306/6.validation/must-reject-size] [SEP-1306/6.validation/should-filter-type] [SEP-1306/6.validation/must-take-one]",
     async (_, files, why) => {
       const served = await setUp((origin) => question(origin));
       const client = await connect(served, {

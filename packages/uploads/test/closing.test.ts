@@ -3,7 +3,7 @@ import type { StorageBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { bearer, startUploadServer, storageKinds } from "./upload-server.ts";
 
-test("after close nothing is under way any more, and nothing is left of what was", async () => {
+test("nothing is in progress after close, and nothing is left of earlier work", async () => {
   const seen: string[] = [];
   const wrap = (backend: StorageBackend): StorageBackend => ({
     ...backend,

@@ -64,7 +64,7 @@ test("the upload of another principal does not exist, and stays as it is", async
   ).toHaveLength(1);
 });
 
-test("of many that confirm at once, one does", async () => {
+test("one of many concurrent confirmations succeeds", async () => {
   const server = await startUploadServer();
   const uploadId = await sent(server);
   const tries = await Promise.allSettled(
@@ -170,13 +170,13 @@ describe("a scanner", () => {
     ]);
   });
 
-  test("that rejects a file leaves nothing of it", async () => {
+  test("leaves nothing of a file that it rejects", async () => {
     const { server, answer } = await upload({ onScan: () => "reject" });
     expect(answer.status).toBe(403);
     expect(await server.files()).toEqual([]);
   });
 
-  test("that has not decided, or fails, is asked again when the file is confirmed", async () => {
+  test("is asked again at confirmation if it has not decided, or failed", async () => {
     const onScan = vi.fn<() => "defer" | "clean">(() => "defer");
     onScan.mockImplementationOnce(() => {
       throw new Error("scanner down");

@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { createFileUris } from "../src/files-sep-2631/file-uri.ts";
 import { createPlainSluice } from "./asking.ts";
 
-test("where nothing is stored a file URI carries its seal, and works the same", async () => {
+test("a file URI carries its seal if nothing is stored, and works the same", async () => {
   const host = createPlainSluice({ keys: createKeyRing(formatKey(generateKey())) }).host;
   const handle = { kind: "upload", uploadId: "u", expiresAt: Date.now() + 60_000 } as const;
   const holder = { principal: { issuer: "i", subject: "s", clientId: "c" }, share: undefined };

@@ -87,7 +87,7 @@ test("a slot of another user with the id of a file does not end the request that
 });
 
 test(
-  "the twin: a lock that is taken before the file is looked for ends the request",
+  "negative control: a lock that is taken before the file is looked for ends the request",
   { tags: "slow" },
   async () => {
     const store = createMemoryUploadStore();

@@ -53,7 +53,7 @@ describe("forged slots", () => {
     },
   );
 
-  test("of another principal leave no record under the name of the owner", async () => {
+  test("leave no record under the owner's name if they are another principal's", async () => {
     const { slot, records } = await startUploadServer();
     await fetch((await slot()).url, { method: "POST", body: "x", headers: bearer("bob") });
     const [issued, refused] = records;

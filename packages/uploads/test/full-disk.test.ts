@@ -189,7 +189,7 @@ test("the quota of a user is another reason, with no time to come back", async (
 });
 
 test.for(storageKinds.filter(({ kind }) => kind !== "a service that takes parts"))(
-  "on a disk of 8 MiB that is full nothing is left of a file sent at once, or in steps, over $kind",
+  "a file sent at once, or in steps, leaves nothing on a full disk of 8 MiB, over $kind",
   async ({ start }, context) => {
     const root = await mkdtemp(join(tmpdir(), "sluice-full-"));
     onTestFinished(() => rm(root, { recursive: true }));
@@ -290,7 +290,7 @@ describe("room is asked for before the first byte", () => {
     );
   });
 
-  test("what others are sending has its room, less what has come of it", async () => {
+  test("uploads in progress have their room, less the bytes that have arrived", async () => {
     const room = new StorageRoom({ freeBytes: async () => 10_000_000 });
     const request = {
       slot: { terms: { maxBytes: 10_000_000, maxFiles: 1 } },

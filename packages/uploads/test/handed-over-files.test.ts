@@ -112,7 +112,7 @@ test("a redirect into the server's own network is refused", async () => {
   expect(await files()).toEqual([]);
 });
 
-test("what is too large is refused, announced or not, and nothing is kept", async () => {
+test("a file that is too large is refused, announced or not, and not stored", async () => {
   let sent = 0;
   const origin = await serve((request, response) => {
     const more = (): void => {
@@ -145,7 +145,7 @@ test("a file of another type, or one that breaks off, is refused, and nothing is
   expect(await files()).toEqual([]);
 });
 
-test("what its server answers is told to the log of the server, and not to the caller", async () => {
+test("the response of a file's server goes to the log of the server, and not to the caller", async () => {
   const origin = await serve((_request, response) => {
     response.statusCode = 403;
     response.end("the bucket secret-bucket denies it");

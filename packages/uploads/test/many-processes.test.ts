@@ -100,7 +100,7 @@ test("an upload goes on in another process: the first one stops, and all that it
   expect(await last.json()).toMatchObject({ size: 101_000, sha256 });
 });
 
-test("the twin: without a store that they share the other process knows nothing of what came", async () => {
+test("negative control: without a shared store the other process does not see the files", async () => {
   const two = await startTwo(apart());
   const { location, sending, ended } = await beginAndStall(two, noise(100_000));
   const there = two.at(1, location);
@@ -156,7 +156,7 @@ test.each(storageKinds)(
   },
 );
 
-test("what one user may have counts for all processes together", async () => {
+test("limits of one user count for all processes together", async () => {
   for (const [stores, status] of [
     [shared(), 507],
     [apart(), 201], // the twin

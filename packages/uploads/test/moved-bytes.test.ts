@@ -151,7 +151,7 @@ describe.each(storageKinds)("over $kind", (kind) => {
     expect(countUnfinished(uploadId)).toBe(0);
   });
 
-  test("what storage keeps of files that were never finished goes with the sweep, the slot and the file", async () => {
+  test("leftovers in storage of unfinished files go with the sweep, the slot and the file", async () => {
     const { servers, at } = await startTwo(kind);
     for (const end of ["discard", "revoke", "delete"] as const) {
       const slot = await servers[0].slot();

@@ -125,7 +125,7 @@ describe("a form", () => {
   });
 
   const bodies = deep ? 500_000 : 2_000;
-  test(`of ${bodies} mutated forms each is read as other parsers read it, or refused`, async () => {
+  test(`is read as other parsers read it, or refused, in each of ${bodies} mutants`, async () => {
     const { taken, misread } = await compare(bodies, createFormReader);
     expect(misread).toEqual([]);
     expect(taken).toBeGreaterThan(0);

@@ -31,7 +31,7 @@ test.for(ordinaryFiles.map((file) => ({ ...file, called: file.declaredType ?? "n
   },
 );
 
-test("the twin: the names of two libraries, compared as they are, refuse most of these files", async () => {
+test("negative control: the names of two libraries, compared as they are, refuse most of these files", async () => {
   const verdicts = await Promise.all(
     ordinaryFiles.map(async ({ name, declaredType, bytes }) => {
       const found = (await fileTypeFromBuffer(bytes))?.mime;

@@ -36,7 +36,7 @@ test("other users of the machine can read nothing of an upload", async (context)
   expect(await modesIn(root)).toEqual({ files: new Set([0o600]), folders: new Set([0o700]) });
 });
 
-test("the twin: a backend that is not told so lets them read it", async (context) => {
+test("negative control: a backend without that option lets them read it", async (context) => {
   context.skip(process.platform === "win32", "Windows has no modes of files");
   const root = await mkdtemp(join(tmpdir(), "sluice-modes-"));
   onTestFinished(() => rm(root, { recursive: true }));

@@ -10,7 +10,7 @@ const put = (url: string, body: Uint8Array<ArrayBuffer>): Promise<Response> =>
   fetch(url, { method: "PUT", headers: bearer("alice"), body });
 
 test(
-  "of 80 uploads at once no more is kept than the quota, and nothing of the others",
+  "80 uploads at once never exceed the quota, and the rest leave nothing",
   { tags: "slow" },
   async () => {
     const quota = { concurrent: 80, bytes: 200_000, files: 1_000 };
@@ -26,7 +26,7 @@ test(
   },
 );
 
-test("of many that one user sends at once four are read, and places come back", async () => {
+test("four of many concurrent uploads of one user are read, and permits come back", async () => {
   const server = await startUploadServer({
     uploads: { onScan: () => scanning.then(() => "clean") },
   });
@@ -41,7 +41,7 @@ test("of many that one user sends at once four are read, and places come back", 
   expect((await put((await server.slot()).url, noise(100))).status).toBe(201);
 });
 
-test("of the requests of one user that wait for a file 16 are served, and those of others go on", async () => {
+test("16 requests of one user that wait for a file are served, and those of others continue", async () => {
   const store = createMemoryUploadStore();
   let letGo = (): void => {};
   const gate = new Promise<void>((resolve) => void (letGo = resolve));
@@ -195,7 +195,7 @@ test("a quota tracker counts what is under way and what storage shows, and prolo
     expect(() => make(store, wrong)).toThrow(RangeError);
 });
 
-test("what is over is not prolonged by a call that comes late", async () => {
+test("an expired slot is not prolonged by a late call", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const store = createMemoryUploadStore();
@@ -231,7 +231,7 @@ test("what is over is not prolonged by a call that comes late", async () => {
   expect(of("hold", "settle")).toEqual(["hold", "hold", "settle"]);
 });
 
-test("of the requests of one user that ask a slot what it has 16 are served, and those of others go on", async () => {
+test("16 requests of one user for the offset of a slot are served, and those of others continue", async () => {
   let letGo = (): void => {};
   const gate = new Promise<void>((resolve) => void (letGo = resolve));
   let looking = 0;
@@ -261,7 +261,7 @@ test("of the requests of one user that ask a slot what it has 16 are served, and
   expect((await Promise.all(asked)).map(({ status }) => status)).toEqual(Array(16).fill(200));
 });
 
-test("while the store is down uploads are refused for a while, and nothing of them is kept", async () => {
+test("uploads are refused for a while if the store is down, and nothing of them is kept", async () => {
   const store = createMemoryUploadStore();
   let isDown = true;
   const unavailable = new SluiceError("unavailable", "store: down", { retryAfterMs: 1_000 });

@@ -75,7 +75,7 @@ test("a file may be empty, and come in chunks without a length", async () => {
   expect(await (await fetch(chunked.url, init)).json()).toMatchObject({ size: 100_000 });
 });
 
-test("on a runtime without node:http the endpoint takes web streams", async () => {
+test("the endpoint takes web streams on a runtime without node:http", async () => {
   const { slot, handler, uploads } = await startUploadServer();
   const { url, uploadId } = await slot();
   const request = new Request(url, {
@@ -105,7 +105,7 @@ test("progress is what the endpoint has received, and its file and digest when i
 });
 
 describe("refused, and nothing is kept", () => {
-  test("of a file with another digest than it was sent with", async () => {
+  test("a file whose digest is not the announced one", async () => {
     const server = await startUploadServer();
     const wrong = { "repr-digest": reprDigest(noise(9)) };
     await expectRefused(server, await put((await server.slot()).url, noise(100_000), wrong), 422);
@@ -117,7 +117,7 @@ describe("refused, and nothing is kept", () => {
     );
   });
 
-  test("of a file with another digest of its content than it was sent with (RFC 9530 §2)", async () => {
+  test("a file whose content digest is not the announced one (RFC 9530 §2)", async () => {
     const server = await startUploadServer();
     const bytes = noise(100_000);
     const wrong = { "content-digest": reprDigest(noise(9)) };
@@ -130,7 +130,7 @@ describe("refused, and nothing is kept", () => {
     expect((await put((await server.slot()).url, bytes, right)).status).toBe(201);
   });
 
-  test("of a file of another type than it is called, or than is accepted", async () => {
+  test("a file whose type is not the declared one, or is not accepted", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot({ accept: ["image/*"] });
     await expectRefused(server, await put(url, noise(9_000), { "content-type": "image/png" }), 415);
@@ -142,7 +142,7 @@ describe("refused, and nothing is kept", () => {
     ).toBe(201);
   });
 
-  test("of a file that is larger than the slot, announced or not", async () => {
+  test("a file that is larger than the slot, announced or not", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot({ maxBytes: 50_000 });
     const announced = await put(url, noise(50_001));
@@ -157,7 +157,7 @@ describe("refused, and nothing is kept", () => {
     expect((await server.slot({ maxBytes: 10 ** 12 })).terms.maxBytes).toBe(100 * 2 ** 20);
   });
 
-  test("of another principal, of none, or with an invalid token", async () => {
+  test("an upload of another principal, of no principal, or with an invalid token", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot();
     const as = (headers: Record<string, string>, to = url): Promise<Response> =>
@@ -172,7 +172,7 @@ describe("refused, and nothing is kept", () => {
     expect((await fetch(download, { headers: bearer("alice") })).status).toBe(404);
   });
 
-  test("of a slot whose time is over", async () => {
+  test("an upload to an expired slot", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot();
     vi.spyOn(Date, "now").mockReturnValue(Date.now() + tokenLifetimes.upload.bound.ttlMs + 120_000);
@@ -180,7 +180,7 @@ describe("refused, and nothing is kept", () => {
     await expectRefused(server, answer, 410);
   });
 
-  test("of a range of a file, which is 400 (RFC 9110 §14.4)", async () => {
+  test("a range of a file, which is 400 (RFC 9110 §14.4)", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot();
     const range = { "content-range": "bytes 0-499/9000" };
@@ -194,14 +194,14 @@ describe("refused, and nothing is kept", () => {
     }
   });
 
-  test("of bodies that are encoded", async () => {
+  test("encoded bodies", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot();
     await expectRefused(server, await put(url, noise(500), { "content-encoding": "gzip" }), 415);
     await expectRefused(server, await put(url, noise(500), { "content-type": "no type" }), 400);
   });
 
-  test("of other hosts, origins, sites and methods", async () => {
+  test("other hosts, origins, sites and methods", async () => {
     const server = await startUploadServer();
     const { url } = await server.slot();
     await expectRefused(
@@ -228,7 +228,7 @@ describe("refused, and nothing is kept", () => {
     ]);
   });
 
-  test("of a file that came a second time to the URL of the first", async () => {
+  test("a second file for the URL of the first", async () => {
     const server = await startUploadServer();
     const { url, uploadId } = await server.slot();
     const bytes = noise(5_000);
@@ -261,7 +261,7 @@ test("a fault of storage tells the sender nothing, whatever its message begins w
   expect(await answer.text()).not.toMatch(/acme|bucket/);
 });
 
-test("what two send at the same time to the place of one is one file", async () => {
+test("two concurrent uploads to one slot are one file", async () => {
   const server = await startUploadServer();
   const { url, uploadId } = await server.slot();
   const answers = await Promise.all([put(url, noise(80_000)), put(url, noise(90_000))]);

@@ -30,7 +30,7 @@ async function look(client: Client): Promise<string> {
   return (content as { text: string }[])[0]!.text;
 }
 
-test("over stdio, in a process that takes no uploads, the error says what to do instead", async () => {
+test("the error over stdio, in a process without uploads, says what to do instead", async () => {
   const { slots, register } = setUp();
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
   register(mcp);

@@ -331,7 +331,7 @@ test("legacy: it works without a session", async () => {
   });
 });
 
-test("over stdio it works where the process takes uploads, whatever the host declares", async () => {
+test("the tool works over stdio if the process takes uploads, whatever the host declares", async () => {
   for (const capabilities of [{}, { elicitation: { binary: {} } }]) {
     const { sluice, uploads } = await startUploadServer({ sluice: { anonymous: true } });
     const mcp = sluice.attach(
@@ -390,7 +390,7 @@ test("a file that its slot refuses is told to its sender, and the upload goes on
   });
 });
 
-test("where tokens are sealed it works the same, with longer URLs", async () => {
+test("the tool works the same with sealed tokens, with longer URLs", async () => {
   const server = await startUploadServer({ sluice: { links: { tokens: "sealed" } } });
   const { fetch } = await start(one, server);
   const client = await connectAnswerer({ era: "modern", fetch, capabilities: {}, token: "alice" });

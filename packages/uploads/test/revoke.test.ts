@@ -223,7 +223,7 @@ test("a slot is closed as soon as it is revoked, also while its files still go",
   await expectClosed(server, [slot.url]);
 });
 
-test("to close a slot twice is the same, and leaves files that were confirmed", async () => {
+test("closing a slot twice is the same, and leaves confirmed files", async () => {
   const server = await startUploadServer();
   const slot = await server.slot();
   expect((await put(slot.url)).status).toBe(201);
@@ -238,7 +238,7 @@ test("to close a slot twice is the same, and leaves files that were confirmed", 
   expect((await put(other.url)).status).toBe(409);
 });
 
-test("what came is removed also when storage cannot close the slot", async () => {
+test("received bytes are removed even if storage cannot close the slot", async () => {
   const fault = new SluiceError("no_space", "stub: write: full");
   const refuseMarker = (backend: StorageBackend): StorageBackend => ({
     ...backend,

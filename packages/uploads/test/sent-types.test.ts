@@ -68,7 +68,7 @@ test("a text is taken under every extension that has a media type", async () => 
   expect(await refusedTexts((name) => askedOf(name, typeOfName(name)))).toEqual([]);
 });
 
-test("the twin: a slot that asks for the guessed type refuses source code", async () => {
+test("negative control: a slot that asks for the guessed type refuses source code", async () => {
   const refused = await refusedTexts((name) => [typeOfName(name)]);
   expect(refused).toEqual(expect.arrayContaining(["ts", "rs", "bat", "org", "key", "pub", "st"]));
 });

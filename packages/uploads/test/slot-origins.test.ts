@@ -53,7 +53,7 @@ test("a foreign page that gets the URL of a slot gets no upload page with it", a
   expect([page.status, page.headers.get("access-control-allow-origin")]).toEqual([403, null]);
 });
 
-test("while the store is down a short slot is 503 and says to try again", async () => {
+test("a short slot is 503 while the store is down, and says to try again", async () => {
   const inner = createMemoryStateStore();
   let isDown = false;
   const get: typeof inner.get = async (...args) => {

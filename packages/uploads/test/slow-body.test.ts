@@ -38,7 +38,7 @@ describe("a body", () => {
     return { clock, body, outcome: () => outcome };
   };
 
-  test("that is silent for 15 seconds is given up", async () => {
+  test("is dropped if it is silent for 15 seconds", async () => {
     const { clock, body, outcome } = read();
     await clock.advance(14_000);
     void body.send(100_000);
@@ -49,7 +49,7 @@ describe("a body", () => {
     expect(clock.waiting()).toBe(0);
   });
 
-  test("that dribbles is given up, after a window that is free", async () => {
+  test("is dropped if it dribbles, after a free window", async () => {
     const { clock, body, outcome } = read();
     for (let second = 0; second < 19; second++) {
       void body.send(8_000);
@@ -60,7 +60,7 @@ describe("a body", () => {
     expect(outcome()).toBe("timeout");
   });
 
-  test("that comes at the least pace is read to its end, and no longer than six hours", async () => {
+  test("is read to its end at the minimum rate, and for at most six hours", async () => {
     const { clock, body, outcome } = read();
     for (let second = 0; second < 60; second++) {
       void body.send(8_192);

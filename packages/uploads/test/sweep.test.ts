@@ -36,7 +36,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
   // a file with its record, and one that was begun
   const all = 2 + begunObjects;
 
-  test("what was not confirmed goes five minutes after the end of its slot, and not before", async () => {
+  test("an unconfirmed file goes five minutes after the end of its slot, and not before", async () => {
     const server = await start();
     await sent(server, 2 * minute);
     const before = await server.files();
@@ -94,7 +94,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     },
   );
 
-  test("what is removed before it was confirmed leaves a record, however that came about", async () => {
+  test("an unconfirmed file that is removed leaves a record, for any cause", async () => {
     const server = await start();
     const discards = (): unknown[] =>
       server.records
@@ -142,7 +142,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     expect(await server.files()).toEqual([]);
   });
 
-  test("what came while a sweep was looking elsewhere is kept", async () => {
+  test("a file that arrives while a sweep reads elsewhere is kept", async () => {
     let atEnd: ((paths: readonly string[]) => Promise<void>) | undefined;
     const server = await start({
       wrap: (backend) =>
@@ -189,7 +189,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     expect(server.errors).toHaveLength(1);
   });
 
-  test("what is confirmed is no longer counted when the time of its slot is over", async () => {
+  test("a confirmed file is no longer counted once its slot has expired", async () => {
     const server = await start();
     const uploadId = await sent(server, 2 * minute);
     await server.uploads.confirm(alice, uploadId, [claim]);

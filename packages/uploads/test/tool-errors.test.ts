@@ -189,7 +189,7 @@ test.each([
   expect(text).not.toContain("/home/ada");
 });
 
-test("the twin: what a tool throws by itself goes out in its own words", async () => {
+test("negative control: an error that a tool throws itself goes out in its own words", async () => {
   const site = await startUploadServer();
   const fetch = createToolServer(site.sluice, () => Promise.reject(faults[2]![0]));
   const client = await connectAnswerer({ era: "modern", fetch, capabilities: {}, token: "alice" });

@@ -486,7 +486,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
   });
 
   test.runIf(isDeep)(
-    "what one can use has a name, what one can read has contrast, in light and in dark",
+    "each control has a name and each text has contrast, in light and in dark",
     async () => {
       await open(
         {

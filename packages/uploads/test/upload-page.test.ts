@@ -82,7 +82,7 @@ test("the page may run and load what this server serves; no cache keeps it and n
   expect(text).not.toMatch(/https?:\/\/(?!127\.0\.0\.1)/);
 });
 
-test("what the page loads has its hash as its name, and is kept for ever", async () => {
+test("an asset of the page has its hash as its name, and is cached for ever", async () => {
   const { url } = await site.ask({ photo });
   const text = await (await fetch(url)).text();
   const paths = [...text.matchAll(/(?:href|src)="(assets\/[^"]+)"/g)].map(([, path]) => path!);
@@ -131,7 +131,7 @@ test.each(hostile)("text of the server stays text: %s", async (text) => {
 });
 
 describe("a link", () => {
-  test("that was altered, or was made by another server, shows no page", async () => {
+  test("shows no page if it was altered, or made by another server", async () => {
     const { url } = await site.ask({ photo });
     const last = url.at(-1) === "A" ? "B" : "A";
     await using other = await startPageSite();
@@ -233,7 +233,7 @@ describe("an answer", () => {
     expect(await statusOf(url)).toEqual({ phase: "answered", answerId: counted.answerId });
   });
 
-  test("that does not fit the question is refused with the reason, and the page stays open", async () => {
+  test("is rejected with the reason if it does not fit the request, and the page stays open", async () => {
     const { url, pageId } = await site.ask({
       photo,
       note: { ...note, maxLength: 3, required: true },
@@ -311,7 +311,7 @@ describe("an answer", () => {
     expect(await bare(url, { origin: site.origin })).toBe(204);
   });
 
-  test("that is no JSON of an answer is refused, and nothing is kept", async () => {
+  test("is rejected and not stored if it is malformed", async () => {
     const { url, pageId } = await site.ask(asked);
     for (const body of [
       "",
@@ -333,7 +333,7 @@ describe("an answer", () => {
     expect(site.errors).toEqual([]);
   });
 
-  test("that is interrupted is not an error of the server", async () => {
+  test("is not an error of the server if it is interrupted", async () => {
     const { url } = await site.ask({ photo });
     const headers = {
       "content-type": "application/json",
@@ -354,7 +354,7 @@ describe("an answer", () => {
     expect(site.errors).toEqual([]);
   });
 
-  test("that no call waits for any more is not read", async () => {
+  test("is not read if no call waits for it any longer", async () => {
     const { pageId } = await site.ask({ photo });
     const signal = AbortSignal.abort("the reason");
     await expect(site.pages.answerOf(pageId, { signal })).rejects.toBe("the reason");
@@ -385,7 +385,7 @@ test.each([
   expect(acceptText(list)).toBe(text);
 });
 
-describe("what one principal makes the server remember", () => {
+describe("state for one principal", () => {
   /** A state store that says how many bytes it holds. */
   function createCountedStore() {
     const inner = createMemoryStateStore();
@@ -407,7 +407,7 @@ describe("what one principal makes the server remember", () => {
 
   const longest = { ...accept, content: { note: "x".repeat(60_000) } };
 
-  test("by pages is at most sixteen of them, each with one answer", { tags: "slow" }, async () => {
+  test("holds at most sixteen pages, each with one reply", { tags: "slow" }, async () => {
     const { state, bytes } = createCountedStore();
     await using own = await startPageSite({ sluice: { state } });
     const ann = { issuer: "https://id.example", subject: "ann", clientId: "c" };
@@ -430,7 +430,7 @@ describe("what one principal makes the server remember", () => {
     await own.ask(asked, "Files?", ann);
   });
 
-  test("by pages of callers that nothing vouches for is bounded together, and more than for one", async () => {
+  test("is bounded for all anonymous callers together, with more pages than for one", async () => {
     const places = new PageLimit(createMemoryStateStore());
     const times = { now: Date.now(), expiresAt: Date.now() + 60_000 };
     const tries = Array.from({ length: 600 }, () => places.take("", times));
@@ -440,7 +440,7 @@ describe("what one principal makes the server remember", () => {
     expect(taken).toBeGreaterThan(200);
   });
 
-  test("by answers is gone when they were taken, and a question has an end", async () => {
+  test("drops replies once they are taken, and a message has a maximum length", async () => {
     const { state, bytes } = createCountedStore();
     await using own = await startPageSite({ sluice: { state } });
     const rounds = isDeep ? 1_000 : 15;

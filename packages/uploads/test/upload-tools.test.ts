@@ -94,7 +94,7 @@ test.each(eras)(
   },
 );
 
-test("while nothing is there the model is told to wait, and of a refusal", async () => {
+test("the model is told to wait while there is no file, and is told of a refusal", async () => {
   const { rpc } = await start();
   const client = await connectAnswerer({ era: "modern", fetch: rpc, token: "alice" });
   const call = callsOf(client);

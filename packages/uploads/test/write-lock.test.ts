@@ -85,7 +85,7 @@ test("a writer that was replaced learns it, however late it asks", async () => {
   await (await next.lease).release();
 });
 
-test("while the store is down a writer stops in time to keep what came, and a short while does no harm", async () => {
+test("a writer stops in time to keep the received bytes if the store is down, and a short outage does no harm", async () => {
   const store = createMemoryUploadStore();
   let isDown = true;
   const frail: UploadStore = {
@@ -144,7 +144,7 @@ test("a wait for a request of this process that does not end expires, or ends wi
   await (await lock.acquire("a", never)).release();
 });
 
-test("of many requests in several processes the newest has the file, and the others end", async () => {
+test("the newest of many requests in several processes gets the file, and the others end", async () => {
   const store = createMemoryUploadStore();
   const processes = [1, 2, 3].map(() => processOf(store));
   const old = await processes[0]!.acquire("a", never);
