@@ -22,7 +22,7 @@ export interface RawClaims {
 /** The lengths in bytes that claims have: the length tells next to nothing about the key. Only links have the last two. */
 export const claimsLengths: readonly number[] = [144, 480, 1_152, 2_960, 16_448];
 
-/** Maximum UTF-8 bytes of a key: that of a link also names whom it acts for. A URL of 4 KiB passes every client and proxy. */
+/** Maximum UTF-8 bytes of a key: that of a link also names a principal. A URL of 4 KiB passes every client and proxy. */
 export function maxKeyBytes(purpose: TokenPurpose, isStored: boolean): number {
   if (purpose !== "link") return 1_040;
   return isStored ? 16_384 : 2_900;

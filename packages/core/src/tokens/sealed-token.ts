@@ -244,9 +244,9 @@ class Tags {
     const key = this.#keys.derive(kid, tagLabels[kind]);
     if (!key || fields.length > longestKnown) return key && makeTag(key, fields);
     const name = `${kid} ${kind} ${String.fromCharCode(...fields)}`;
-    const known = this.#known.get(name);
+    const entry = this.#known.get(name);
     // a replaced ring derives another key under the same name
-    if (known?.key === key) return known.tag;
+    if (entry?.key === key) return entry.tag;
     const tag = makeTag(key, fields);
     if (this.#known.size >= maxKnown) this.#known.clear();
     this.#known.set(name, { key, tag });

@@ -12,7 +12,7 @@ import type { ObjectInfo } from "@sluice/storage";
 import type { Mounts, Place } from "../storage/mounts.ts";
 import type { LinkDisposition } from "./grant-options.ts";
 
-/** A URL for the bytes of a resource: `download` for a client of MCP, `link` for everyone who has it. */
+/** A URL for the bytes of a resource: `download` for a client of MCP, `link` for every holder. */
 export type GrantKind = "download" | "link";
 
 /** Stands for "no etag" in a grant for an object of which storage names none. No etag has a space. */
@@ -25,7 +25,7 @@ interface LinkFacts {
   readonly disposition: LinkDisposition;
 }
 
-/** The key of a link's token: what it is for, and for whom it acts. */
+/** The key of a link's token: what it is for, and the principal that it acts for. */
 export function linkKey(name: string, { minter, disposition }: LinkFacts): string {
   return JSON.stringify([name, disposition, minter && onlyPrincipal(minter)]);
 }
@@ -144,14 +144,14 @@ export class SealedGrants {
   }
 
   open(token: string, now: number): OpenGrant {
-    const kept = this.#kept.get(token);
+    const entry = this.#kept.get(token);
     if (
-      kept &&
-      now < kept.until &&
-      !isExpired(kept.grant.expiresAt, now) &&
-      kept.key === this.#keyOf(token)
+      entry &&
+      now < entry.until &&
+      !isExpired(entry.grant.expiresAt, now) &&
+      entry.key === this.#keyOf(token)
     )
-      return kept.grant;
+      return entry.grant;
     this.#kept.delete(token);
     const grant = new OpenGrant(this.#kind, this.#sealer.unseal(this.#kind, token, { now }));
     if (this.#kept.size >= maxKept) this.#kept.delete(this.#kept.keys().next().value!);
