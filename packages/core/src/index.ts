@@ -122,16 +122,15 @@ export {
 } from "./tokens/key-ring.ts";
 export { principalTag, resourceTag, type Principal } from "./tokens/principal.ts";
 export {
-  createClaimsCipher,
-  type ClaimsCipher,
-  type ClaimsCipherOptions,
-  type ClaimsNonce,
-  type EncryptedClaims,
+  createSealer,
+  type IssuedToken,
+  type OpenedToken,
+  type Sealer,
   type SealerOptions,
-} from "./tokens/claims-cipher.ts";
-export { createSealer, type Sealer } from "./tokens/sealed-token.ts";
-export type { IssuedToken, TokenClaims, OpenedToken } from "./tokens/token-claims.ts";
-export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/sealed-text.ts";
+  type TokenClaims,
+} from "./tokens/sealed-token.ts";
+export { maxKeyBytes } from "./tokens/claims-layout.ts";
+export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/seal.ts";
 export {
   clockSkewMs,
   isExpired,

@@ -48,6 +48,14 @@ describe("a sealed text", () => {
       expect(() => cursors.unseal(sealed, foreign)).toThrow(refusal);
   });
 
+  test("opens with its secret only, whatever keys and context there are", () => {
+    const sealed = cursors.seal("x", context, "secret");
+    expect(cursors.unseal(sealed, context, "secret")).toBe("x");
+    for (const wrong of ["secre", "Secret", "", undefined])
+      expect(() => cursors.unseal(sealed, context, wrong)).toThrow(refusal);
+    expect(() => cursors.unseal(cursors.seal("x", context), context, "secret")).toThrow(refusal);
+  });
+
   test("survives a rotation while its key is in the ring", () => {
     const old = generateKey({ kid: "k1" });
     const ring = createKeyRing([old]);
@@ -64,11 +72,11 @@ describe("a sealed text", () => {
     for (const text of [
       "",
       ".",
-      "k1.",
-      "k1.A",
-      "k1.====",
+      "v1.k1.",
+      "v1.k1.A",
+      "v1.k1.====",
       "A".repeat(20_000),
-      `k1.${"A".repeat(20_000)}`,
+      `v1.k1.${"A".repeat(20_000)}`,
     ])
       expect(() => cursors.unseal(text, context)).toThrow(refusal);
     expect(() => cursors.seal("\ud800", context)).toThrow(TypeError);

@@ -79,7 +79,7 @@ describe("principal, purpose and time", () => {
   });
 
   test("a token opens with its own purpose, audience and key id only", () => {
-    const purposes = ["download", "upload", "resume", "connect"] as const;
+    const purposes = ["download", "link", "upload", "resume", "connect"] as const;
     const pair = [generateKey({ kid: "k1" }), generateKey({ kid: "k2", state: "next" })];
     const rings = [
       createKeyRing(pair),

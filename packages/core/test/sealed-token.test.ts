@@ -233,7 +233,7 @@ describe("sealing", () => {
     new Date(300_000),
   ];
 
-  test.each(["download", "upload", "resume", "connect"] as const)(
+  test.each(["download", "link", "upload", "resume", "connect"] as const)(
     "a %s token lives at most as long as its purpose and auth allow, and always ends",
     (purpose) => {
       for (const auth of ["bound", "self"] as const) {
@@ -281,6 +281,38 @@ describe("sealing", () => {
       expect(() => sealer.seal(purpose as "upload", { key: "a", now })).toThrow(TypeError);
       expect(() => sealer.unseal(purpose as "upload", "v1", { now })).toThrow(TypeError);
     }
+  });
+
+  test("only a link has a key of more than 1,040 bytes, and its URL 4 KiB at most", () => {
+    for (const length of [1, 1_040, 1_041, 2_900]) {
+      const key = "a".repeat(length);
+      const { token } = sealer.seal("link", { key, now });
+      expect(token.length).toBeLessThan(4_096);
+      expect(sealer.unseal("link", token, { now }).key).toBe(key);
+      if (length > 1_040)
+        expect(codeOf(() => sealer.unseal("download", token, { now }))).toBe("not_found");
+    }
+    expect(() => sealer.seal("link", { key: "a".repeat(2_901), now })).toThrow(TypeError);
+    const kept = { key: "a".repeat(16_384), now };
+    const { token: record } = sealer.seal("link", kept, { secret: "s" });
+    expect(sealer.unseal("link", record, { now, secret: "s" }).key).toBe(kept.key);
+    expect(codeOf(() => sealer.unseal("link", record, { now }))).toBe("not_found");
+    expect(() => sealer.seal("link", { ...kept, key: `${kept.key}a` }, { secret: "s" })).toThrow(
+      TypeError,
+    );
+  });
+
+  test("a token with a secret opens with the same one only", () => {
+    const { token } = sealer.seal("download", { key: "a", now }, { secret: "s" });
+    expect(sealer.unseal("download", token, { now, secret: "s" }).key).toBe("a");
+    for (const secret of ["t", "", undefined])
+      expect(
+        codeOf(() =>
+          sealer.unseal("download", token, { now, ...(secret !== undefined && { secret }) }),
+        ),
+      ).toBe("not_found");
+    const { token: open } = sealer.seal("download", { key: "a", now });
+    expect(codeOf(() => sealer.unseal("download", open, { now, secret: "s" }))).toBe("not_found");
   });
 
   test("nothing is sealed when the random source fails", () => {

@@ -2,7 +2,6 @@ export { createSluice } from "./options/create-sluice.ts";
 export type { Sluice } from "./options/sluice.ts";
 export type { SluiceOptions } from "./options/sluice-options.ts";
 export type { Endpoint } from "./options/check-options.ts";
-export type { GrantOptions } from "./urls/grants.ts";
 export type { Revocation } from "./urls/revoke.ts";
 export type { AttachOptions } from "./attach/attach.ts";
 export type { ToolOptions } from "./tools/tool-parts.ts";
@@ -14,7 +13,13 @@ export type { RateLimiter, RateLimits, WindowLimits } from "./limits/rate-limits
 export type { AuditAction, AuditFacts, AuditOutcome, AuditRecord } from "./audit/audit-record.ts";
 export type { AuditOptions, AuditSink } from "./audit/audit.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./audit/telemetry.ts";
-export type { LinkDisposition, LinkRules, LinkUse, TokenForm } from "./urls/links.ts";
+export type {
+  GrantOptions,
+  LinkDisposition,
+  LinkRules,
+  LinkUse,
+  TokenForm,
+} from "./urls/grant-options.ts";
 export type { LinkFor, LinkSettings, LinkUrl, ResourceUrl } from "./urls/link-url.ts";
 export type { LinkOptions, LinkTo } from "./resources/resource-link.ts";
 export type { AnyCall, AnyMcpServer, ExtraV1, McpServerV1, ServerV1 } from "./calls/sdk-v1.ts";

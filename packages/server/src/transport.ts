@@ -31,7 +31,7 @@ export {
 } from "./calls/exchange.ts";
 export { createFailedRedemptions, type FailedRedemptions } from "./limits/failed-redemptions.ts";
 export type { WalkedObject, WalkRequest } from "./resources/walk-folder.ts";
-export type { LinkTerms } from "./urls/links.ts";
+export type { LinkTerms } from "./urls/grant-options.ts";
 export type { MintedGrant } from "./urls/grants.ts";
 export type { Redeem, RedeemRequest } from "./urls/redeem.ts";
 export { createByteAccount, type ByteAccount, type ByteLease } from "./limits/byte-account.ts";

@@ -155,7 +155,7 @@ describe.each(forms)("a link with a %s token", (form) => {
     expect((await open(token)).status).toBe(200);
     const decoded = [token, ...kept].flatMap((text) => [
       text,
-      Buffer.from(text.replace(/^..\./, ""), "base64url").toString("latin1"),
+      Buffer.from(text.replace(/^v1\...\./, ""), "base64url").toString("latin1"),
     ]);
     for (const text of decoded)
       for (const secret of ["a.bin", alice.subject, alice.issuer, claims.role])
@@ -261,7 +261,7 @@ test("a record of the store opens by its own token alone", async () => {
   const state: StateStore = {
     ...memory,
     put(id, record, terms) {
-      if (id.startsWith("link ")) records.push(record);
+      if (id.startsWith("token ")) records.push(record);
       return memory.put(id, record, terms);
     },
     get: async (id, now) => swapped ?? memory.get(id, now),

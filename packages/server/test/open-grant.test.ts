@@ -1,6 +1,6 @@
 import { createKeyRing, createSealer, formatKey, generateKey } from "@sluice/core";
 import { expect, test } from "vitest";
-import { createGrantOpener } from "../src/urls/grants.ts";
+import { SealedGrants } from "../src/urls/open-grant.ts";
 
 const start = Date.parse("2026-01-01T00:00:00Z");
 
@@ -17,7 +17,9 @@ function createOpener(key = generateKey()) {
   };
   const seal = (terms: object = {}) =>
     sealer.seal("download", { key: "a.bin", now: start, ...terms }).token;
-  return { keys, seal, open: createGrantOpener(counting, keys), opened: () => opened };
+  const grants = new SealedGrants("download", counting, keys);
+  const open: SealedGrants["open"] = (token, now) => grants.open(token, now);
+  return { keys, seal, open, opened: () => opened };
 }
 
 test("the same token within a second is opened once, and gives the same grant", () => {
@@ -61,7 +63,7 @@ test("a token stays open through a rotation", () => {
   keys.replace([old, { kid: fresh.kid, key: fresh.key, state: "next" }]);
   open(token, start);
   keys.replace([{ kid: old.kid, key: old.key, state: "previous" }, fresh]);
-  expect(open(token, start).key).toBe("a.bin");
+  expect(open(token, start).name).toBe("a.bin");
 });
 
 test("a token that did not open is not remembered, and the number remembered is bounded", () => {
@@ -86,5 +88,5 @@ test("a token beside a remembered one is opened by itself, however much of it is
     const near = token.slice(0, at) + flipped + token.slice(at + 1);
     expect(() => open(near, start)).toThrow(expect.objectContaining({ code: "not_found" }));
   }
-  expect(open(token, start).key).toBe("a.bin");
+  expect(open(token, start).name).toBe("a.bin");
 });

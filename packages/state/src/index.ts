@@ -23,15 +23,13 @@ export {
 export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
   createSealedRecords,
-  type SealedRecords,
-  type SealedRecordsOptions,
-} from "./tokens/sealed-records.ts";
-export {
   createTokenStore,
   isStoredToken,
+  type SealedRecords,
+  type SealedRecordsOptions,
   type TokenStore,
   type TokenStoreOptions,
-} from "./tokens/stored-token.ts";
+} from "./tokens/sealed-records.ts";
 
 export {
   lastEventBytes,

@@ -74,6 +74,18 @@ describe("sealed records", () => {
     });
   });
 
+  test("a record opens with its secret only, whoever has the keys", async () => {
+    const keys = createKeyRing([generateKey()]);
+    await recordsOver(state, keys).keep(secret, "text", context, terms);
+    const [record] = [...kept.values()];
+    const text = new TextDecoder().decode(record);
+    const sealer = createTextSealer({ keys, purpose: "test" });
+    for (const guess of [undefined, "t".repeat(32)])
+      for (const around of [context, [...context, secret]])
+        expect(() => sealer.unseal(text, around, guess)).toThrow(/not one of ours/);
+    expect(sealer.unseal(text, context, secret)).toBe("text");
+  });
+
   test("exactly one of all calls takes a record", async () => {
     const records = recordsOver(state);
     await records.keep(secret, "text", context, terms);

@@ -9,7 +9,7 @@ import { createMemoryStateStore, createTokenStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 import { newId } from "../src/slots/slots.ts";
-import { createSlotTokens } from "../src/slots/slot-token.ts";
+import { SlotTokens } from "../src/slots/slot-token.ts";
 import {
   alice,
   bearer,
@@ -179,16 +179,16 @@ test("a key that leaves the ring takes its short slots along, in every process o
   const state = createMemoryStateStore();
   const endpoint = "http://127.0.0.1:9/mcp";
   const tokensWith = (keys: string) =>
-    createSlotTokens({
-      host: createSluice({
+    new SlotTokens(
+      createSluice({
         storage: createMemoryBackend(),
         baseUri: "files://demo/",
         endpoint,
         keys: createKeyRing(keys),
         state,
       }).host,
-      maxBytes: 10,
-    });
+      10,
+    );
   const options = { selfAuthenticating, ttlMs: 60_000 };
   const { url } = await tokensWith(first).issue(alice, terms, options);
   const opened = await tokensWith(`${second},${first}:previous`).openUrl(url, Date.now());

@@ -6,7 +6,7 @@ import { QuotaTracker } from "../src/limits/quota-tracker.ts";
 import { ChecksMemory } from "../src/resumable/checks-memory.ts";
 import { PartialFiles } from "../src/resumable/partial-files.ts";
 import { ProgressTracker } from "../src/slots/progress-tracker.ts";
-import { createSlotTokens } from "../src/slots/slot-token.ts";
+import { SlotTokens } from "../src/slots/slot-token.ts";
 import { toUploadStorage } from "../src/store/upload-storage.ts";
 import { SlotFiles } from "../src/store/slot-files.ts";
 import { alice, bearer, noise, storageKinds, type UploadServer } from "./upload-server.ts";
@@ -46,8 +46,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, adapt, start }) => {
     const answer = await fetch(url, { method: "POST", headers, body: noise(500) });
     const fileId = answer.headers.get("location")!.split("/").at(-1)!;
     const partials = partialFilesOf(server, backend!, onScan);
-    const { host } = server.sluice;
-    const tokens = createSlotTokens({ host, maxBytes: 2 ** 30 });
+    const tokens = new SlotTokens(server.sluice.host, 2 ** 30);
     const slot = tokens.openSealed(url.split("/").at(-1)!, Date.now());
     const { signal } = new AbortController();
     // both believe that they have the file

@@ -1,10 +1,11 @@
-import type { GrantUse, TokenAuth } from "./token-lifetime.ts";
+import { equalBytes } from "@noble/ciphers/utils.js";
+import type { GrantUse, TokenPurpose } from "./token-lifetime.ts";
 
 /** The claims of a token as its bytes have them. */
 export interface RawClaims {
   /** 16 random bytes. */
   readonly id: Uint8Array;
-  /** 1 to 1,040 UTF-8 bytes: a storage key, and the prefix of its mount. */
+  /** 1 to `maxKeyBytes` UTF-8 bytes: a storage key, and the prefix of its mount. */
   readonly key: string;
   readonly use: GrantUse;
   /** Unix milliseconds, whole seconds. */
@@ -18,36 +19,37 @@ export interface RawClaims {
   readonly etag?: Uint8Array | undefined;
 }
 
-/** How the holder of a token with these claims proves itself. */
-export function authOf(claims: RawClaims): TokenAuth {
-  return claims.principal ? "bound" : "self";
+/** The lengths in bytes that claims have: the length tells next to nothing about the key. Only links have the last two. */
+export const claimsLengths: readonly number[] = [144, 480, 1_152, 2_960, 16_448];
+
+/** Maximum UTF-8 bytes of a key: that of a link also names a principal. A URL of 4 KiB passes every client and proxy. */
+export function maxKeyBytes(purpose: TokenPurpose, isStored: boolean): number {
+  if (purpose !== "link") return 1_040;
+  return isStored ? 16_384 : 2_900;
 }
 
-/** The three lengths in bytes that claims have: the length tells next to nothing about the key. */
-export const claimsLengths: readonly number[] = [144, 480, 1_152];
-
 /** Claims as bytes, padded with zeros to the smallest length that holds them. */
-export function encodeClaims(claims: RawClaims): Uint8Array {
+export function encodeClaims(claims: RawClaims, maxKey: number): Uint8Array {
   const key = encoder.encode(claims.key);
-  if (key.length < 1 || key.length > maxKeyBytes)
-    throw new TypeError(`token: a key has 1 to ${maxKeyBytes} UTF-8 bytes`);
+  if (key.length < 1 || key.length > maxKey)
+    throw new TypeError(`token: a key has 1 to ${maxKey} UTF-8 bytes`);
   if (!Object.hasOwn(useFlags, claims.use))
     throw new TypeError('token: a use is "window", "once" or "lease"');
-  const { session } = claims;
-  const bytes = new Uint8Array(claimsLength(key.length, session !== undefined));
+  const { session, principal, etag } = claims;
+  const bytes = new Uint8Array(claimsLengthOf(key.length, session !== undefined));
   const view = new DataView(bytes.buffer);
   view.setUint8(
     at.flags,
     useFlags[claims.use] |
-      (claims.principal ? 0 : bearerFlag) |
+      (principal ? 0 : bearerFlag) |
       (session ? sessionBoundFlag : 0) |
-      (claims.etag ? etagBoundFlag : 0),
+      (etag ? etagBoundFlag : 0),
   );
   view.setUint32(at.issuedAt, claims.issuedAt / 1_000);
   view.setUint32(at.expiresAt, claims.expiresAt / 1_000);
   bytes.set(claims.id, at.id);
-  if (claims.principal) bytes.set(claims.principal, at.principal);
-  if (claims.etag) bytes.set(claims.etag, at.etag);
+  if (principal) bytes.set(principal, at.principal);
+  if (etag) bytes.set(etag, at.etag);
   view.setUint16(at.keyLength, key.length);
   bytes.set(key, at.key);
   if (session) bytes.set(session, at.key + key.length);
@@ -55,39 +57,45 @@ export function encodeClaims(claims: RawClaims): Uint8Array {
 }
 
 /** Claims from bytes; `undefined` unless they are exactly as `encodeClaims` writes them. */
-export function decodeClaims(bytes: Uint8Array): RawClaims | undefined {
+export function decodeClaims(bytes: Uint8Array, maxKey: number): RawClaims | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  const flags = view.getUint8(at.flags);
-  const use = uses[flags & useMask];
-  const isBearer = (flags & bearerFlag) !== 0;
-  const sessionBound = (flags & sessionBoundFlag) !== 0;
-  const etagBound = (flags & etagBoundFlag) !== 0;
-  if (flags > allFlags || use === undefined || (isBearer && sessionBound)) return undefined;
-  const principal = bytes.slice(at.principal, at.etag);
-  const etag = bytes.slice(at.etag, at.keyLength);
-  if (isZero(principal) !== isBearer || isZero(etag) === etagBound) return undefined;
+  const use = uses[view.getUint8(at.flags) & useMask];
   const length = view.getUint16(at.keyLength);
-  if (length < 1 || length > maxKeyBytes) return undefined;
-  if (claimsLength(length, sessionBound) !== bytes.length) return undefined;
+  if (use === undefined || length < 1 || length > maxKey) return undefined;
   const keyEnd = at.key + length;
   const key = decodeText(bytes.subarray(at.key, keyEnd));
-  const end = keyEnd + (sessionBound ? sessionLength : 0);
-  const session = bytes.slice(keyEnd, end);
-  if (key === undefined || !isZero(bytes.subarray(end))) return undefined;
-  if (sessionBound && isZero(session)) return undefined;
-  return {
+  if (key === undefined) return undefined;
+  const claims: RawClaims = {
     id: bytes.slice(at.id, at.principal),
     key,
     use,
     issuedAt: view.getUint32(at.issuedAt) * 1_000,
     expiresAt: view.getUint32(at.expiresAt) * 1_000,
-    session: sessionBound ? session : undefined,
-    principal: isBearer ? undefined : principal,
-    etag: etagBound ? etag : undefined,
+    session: tagIn(bytes, keyEnd, keyEnd + sessionLength),
+    principal: tagIn(bytes, at.principal, at.etag),
+    etag: tagIn(bytes, at.etag, at.keyLength),
   };
+  // only a principal is held to a session
+  if (claims.session && !claims.principal) return undefined;
+  // flags, padding and text have one spelling
+  return equalBytes(encodeClaims(claims, maxKey), bytes) ? claims : undefined;
 }
 
-const maxKeyBytes = 1_040;
+function decodeText(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The tag in a place of claims; `undefined` for zeros, and for a place that is not there. */
+function tagIn(bytes: Uint8Array, start: number, end: number): Uint8Array | undefined {
+  if (end > bytes.length) return undefined;
+  const tag = bytes.slice(start, end);
+  return tag.some((byte) => byte !== 0) ? tag : undefined;
+}
+
 const sessionLength = 32;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -110,21 +118,9 @@ const useMask = 6;
 const uses: readonly (GrantUse | undefined)[] = ["window", undefined, "once", undefined, "lease"];
 const sessionBoundFlag = 8;
 const etagBoundFlag = 16;
-const allFlags = 31;
 
-function claimsLength(keyLength: number, hasSession: boolean): number {
+/** The length of claims with a key of so many bytes. */
+export function claimsLengthOf(keyLength: number, hasSession = false): number {
   const needed = at.key + keyLength + (hasSession ? sessionLength : 0);
   return claimsLengths.find((length) => needed <= length)!;
-}
-
-function decodeText(bytes: Uint8Array): string | undefined {
-  try {
-    return decoder.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
-
-function isZero(bytes: Uint8Array): boolean {
-  return bytes.every((byte) => byte === 0);
 }

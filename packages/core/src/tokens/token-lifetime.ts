@@ -1,5 +1,5 @@
 /** Purpose of a token. Each purpose has its own key, so no token passes for another purpose. */
-export type TokenPurpose = "download" | "upload" | "resume" | "connect";
+export type TokenPurpose = "download" | "link" | "upload" | "resume" | "connect";
 
 /** `bound`: only its principal may use it. `self`: every holder may. */
 export type TokenAuth = "bound" | "self";
@@ -26,6 +26,10 @@ export const tokenLifetimes: Readonly<
   download: {
     bound: { ttlMs: 300_000, maxTtlMs: 3_600_000 },
     self: { ttlMs: 60_000, maxTtlMs: 900_000 },
+  },
+  link: {
+    bound: { ttlMs: 900_000, maxTtlMs: 900_000 },
+    self: { ttlMs: 900_000, maxTtlMs: 900_000 },
   },
   upload: {
     bound: { ttlMs: 900_000, maxTtlMs: 3_600_000 },
@@ -92,7 +96,7 @@ export function ensureTime(now: number): void {
 /** Throws unless the purpose is one of ours. */
 export function ensurePurpose(purpose: TokenPurpose): void {
   if (!Object.hasOwn(tokenLifetimes, purpose))
-    throw new TypeError('token: a purpose is "download", "upload", "resume" or "connect"');
+    throw new TypeError('token: a purpose is "download", "link", "upload", "resume" or "connect"');
 }
 
 function wholeSeconds(ms: number): number {

@@ -128,16 +128,16 @@ function plainOf(terms: Terms, ikm: Buffer, id: Buffer): Buffer {
   return plain;
 }
 
-/** The record of the store for a stored token, in hex and base64url. */
+/** The record of the store for a stored token. */
 export interface StoredVector {
   readonly purpose: "download";
   readonly audience: string;
   readonly terms: Terms;
-  /** The random bytes behind it, as they are asked for. */
+  /** The random bytes behind it in hex, as they are asked for. */
   readonly random: string;
   readonly token: string;
   readonly id: string;
-  /** Name of the record, and its bytes. */
+  /** Name of the record, and its text. */
   readonly name: string;
   readonly record: string;
 }
@@ -147,19 +147,21 @@ export function makeStoredVector(): StoredVector {
   const secret = digest("secret of a stored token").subarray(0, 24);
   const id = digest("id of a stored token").subarray(0, 16);
   const terms: Terms = { ...bound, use: "lease", etag: "0x8DD1" };
+  const nonce = digest("nonce of a stored token").subarray(0, 24);
+  const token = secret.toString("base64url");
   const key = createHmac("sha256", hkdf(keyOf("k1"), "sluice/v1/stored/download"));
-  const header = lp("sluice.v1 stored", "k1", "download", audience);
+  const header = lp("sluice.v1", "k1", "stored/download", audience);
   const plain = plainOf(terms, keyOf("k1"), id);
-  const box = xchacha20poly1305(key.update(secret).digest(), Buffer.alloc(24), header, plain);
+  const box = xchacha20poly1305(key.update(token).digest(), nonce, header, plain);
   return {
     purpose: "download",
     audience,
     terms,
-    random: Buffer.concat([secret, id]).toString("hex"),
-    token: secret.toString("base64url"),
+    random: Buffer.concat([secret, nonce, id]).toString("hex"),
+    token,
     id: id.toString("base64url"),
-    name: `token ${createHash("sha256").update(secret).digest("hex")}`,
-    record: Buffer.concat([Buffer.from([1]), Buffer.from("k1"), box]).toString("hex"),
+    name: `token ${digest(token).toString("hex")}`,
+    record: `v1.k1.${Buffer.concat([nonce, box]).toString("base64url")}`,
   };
 }
 

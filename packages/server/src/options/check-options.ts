@@ -1,6 +1,6 @@
 import { createKeyRing, formatKey, generateKey, isLoopbackHost, type KeyRing } from "@sluice/core";
 import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
-import type { TokenForm } from "../urls/links.ts";
+import type { TokenForm } from "../urls/grant-options.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
 
 /** The storages that options name, each below its base URI. Throws a `TypeError` for what was left out. */

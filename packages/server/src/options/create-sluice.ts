@@ -23,8 +23,7 @@ import { Mounts } from "../storage/mounts.ts";
 import { providerMount } from "../storage/provider-mount.ts";
 import { Grants } from "../urls/grants.ts";
 import { linkUrl, type LinkUrl } from "../urls/link-url.ts";
-import { Links } from "../urls/links.ts";
-import { createRedeem } from "../urls/redeem.ts";
+import { Redemptions } from "../urls/redeem.ts";
 import { revoke } from "../urls/revoke.ts";
 import {
   readEndpoint,
@@ -87,17 +86,17 @@ export function createSluice(options: SluiceOptions): Sluice {
   });
   const bindSession = bindTo(state);
   const audience = endpoint.url;
-  const grants = new Grants({ keys, state, bindSession, audience, grant, onWarning });
   const { links: linkRules = {} } = options;
   const tokens = linkRules.tokens ?? usualTokens(options);
-  const links = new Links({
-    rules: linkRules,
+  const grants = new Grants({
     keys,
     state,
-    audience,
-    form: tokens,
     bindSession,
-    onMint: () => grants.noteMint(),
+    audience,
+    grant,
+    links: linkRules,
+    linkTokens: tokens,
+    onWarning,
   });
 
   // limits and records
@@ -154,13 +153,25 @@ export function createSluice(options: SluiceOptions): Sluice {
   const linking = {
     calls,
     mounts,
-    links: hasLinks ? links : undefined,
+    grants: hasLinks ? grants : undefined,
     use: linkRules.use,
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };
   const url: LinkUrl = (uri, linkOptions) => linkUrl(linking, uri, linkOptions);
 
+  const redemptions = new Redemptions({
+    callers,
+    usage,
+    transfers,
+    grants,
+    mounts,
+    audit,
+    failures,
+    exactTypes: options.exactTypes ?? false,
+    resourceMetadataUrl,
+    onError,
+  });
   const listening = {
     callers,
     usage,
@@ -191,7 +202,7 @@ export function createSluice(options: SluiceOptions): Sluice {
         return { key, uri, storage: await mount.storages.authorize({ ...asked, key }) };
       },
       mint: (identity, name, etag) => grants.mint(identity, name, etag),
-      mintLink: (identity, terms) => links.mint(identity, terms),
+      mintLink: (identity, terms) => grants.mintLink(identity, terms),
       tokens,
       isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
@@ -210,21 +221,9 @@ export function createSluice(options: SluiceOptions): Sluice {
     url,
     link: (uri, linkOptions) => linkTo(linking, uri, linkOptions),
     listen: (request) => listen(listening, request),
-    redeem: createRedeem({
-      callers,
-      usage,
-      transfers,
-      grants,
-      links,
-      mounts,
-      audit,
-      failures,
-      exactTypes: options.exactTypes ?? false,
-      resourceMetadataUrl,
-      onError,
-    }),
+    redeem: (request) => redemptions.redeem(request),
     revoke: (revocation) =>
-      revoke({ grants, links, mounts, state, revocable: grant.revocable }, revocation),
+      revoke({ grants, mounts, state, revocable: grant.revocable }, revocation),
     endSession: (sessionId) => endSession(state, sessionId),
     isSessionOver: (sessionId) => isSessionOver(state, sessionId),
     close: () => audit.flush(),

@@ -7,8 +7,7 @@ import type { Telemetry } from "../audit/telemetry.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { StreamLimits } from "../limits/stream-limiter.ts";
 import type { MountOptions, MountRules, PrincipalStorage } from "../storage/mount.ts";
-import type { GrantOptions } from "../urls/grants.ts";
-import type { LinkRules } from "../urls/links.ts";
+import type { GrantOptions, LinkRules } from "../urls/grant-options.ts";
 
 /** Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. */
 export interface SluiceOptions extends MountRules {

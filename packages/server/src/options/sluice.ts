@@ -14,7 +14,7 @@ import type { AuthorizationRequest, AuthorizedStorage } from "../storage/authori
 import type { ProviderOptions } from "../storage/provider-mount.ts";
 import type { MintedGrant } from "../urls/grants.ts";
 import type { LinkUrl } from "../urls/link-url.ts";
-import type { LinkTerms, TokenForm } from "../urls/links.ts";
+import type { LinkTerms, TokenForm } from "../urls/grant-options.ts";
 import type { Redeem } from "../urls/redeem.ts";
 import type { Revocation } from "../urls/revoke.ts";
 import type { Endpoint } from "./check-options.ts";

@@ -13,7 +13,7 @@ import {
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import type { KeptObject } from "@sluice/storage/plugin";
 import { OpenedKept, type AuthorizedStorage } from "../storage/authorized-storage.ts";
-import type { OpenGrant } from "./grants.ts";
+import type { OpenGrant } from "./open-grant.ts";
 
 interface DownloadRequest {
   readonly method: "GET" | "HEAD";

@@ -7,7 +7,8 @@ import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
 import { toolError } from "../faults/advice.ts";
 import type { Mounts } from "../storage/mounts.ts";
-import { ensureLinkRules, type LinkDisposition, type Links, type LinkUse } from "./links.ts";
+import { ensureLinkRules, type LinkDisposition, type LinkUse } from "./grant-options.ts";
+import type { Grants } from "./grants.ts";
 
 /** How a link is made; what is left out is as `links` of the Sluice says. */
 export interface LinkSettings {
@@ -48,8 +49,8 @@ export type LinkUrl = (uri: string, options: LinkFor & LinkSettings) => Promise<
 interface LinkUrlParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
-  /** `undefined` if the author wants none. */
-  readonly links: Links | undefined;
+  /** `undefined` if the author wants no links. */
+  readonly grants: Grants | undefined;
   /** Default of `use`. */
   readonly use: LinkUse | undefined;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
@@ -103,11 +104,11 @@ interface LinkWork {
 }
 
 async function mint(
-  { mounts, links, use: usual = "window" }: LinkUrlParts,
+  { mounts, grants, use: usual = "window" }: LinkUrlParts,
   { uri, work, signal, settings, ensureOurs }: LinkWork,
 ): Promise<{ result: ResourceUrl; ending: "later" }> {
   const { identity, principal, entry } = work;
-  if (!links)
+  if (!grants)
     throw new SluiceError("unsupported", "sluice: url: links are off; pass links to createSluice");
   const { mount, key, name } = mounts.findFor(uri, principal);
   const resourceUri = mount.mapper.toUri(key);
@@ -117,7 +118,7 @@ async function mint(
   const info = await storage.describe(key, definedMembers({ signal }));
   const mimeType = await storage.typeOf(info, definedMembers({ signal }));
   const { use = usual, ttlMs, disposition } = settings;
-  const link = await links.mint(identity, { name, etag: info.etag, use, ttlMs, disposition });
+  const link = await grants.mintLink(identity, { name, etag: info.etag, use, ttlMs, disposition });
   if (!link) throw new SluiceError("unauthenticated", "sluice: url: no link for the anonymous");
   entry.facts.grant = link.id;
   entry.facts.mode = "link";

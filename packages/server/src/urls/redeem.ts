@@ -1,6 +1,6 @@
 import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
 import { leaseCharge, type ClaimedBody } from "@sluice/state";
-import type { OpenedObject, ObjectInfo } from "@sluice/storage";
+import type { OpenedObject } from "@sluice/storage";
 import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";
 import { outcomeOf, reasonOf } from "../faults/rpc-fault.ts";
@@ -11,7 +11,7 @@ import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
 import type { Transfers } from "../limits/transfers.ts";
 import type { AuthorizedStorage } from "../storage/authorized-storage.ts";
-import type { Mounts, Place } from "../storage/mounts.ts";
+import type { Mounts } from "../storage/mounts.ts";
 import {
   chooseVersion,
   ensurePinned,
@@ -20,8 +20,8 @@ import {
   keptVersion,
   type ChosenVersion,
 } from "./choose-version.ts";
-import type { Grants, OpenGrant } from "./grants.ts";
-import type { Links, OpenLink } from "./links.ts";
+import type { Grants } from "./grants.ts";
+import type { OpenGrant } from "./open-grant.ts";
 import { providedTarget, redirectReply } from "./redirect-reply.ts";
 
 /** A request to the download route whose Host, Origin and method a transport has checked. */
@@ -38,16 +38,11 @@ export interface RedeemRequest extends Caller {
 /** Answers a GET or HEAD to a download URL or a link. Never rejects. */
 export type Redeem = (request: RedeemRequest) => Promise<Reply>;
 
-interface RedeemParts extends RedeemOptions {
-  readonly know: (grant: OpenGrant) => KnownGrant;
-}
-
-interface RedeemOptions {
+interface RedemptionParts {
   readonly callers: Callers;
   readonly usage: UsageMeter;
   readonly transfers: Transfers;
   readonly grants: Grants;
-  readonly links: Links;
   readonly mounts: Mounts;
   readonly audit: AuditTrail;
   readonly failures: FailedRedemptions;
@@ -63,20 +58,98 @@ interface RedeemWork {
   readonly address: string | undefined;
 }
 
-/**
- * Makes what redeems tokens. The order is fixed: token and time (both in `grants.open`) → bearer → principal → session →
- * rate → place among the streams → access → version and source → audit record → claim. What fails earlier tells less, and
- * only what will get bytes uses the grant up. Every cause of a 404 gives the same bytes.
- */
-export function createRedeem(options: RedeemOptions): Redeem {
-  const { callers, audit, failures, resourceMetadataUrl, onError } = options;
-  const parts: RedeemParts = { ...options, know: createKnownGrants(options.mounts) };
+/** Bytes to send, and what ends with them. */
+interface Redemption {
+  readonly chosen: ChosenVersion;
+  readonly headers: readonly string[] | undefined;
+  readonly grant: OpenGrant;
+  readonly entry: AuditEntry;
+  readonly release: () => void;
+}
 
-  async function refuse(
+/**
+ * Redeems the tokens of download URLs and links. The order is fixed: token and time (both in `grants.open`) → bearer →
+ * principal → session → rate → place among the streams → access → version and source → audit record → claim. What fails
+ * earlier tells less, and only what will get bytes uses the grant up. Every cause of a 404 gives the same bytes.
+ */
+export class Redemptions {
+  readonly #parts: RedemptionParts;
+
+  constructor(parts: RedemptionParts) {
+    this.#parts = parts;
+  }
+
+  redeem(request: RedeemRequest): Promise<Reply> {
+    const { callers, audit } = this.#parts;
+    const address = callers.addressOf(request);
+    const mode = request.kind ?? "downloadUrl";
+    const facts = { action: "download", mode, address } as const;
+    const entry = audit.begin(facts, (name) => request.header(name));
+    const work = { entry, address };
+    return entry.run(() =>
+      this.#answer(request, work).catch((error: unknown) => this.#refuse(request, work, error)),
+    );
+  }
+
+  async #answer(request: RedeemRequest, { entry, address }: RedeemWork): Promise<Reply> {
+    const { usage, transfers, grants, mounts } = this.#parts;
+    const opening = grants.open(request.kind ?? "download", request.token, Date.now());
+    // nothing here is waited for that is there already: of a small answer that would be the larger part
+    const grant = opening instanceof Promise ? await opening : opening;
+    entry.facts.grant = grant.id;
+    const { place, uri } = grant.find(mounts);
+    const { mount, key } = place;
+    entry.facts.uri = uri;
+
+    const principal = grant.link
+      ? await this.#minterOf(grant)
+      : grant.auth === "bound"
+        ? await this.#holderOf(grant, request)
+        : undefined;
+    const tag = tagOf(principal);
+    entry.facts.principal = tag;
+    const admitted = usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
+    if (admitted) await admitted;
+    const release = transfers.take(tag, address, mount.limiter);
+    let opened: OpenedObject | undefined;
+    try {
+      const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
+      const storage = authorized instanceof Promise ? await authorized : authorized;
+      // a client that has gone uses nothing up: storage ends its request
+      const inMemory =
+        isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
+      const chosen = inMemory
+        ? keptVersion(grant, inMemory)
+        : await chooseVersion(storage, { key, grant }, request);
+      ({ opened } = chosen);
+      const headers =
+        grant.answer && grant.answer.info === inMemory?.info
+          ? grant.answer.headers
+          : await this.#headersOf(uri, storage, { chosen, grant }, request.signal);
+      if (inMemory && headers)
+        grant.answer = { info: inMemory.info, headers: Object.freeze(headers) };
+      const begun = opened && entry.admit();
+      if (begun) await begun;
+      const hasBytes = opened !== undefined;
+      const claimed = grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
+      if (claimed) await claimed;
+      // an answer without bytes waits for its record alone
+      if (!hasBytes) release();
+      const redemption = { chosen, headers, grant, entry, release };
+      return opened ? this.#replyWith(redemption, opened) : await replyWithout(redemption);
+    } catch (error) {
+      if (opened) await discardSource(opened, error);
+      release();
+      return this.#sendElsewhere(grant, entry, tag, error);
+    }
+  }
+
+  async #refuse(
     request: RedeemRequest,
     { entry, address }: RedeemWork,
     error: unknown,
   ): Promise<Reply> {
+    const { failures, resourceMetadataUrl, onError } = this.#parts;
     const { signal, kind } = request;
     if (signal?.aborted) {
       entry.end("aborted");
@@ -90,120 +163,87 @@ export function createRedeem(options: RedeemOptions): Redeem {
     return kind === "link" ? linkRefusal(refusal, request.header("accept")) : refusal;
   }
 
-  return (request) => {
-    const address = callers.addressOf(request);
-    const mode = request.kind ?? "downloadUrl";
-    const facts = { action: "download", mode, address } as const;
-    const entry = audit.begin(facts, (name) => request.header(name));
-    return entry.run(() =>
-      answer(parts, request, { entry, address }).catch((error: unknown) =>
-        refuse(request, { entry, address }, error),
-      ),
-    );
-  };
-}
-
-async function answer(
-  parts: RedeemParts,
-  request: RedeemRequest,
-  { entry, address }: RedeemWork,
-): Promise<Reply> {
-  const { usage, transfers, grants, links, know } = parts;
-  const { kind, token } = request;
-  let link: OpenLink | undefined;
-  const opening =
-    kind === "link" ? (link = await links.open(token, Date.now())) : grants.open(token, Date.now());
-  // nothing here is waited for that is there already: of a small answer that would be the larger part
-  const grant = opening instanceof Promise ? await opening : opening;
-  entry.facts.grant = grant.id;
-  const facts = know(grant);
-  const { uri } = facts;
-  const { mount, key } = facts.place;
-  entry.facts.uri = uri;
-
-  if (link) await grants.ensureSession(link);
-  const principal = grant.auth === "bound" ? await holderOf(parts, grant, request) : link?.minter;
-  const tag = tagOf(principal);
-  entry.facts.principal = tag;
-  const admitted = usage.admit(tag, request.method === "HEAD" ? "request" : "transfer");
-  if (admitted) await admitted;
-  const release = transfers.take(tag, address, mount.limiter);
-  let opened: OpenedObject | undefined;
-  try {
-    const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
-    const storage = authorized instanceof Promise ? await authorized : authorized;
-    // a client that has gone uses nothing up: storage ends its request
-    const inMemory =
-      isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
-    const chosen = inMemory
-      ? keptVersion(grant, inMemory)
-      : await chooseVersion(storage, { key, grant }, request);
-    ({ opened } = chosen);
-    const headers =
-      facts.answer && facts.answer.info === inMemory?.info
-        ? facts.answer.headers
-        : await headersOf(parts, { storage, chosen, grant, link, uri }, request.signal);
-    if (inMemory && headers)
-      facts.answer = { info: inMemory.info, headers: Object.freeze(headers) };
-    const begun = opened && entry.admit();
-    if (begun) await begun;
-    const hasBytes = opened !== undefined;
-    const claimed = grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
-    if (claimed) await claimed;
-    // an answer without bytes waits for its record alone
-    if (!hasBytes) release();
-    const redemption = { chosen, headers, grant, link, entry, release };
-    return opened ? replyWith(parts, redemption, opened) : await replyWithout(redemption);
-  } catch (error) {
-    if (opened) await discardSource(opened, error);
-    release();
-    return sendElsewhere(parts, { place: facts.place, grant, entry, tag }, error);
+  /** The principal that a link acts for, while its session lasts. */
+  async #minterOf(grant: OpenGrant): Promise<Principal | undefined> {
+    await this.#parts.grants.ensureSession(grant);
+    return grant.link?.minter;
   }
-}
 
-interface ElsewhereAnswer {
-  readonly place: Place;
-  readonly grant: OpenGrant;
-  readonly entry: AuditEntry;
-  /** Of the principal. */
-  readonly tag: string | undefined;
-}
-
-/** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
-async function sendElsewhere(
-  { grants, transfers }: RedeemOptions,
-  { place: { mount, key }, grant, entry, tag }: ElsewhereAnswer,
-  error: unknown,
-): Promise<Reply> {
-  const { url, info } = providedTarget(mount, error);
-  ensurePinned(grant, info);
-  const { size = unknownSize } = info;
-  entry.facts.mode = "redirect";
-  await entry.admit();
-  await grants.claim(grant, { principal: tag, body: { bytes: size, size }, hasBytes: true });
-  entry.end("issued");
-  transfers.charge(tag, info.size ?? 0);
-  return redirectReply(mount.mapper.toUri(key), url);
-}
-
-/** The principal of a bound grant, if it is the caller. */
-async function holderOf(
-  { callers, grants }: Pick<RedeemOptions, "callers" | "grants">,
-  grant: OpenGrant,
-  request: RedeemRequest,
-): Promise<Principal> {
-  const { principal } = await callers.identify(request);
-  if (!principal)
-    throw new SluiceError("unauthenticated", "sluice: redeem: a bound grant needs a principal");
-  if (!grant.matchesPrincipal(principal))
-    throw new SluiceError("not_found", "sluice: redeem: the grant is another principal's");
-  if (grant.sessionTag !== undefined) {
-    await grants.ensureSession(grant);
-    return principal;
+  /** The principal of a bound grant, if it is the caller. */
+  async #holderOf(grant: OpenGrant, request: RedeemRequest): Promise<Principal> {
+    const { callers, grants } = this.#parts;
+    const { principal } = await callers.identify(request);
+    if (!principal)
+      throw new SluiceError("unauthenticated", "sluice: redeem: a bound grant needs a principal");
+    if (!grant.matchesPrincipal(principal))
+      throw new SluiceError("not_found", "sluice: redeem: the grant is another principal's");
+    if (grant.sessionTag !== undefined) {
+      await grants.ensureSession(grant);
+      return principal;
+    }
+    // the grant does not vouch for the session that the request claims
+    const { sessionId: _claimed, ...holder } = principal;
+    return holder;
   }
-  // the grant does not vouch for the session that the request claims
-  const { sessionId: _claimed, ...holder } = principal;
-  return holder;
+
+  /** Headers of an answer with bytes, or of the HEAD in its place; `undefined` if there is nothing to describe. */
+  async #headersOf(
+    uri: string,
+    storage: AuthorizedStorage,
+    { chosen: { status, info, range }, grant }: Pick<Redemption, "chosen" | "grant">,
+    signal: AbortSignal | undefined,
+  ): Promise<readonly string[] | undefined> {
+    // a 304 has no media type
+    if (status === 304) return undefined;
+    const mimeType = await storage.typeOf(info, definedMembers({ signal }));
+    if (status === 412) return undefined;
+    return byteHeaders({
+      uri,
+      info,
+      mimeType,
+      range,
+      rangeable: grant.use !== "once" && isOneVersion(grant, info),
+      exactType: this.#parts.exactTypes,
+      disposition: grant.link?.disposition,
+    });
+  }
+
+  #replyWith(
+    { chosen, headers = [], grant, entry, release }: Redemption,
+    opened: OpenedObject,
+  ): Reply {
+    const { transfers, grants, onError } = this.#parts;
+    const { status } = chosen;
+    const transferEnd = { entry, release };
+    if (grant.use !== "lease")
+      return { status, headers, transfer: transfers.of(opened, transferEnd) };
+    const charged = leaseCharge(bodyOf(chosen).bytes);
+    const settle = (sentBytes: number): void => {
+      const unsent = charged - leaseCharge(sentBytes);
+      if (unsent > 0) grants.refund(grant, unsent).catch(onError);
+    };
+    return { status, headers, transfer: transfers.of(opened, { ...transferEnd, settle }) };
+  }
+
+  /** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
+  async #sendElsewhere(
+    grant: OpenGrant,
+    entry: AuditEntry,
+    tag: string | undefined,
+    error: unknown,
+  ): Promise<Reply> {
+    const { grants, mounts, transfers } = this.#parts;
+    const { place, uri } = grant.find(mounts);
+    const { url, info } = providedTarget(place.mount, error);
+    ensurePinned(grant, info);
+    const { size = unknownSize } = info;
+    entry.facts.mode = "redirect";
+    await entry.admit();
+    await grants.claim(grant, { principal: tag, body: { bytes: size, size }, hasBytes: true });
+    entry.end("issued");
+    transfers.charge(tag, info.size ?? 0);
+    return redirectReply(uri, url);
+  }
 }
 
 /** What bytes of unknown size count for in a lease. */
@@ -216,70 +256,12 @@ function bodyOf({ opened, info, range }: ChosenVersion): ClaimedBody {
   return { bytes: range ? range.end - range.start : size, size };
 }
 
-interface ChosenAnswer {
-  readonly storage: AuthorizedStorage;
-  readonly chosen: ChosenVersion;
-  readonly grant: OpenGrant;
-  readonly link: OpenLink | undefined;
-  readonly uri: string;
-}
-
-/** Headers of an answer with bytes, or of the HEAD in its place; `undefined` if there is nothing to describe. */
-async function headersOf(
-  { exactTypes }: Pick<RedeemParts, "exactTypes">,
-  { storage, chosen: { status, info, range }, grant, link, uri }: ChosenAnswer,
-  signal: AbortSignal | undefined,
-): Promise<readonly string[] | undefined> {
-  // a 304 has no media type
-  if (status === 304) return undefined;
-  const mimeType = await storage.typeOf(info, definedMembers({ signal }));
-  if (status === 412) return undefined;
-  return byteHeaders({
-    uri,
-    info,
-    mimeType,
-    range,
-    rangeable: grant.use !== "once" && isOneVersion(grant, info),
-    exactType: exactTypes,
-    disposition: link?.disposition,
-  });
-}
-
-interface Redemption {
-  readonly chosen: ChosenVersion;
-  readonly headers: readonly string[] | undefined;
-  readonly grant: OpenGrant;
-  readonly link: OpenLink | undefined;
-  readonly entry: AuditEntry;
-  readonly release: () => void;
-}
-
-function replyWith(
-  { transfers, grants, onError }: RedeemParts,
-  { chosen, headers = [], grant, entry, release }: Redemption,
-  opened: OpenedObject,
-): Reply {
-  const transferEnd = { entry, release };
-  if (grant.use !== "lease")
-    return { status: chosen.status, headers, transfer: transfers.of(opened, transferEnd) };
-  const charged = leaseCharge(bodyOf(chosen).bytes);
-  const settle = (sentBytes: number): void => {
-    const unsent = charged - leaseCharge(sentBytes);
-    if (unsent > 0) grants.refund(grant, unsent).catch(onError);
-  };
-  return {
-    status: chosen.status,
-    headers,
-    transfer: transfers.of(opened, { ...transferEnd, settle }),
-  };
-}
-
 /** The reply to HEAD, or to a request whose condition decides. */
-async function replyWithout({ chosen, headers, link, entry }: Redemption): Promise<Reply> {
+async function replyWithout({ chosen, headers, grant, entry }: Redemption): Promise<Reply> {
   const { status, info } = chosen;
   if (status === 304) {
     await entry.conclude("complete", { reason: "not_modified" });
-    return { status, headers: unchangedHeaders(info, link !== undefined) };
+    return { status, headers: unchangedHeaders(info, grant.link !== undefined) };
   }
   if (!headers) {
     await entry.conclude("denied", { reason: "precondition_failed" });
@@ -287,39 +269,6 @@ async function replyWithout({ chosen, headers, link, entry }: Redemption): Promi
   }
   await entry.conclude("complete");
   return { status, headers };
-}
-
-/** What a redemption finds out that the next one of the same grant finds, too. */
-interface KnownGrant {
-  readonly place: Place;
-  /** Canonical URI of the resource. */
-  readonly uri: string;
-  /** The last answer from memory. Another version of the object has another `info`. */
-  answer?: KeptAnswer;
-}
-
-/** Headers of an answer with a whole object that lies in memory. Its bytes are not here: storage bounds how many it keeps. */
-interface KeptAnswer {
-  readonly info: ObjectInfo;
-  /** Frozen: every answer has the same array. */
-  readonly headers: readonly string[];
-}
-
-/**
- * Makes what remembers open grants for as long as they are remembered themselves: clients send one token many times a second.
- * Only what cannot change under a grant is in it: no check is skipped. Throws `not_found` for a mount that is gone.
- */
-function createKnownGrants(mounts: Mounts): (grant: OpenGrant) => KnownGrant {
-  const knownGrants = new WeakMap<OpenGrant, KnownGrant>();
-  return (grant) => {
-    let one = knownGrants.get(grant);
-    if (!one) {
-      const place = mounts.named(grant.key);
-      one = { place, uri: place.mount.mapper.toUri(place.key) };
-      knownGrants.set(grant, one);
-    }
-    return one;
-  };
 }
 
 /**

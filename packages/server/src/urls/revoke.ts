@@ -9,7 +9,7 @@ import type { GrantSelector, StateStore } from "@sluice/state";
 import { tagOf } from "../access/principal.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import type { Grants } from "./grants.ts";
-import type { Links } from "./links.ts";
+import type { OpenGrant } from "./open-grant.ts";
 
 /** Which download URLs and links to withdraw. */
 export type Revocation =
@@ -24,7 +24,6 @@ export type Revocation =
 
 interface RevokeOptions {
   readonly grants: Grants;
-  readonly links: Links;
   readonly mounts: Mounts;
   readonly state: StateStore;
   /** False: bound `window` URLs are redeemed without the store. */
@@ -52,7 +51,7 @@ export async function revoke(options: RevokeOptions, revocation: Revocation): Pr
 }
 
 async function selectorOf(
-  { grants, links, mounts }: RevokeOptions,
+  { grants, mounts }: RevokeOptions,
   revocation: Revocation,
   now: number,
 ): Promise<GrantSelector | undefined> {
@@ -63,7 +62,7 @@ async function selectorOf(
   if ("resource" in revocation)
     return { resource: resourceTag(mounts.find(revocation.resource).name) };
   try {
-    return { id: (await openedBy({ grants, links }, revocation.token, now)).id };
+    return { id: (await openedBy(grants, revocation.token, now)).id };
   } catch (error) {
     // an expired token needs no revocation
     if (SluiceError.is(error) && error.code === "expired") return undefined;
@@ -72,15 +71,11 @@ async function selectorOf(
 }
 
 /** Opens the token of a download URL or of a link. */
-async function openedBy(
-  { grants, links }: Pick<RevokeOptions, "grants" | "links">,
-  token: string,
-  now: number,
-): Promise<{ readonly id: string }> {
+async function openedBy(grants: Grants, token: string, now: number): Promise<OpenGrant> {
   try {
-    return await grants.open(token, now);
+    return await grants.open("download", token, now);
   } catch (error) {
     if (!SluiceError.is(error) || error.code !== "not_found") throw error;
-    return links.open(token, now);
+    return grants.open("link", token, now);
   }
 }

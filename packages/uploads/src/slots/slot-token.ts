@@ -1,13 +1,13 @@
 import {
-  definedMembers,
   createSealer,
   SluiceError,
   tokenLifetimes,
   type OpenedToken,
   type Principal,
+  type Sealer,
 } from "@sluice/core";
 import { tagOf, type Host } from "@sluice/server/transport";
-import { createTokenStore, isStoredToken } from "@sluice/state";
+import { createTokenStore, isStoredToken, type TokenStore } from "@sluice/state";
 import { newId, type ReserveOptions, type SlotTerms } from "./slots.ts";
 
 /** Path of slots whose URL carries what it permits, sealed. */
@@ -32,79 +32,74 @@ export interface PresentedSlot extends OpenSlot {
   matchesPrincipal(principal: Principal): boolean;
 }
 
-/** Makes and opens the tokens of slots. */
-export interface SlotTokens {
-  /** Makes a slot and its URL. Rejects with a `TypeError` or `RangeError` for invalid terms, and errors of the store. */
-  issue(
-    principal: Principal | undefined,
-    terms: SlotTerms,
-    options: ReserveOptions,
-  ): Promise<{ readonly url: string; readonly slot: OpenSlot }>;
-  /** A slot without a URL: for a file that is here already. */
-  describe(principal: Principal | undefined, terms: SlotTerms): OpenSlot;
-  /** Throws `not_found` or `expired`. */
-  openSealed(token: string, now: number): PresentedSlot;
-  /** Rejects with `not_found`, `expired` and errors of the store. */
-  openStored(token: string, now: number): Promise<PresentedSlot>;
-  /** Opens a URL of {@link SlotTokens.issue}; rejects as the other two. */
-  openUrl(url: string, now: number): Promise<PresentedSlot>;
-}
+/** Makes and opens the tokens of the slots of one endpoint; no slot takes files of more than `maxBytes`. */
+export class SlotTokens {
+  readonly #audience: string;
+  readonly #sealer: Sealer;
+  readonly #store: TokenStore;
+  readonly #isStored: boolean;
+  readonly #maxBytes: number;
 
-/** Makes the tokens of one endpoint; no slot takes files of more than `maxBytes`. */
-export function createSlotTokens({
-  host: { keys, state, tokens, endpoint },
-  maxBytes,
-}: {
-  readonly host: Pick<Host, "keys" | "state" | "tokens" | "endpoint">;
-  readonly maxBytes: number;
-}): SlotTokens {
-  const audience = endpoint.url;
-  const sealer = createSealer({ keys, audience });
-  const store = createTokenStore({ keys, audience, state });
-  const isStored = tokens === "stored";
-
-  function openSealed(token: string, now: number): PresentedSlot {
-    return presented(sealer.unseal("upload", token, { now }));
+  constructor(
+    { keys, state, tokens, endpoint }: Pick<Host, "keys" | "state" | "tokens" | "endpoint">,
+    maxBytes: number,
+  ) {
+    this.#audience = endpoint.url;
+    this.#sealer = createSealer({ keys, audience: endpoint.url });
+    this.#store = createTokenStore({ keys, audience: endpoint.url, state });
+    this.#isStored = tokens === "stored";
+    this.#maxBytes = maxBytes;
   }
 
-  async function openStored(token: string, now: number): Promise<PresentedSlot> {
-    if (!isStored) throw new SluiceError("not_found", "uploads: slots have sealed URLs here");
-    const slot = presented(await store.open("upload", token, { now }));
+  /** Makes a slot and its URL. Rejects with a `TypeError` or `RangeError` for invalid terms, and errors of the store. */
+  async issue(
+    principal: Principal | undefined,
+    terms: SlotTerms,
+    { ttlMs, selfAuthenticating = false, share }: ReserveOptions,
+  ): Promise<{ readonly url: string; readonly slot: OpenSlot }> {
+    const holder = selfAuthenticating ? undefined : (userOf(principal) ?? principal);
+    const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
+    const described = describeSlot(principal, terms, this.#maxBytes);
+    const claims = {
+      key: encodeHandle(described),
+      ttlMs: ttlMs === undefined ? undefined : Math.min(ttlMs, maxTtlMs),
+      principal: holder,
+    };
+    const isShort = this.#isStored && !holder;
+    const { token, expiresAt } = isShort
+      ? await this.#store.issue("upload", claims, { owner: share ?? tagOf(principal) ?? "" })
+      : this.#sealer.seal("upload", claims);
+    const url = `${this.#audience}${isShort ? shortSlotsPath : slotsPath}${token}`;
+    return { url, slot: { ...described, expiresAt } };
+  }
+
+  /** A slot without a URL: for a file that is here already. */
+  describe(principal: Principal | undefined, terms: SlotTerms): OpenSlot {
+    const { ttlMs } = tokenLifetimes.upload[principal ? "bound" : "self"];
+    // whole seconds, as tokens have them
+    const expiresAt = Math.floor((Date.now() + ttlMs) / 1_000) * 1_000;
+    return { ...describeSlot(principal, terms, this.#maxBytes), expiresAt };
+  }
+
+  /** Throws `not_found` or `expired`. */
+  openSealed(token: string, now: number): PresentedSlot {
+    return presented(this.#sealer.unseal("upload", token, { now }));
+  }
+
+  /** Rejects with `not_found`, `expired` and errors of the store. */
+  async openStored(token: string, now: number): Promise<PresentedSlot> {
+    if (!this.#isStored) throw new SluiceError("not_found", "uploads: slots have sealed URLs here");
+    const slot = presented(await this.#store.open("upload", token, { now }));
     // without a principal beside it such a URL would be refused by its route: bound ones are sealed
     if (slot.auth !== "self") throw new SluiceError("not_found", "uploads: the slot is bound");
     return slot;
   }
 
-  return {
-    async issue(principal, asked, { ttlMs, selfAuthenticating = false, share }) {
-      const holder = selfAuthenticating ? undefined : (userOf(principal) ?? principal);
-      const { maxTtlMs } = tokenLifetimes.upload[holder ? "bound" : "self"];
-      const described = describeSlot(principal, asked, maxBytes);
-      const claims = definedMembers({
-        key: encodeHandle(described),
-        ttlMs: ttlMs === undefined ? undefined : Math.min(ttlMs, maxTtlMs),
-        principal: holder,
-      });
-      const isShort = isStored && !holder;
-      const { token, expiresAt } = isShort
-        ? await store.issue("upload", claims, { owner: share ?? tagOf(principal) ?? "" })
-        : sealer.seal("upload", claims);
-      const url = `${audience}${isShort ? shortSlotsPath : slotsPath}${token}`;
-      return { url, slot: { ...described, expiresAt } };
-    },
-    describe(principal, terms) {
-      const { ttlMs } = tokenLifetimes.upload[principal ? "bound" : "self"];
-      // whole seconds, as tokens have them
-      const expiresAt = Math.floor((Date.now() + ttlMs) / 1_000) * 1_000;
-      return { ...describeSlot(principal, terms, maxBytes), expiresAt };
-    },
-    openSealed,
-    openStored,
-    async openUrl(url, now) {
-      const token = url.slice(url.lastIndexOf("/") + 1);
-      return isStoredToken(token) ? openStored(token, now) : openSealed(token, now);
-    },
-  };
+  /** Opens a URL of {@link SlotTokens.issue}; rejects as the other two. */
+  async openUrl(url: string, now: number): Promise<PresentedSlot> {
+    const token = url.slice(url.lastIndexOf("/") + 1);
+    return isStoredToken(token) ? this.openStored(token, now) : this.openSealed(token, now);
+  }
 }
 
 function describeSlot(
