@@ -68,7 +68,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
     name: "fs",
 
     // #region describe
-    describe: withKept(async (key, { signal } = {}) => {
+    async describe(key, { signal } = {}) {
       const operation = beginCall(root, "describe", key, { signal });
       const small = smallFiles.find(key);
       if (small) return small.info;
@@ -83,7 +83,7 @@ export function createFsBackend(options: FsBackendOptions): StorageBackend {
       const { size, ...info } = toObjectInfo(file.key, file.stats, racyOf(file.key));
       // a reported size is a promise, and by the time of opening there may be more
       return appendOnly(file.key) ? info : { size, ...info };
-    }, smallFiles.find),
+    },
     // #endregion
 
     // #region open

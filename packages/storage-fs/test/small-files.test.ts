@@ -14,7 +14,6 @@ import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createFsBackend } from "@sluice/storage-fs";
 import { protect, type OpenedObject, type StorageBackend } from "@sluice/storage";
-import { describedBehind, keptBehind } from "@sluice/storage/plugin";
 import { createTemporaryTree, racyMs, readAll } from "./temporary-tree.ts";
 
 const kibibyte = 1024;
@@ -110,12 +109,11 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     await using tree = await createTemporaryTree();
     await tree.put("a.txt", "hello");
     const backend = protect(createFsBackend({ root: tree.root, racyMs }));
-    const find = keptBehind(backend)!;
+    const find = backend.open.inMemory!;
     expect(find("a.txt")).toBeUndefined();
     const { info, bytes } = await openOften(backend, "a.txt");
     expect(find("a.txt")).toMatchObject({ info, bytes });
     expect(find("a.txt")).toBe(find("a.txt"));
-    expect(describedBehind(backend)!("a.txt")).toBe(find("a.txt"));
     for (const key of ["b.txt", "../a.txt", ".a.txt", "", "a.txt/"])
       expect(find(key)).toBeUndefined();
   });
@@ -151,7 +149,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     await tree.put("folder/a.txt", "hello");
     const backend = protect(createFsBackend({ root: tree.root, racyMs }));
     await openOften(backend, "folder/a.txt");
-    const find = keptBehind(backend)!;
+    const find = backend.open.inMemory!;
     expect(find("folder/a.txt")).toBeDefined();
     await change(join(tree.root, "folder/a.txt"));
     expect(find("folder/a.txt")).toBeUndefined();
@@ -166,7 +164,7 @@ describe.runIf(process.platform === "linux")("a small file", () => {
     await tree.put("a.txt", "hello");
     const backend = protect(createFsBackend({ root: tree.root, racyMs }));
     await openOften(backend, "a.txt");
-    const find = keptBehind(backend)!;
+    const find = backend.open.inMemory!;
     const kept = find("a.txt");
     expect(kept).toBeDefined();
     vi.advanceTimersByTime(1_000);

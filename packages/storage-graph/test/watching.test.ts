@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ChangeBatch, StorageBackend } from "@sluice/storage";
 import { createNotifications } from "@sluice/storage-graph";
-import { createDeltaTree } from "../src/lib/delta-tree.ts";
+import { DeltaTree } from "../src/lib/delta-tree.ts";
 import type { DriveItem } from "../src/lib/drive-item.ts";
 import { startEmulated } from "./emulated.ts";
 
@@ -118,7 +118,7 @@ describe("G20: changes as they come", () => {
   const none = { changed: [], removed: [], isLost: false };
 
   test("an item may come twice: the last time counts", () => {
-    const tree = createDeltaTree("root", "");
+    const tree = new DeltaTree("root", "");
     expect(tree.apply([file("1", "old.txt"), file("1", "new.txt")])).toEqual({
       ...none,
       changed: ["new.txt"],
@@ -126,21 +126,21 @@ describe("G20: changes as they come", () => {
   });
 
   test("an item without a name is the one that is known by its id", () => {
-    const tree = createDeltaTree("root", "");
+    const tree = new DeltaTree("root", "");
     tree.apply([file("1", "a.txt")]);
     expect(tree.apply([file("1")])).toEqual({ ...none, changed: ["a.txt"] });
     expect(tree.apply([{ id: "1", deleted: {} }])).toEqual({ ...none, removed: ["a.txt"] });
   });
 
   test("an unknown one is not a crash but a loss", () => {
-    const tree = createDeltaTree("root", "");
+    const tree = new DeltaTree("root", "");
     expect(tree.apply([file("9")])).toEqual({ ...none, isLost: true });
     expect(tree.apply([{ id: "8", deleted: {} }])).toEqual({ ...none, isLost: true });
     expect(tree.apply([{}, { id: "7", name: "x", root: {} }])).toEqual(none);
   });
 
   test("children may come before their folder, and a cycle of folders ends", () => {
-    const tree = createDeltaTree("root", "");
+    const tree = new DeltaTree("root", "");
     const folder = { id: "f", name: "f", parentReference: { id: "root" }, folder: {} };
     expect(tree.apply([file("1", "a.txt", "f"), folder])).toEqual({
       ...none,
@@ -154,7 +154,7 @@ describe("G20: changes as they come", () => {
   });
 
   test("a file that is replaced by another of its name is changed, not removed", () => {
-    const tree = createDeltaTree("root", "");
+    const tree = new DeltaTree("root", "");
     tree.apply([file("1", "a.txt")]);
     expect(tree.apply([{ id: "1", deleted: {} }, file("2", "a.txt")])).toEqual({
       ...none,
@@ -163,7 +163,7 @@ describe("G20: changes as they come", () => {
   });
 
   test("more than 100,000 items are too_large", { tags: "slow" }, () => {
-    const tree = createDeltaTree("root", "");
+    const tree = new DeltaTree("root", "");
     const items = Array.from({ length: 100_001 }, (_, n) => file(String(n), `${n}.txt`));
     expect(() => tree.apply(items)).toThrowError(expect.objectContaining({ code: "too_large" }));
   });

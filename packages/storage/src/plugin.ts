@@ -1,11 +1,5 @@
 export { checkKey, quoteKey } from "./contract/key.ts";
-export {
-  describedBehind,
-  type FindKept,
-  keptBehind,
-  type KeptObject,
-  withKept,
-} from "./contract/kept.ts";
+export { type FindKept, type KeptObject, withKept } from "./contract/backend.ts";
 export { withBody } from "./contract/opened.ts";
 export {
   type BytesAnswer,
@@ -34,14 +28,19 @@ export {
   toStrongEtag,
   unlessMissing,
 } from "./plugin/condition.ts";
-export { formatCursor, parseCursor } from "./plugin/cursor.ts";
 export { createEventOrder, createEventWatch } from "./plugin/event-watch.ts";
 export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
-export { beginOperation, type OperationOptions } from "./plugin/operation.ts";
-export { type FoundPage, listPage, type PageOptions, type ListRequest } from "./plugin/page.ts";
+export { beginOperation, type OperationOptions, resolveRange } from "./plugin/operation.ts";
+export {
+  formatCursor,
+  type FoundPage,
+  listPage,
+  type ListRequest,
+  type PageOptions,
+  parseCursor,
+} from "./plugin/page.ts";
 export { createPartDriver, type PartOptions, type PartSteps } from "./plugin/parts.ts";
 export { isLost, publishOnce, repeaterOf } from "./plugin/repeat.ts";
-export { resolveRange } from "./plugin/range.ts";
 export {
   createStepPartDriver,
   type StepPartOptions,

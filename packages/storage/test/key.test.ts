@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createUriMapper } from "@sluice/storage";
 import { checkKey, resolveRange } from "@sluice/storage/plugin";
 import { ensureKey } from "../src/contract/key.ts";
-import { ensureRange } from "../src/plugin/range.ts";
+import { ensureRange } from "../src/plugin/operation.ts";
 
 const runs = process.env["SLUICE_DEEP"] !== undefined ? 10_000 : 1000;
 const bases = [

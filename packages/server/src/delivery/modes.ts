@@ -17,11 +17,11 @@ import {
 import type { ObjectInfo } from "@sluice/storage";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { AuditEntry } from "../audit/audit.ts";
-import { byteHeaders, type ByteFacts } from "../http/byte-headers.ts";
+import { byteHeaders } from "../http/byte-headers.ts";
 import { isProtocolType } from "../http/media-types.ts";
 import type { Reply } from "../http/reply.ts";
 import type { Transfers } from "../limits/transfers.ts";
-import { orDiscard, OpenedKept, type AuthorizedStorage } from "../storage/authorized-storage.ts";
+import { orDiscard, type AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { Mount } from "../storage/mount.ts";
 import type { Place } from "../storage/mounts.ts";
 import type { Grants, MintedGrant } from "../urls/grants.ts";
@@ -59,7 +59,7 @@ export function ensureFits({ size }: ObjectInfo, { maxStreamSize }: ClientStream
 /** A resource whose bytes can be opened; what else is known of its storage makes no difference. */
 export interface DirectDelivery extends Omit<ResourceDelivery, "place" | "storage"> {
   readonly place: Omit<Place, "mount"> & { readonly mount: Pick<Mount, "limiter"> };
-  readonly storage: Pick<AuthorizedStorage, "open" | "findKept" | "typeOf">;
+  readonly storage: Pick<AuthorizedStorage, "open" | "typeOf">;
 }
 
 interface ModesOptions {
@@ -73,7 +73,6 @@ interface ModesOptions {
 /** The ways of bytes to a client, by their names in the protocol. */
 export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResource>> {
   readonly #options: ModesOptions;
-  readonly #keptHeaders = createKeptHeaders();
 
   constructor(options: ModesOptions) {
     this.#options = options;
@@ -86,11 +85,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     const { key, name, mount } = place;
     const release = transfers.take(tagOf(identity.principal), address, mount.limiter);
     try {
-      // looked for now: choosing the way may have taken long. A client that has gone is left to storage
-      const inMemory = signal?.aborted ? undefined : storage.findKept?.();
-      const opened = inMemory
-        ? new OpenedKept(inMemory)
-        : await storage.open(key, definedMembers({ signal }));
+      const opened = await storage.open(key, definedMembers({ signal }));
       const { etag } = opened.info;
       return await orDiscard(opened, async () => {
         // the object may have grown since it was described
@@ -102,14 +97,13 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
           release();
           return undefined;
         }
-        const facts = {
+        const headers = byteHeaders({
           uri,
           info: opened.info,
           mimeType,
           rangeable: etag !== undefined && grants.servesParts,
           exactType: true,
-        };
-        const headers = inMemory ? this.#keptHeaders(facts) : byteHeaders(facts);
+        });
         const grant = await this.#mintLink(identity, name, etag);
         if (grant) {
           entry.facts.grant = grant.id;
@@ -213,15 +207,3 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
 
 /** How long a URL that storage signs is good. */
 const signedMs = 300_000;
-
-/** Makes what remembers the headers of the last answer with each object in memory: another version has another `info`. */
-function createKeptHeaders(): (facts: ByteFacts) => string[] {
-  const last = new WeakMap<ObjectInfo, { readonly facts: ByteFacts; readonly headers: string[] }>();
-  return (facts) => {
-    const { uri, info, mimeType } = facts;
-    let knownHeaders = last.get(info);
-    if (knownHeaders?.facts.uri !== uri || knownHeaders.facts.mimeType !== mimeType)
-      last.set(info, (knownHeaders = { facts, headers: byteHeaders(facts) }));
-    return knownHeaders.headers.slice();
-  };
-}

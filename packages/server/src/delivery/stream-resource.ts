@@ -107,9 +107,7 @@ async function answerStream(
   }
 
   const signal = ctx.http?.req?.signal;
-  // a client that has gone is left to storage, which ends its request
-  const knownInfo = signal?.aborted ? undefined : storage.findInfo?.();
-  const info = knownInfo ?? (await storage.describe(key, definedMembers({ signal })));
+  const info = await storage.describe(key, definedMembers({ signal }));
   const slot = exchangeOf(ctx.http?.req)?.slot;
   const declaration = clientStreaming(mcp, ctx, slot);
   if (!declaration) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));

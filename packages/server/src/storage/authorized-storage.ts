@@ -10,13 +10,7 @@ import {
   type StorageBackend,
   type UriMapper,
 } from "@sluice/storage";
-import {
-  describedBehind,
-  keptBehind,
-  createBytesBody,
-  withBody,
-  type KeptObject,
-} from "@sluice/storage/plugin";
+import { createBytesBody, withBody, type KeptObject } from "@sluice/storage/plugin";
 import { ensureAllowed, type Access, type AccessAction } from "../access/access.ts";
 import { contentHeads, toldHeads, type ContentHeads } from "../content/content-head.ts";
 import {
@@ -36,8 +30,6 @@ export interface AuthorizedStorage
   readonly about?: AskMetadata;
   /** The whole object from memory, where it lies there as it is stored now; `undefined` if `open` has to be asked. */
   findKept?(): KeptObject | undefined;
-  /** What `describe` would give, where it lies in memory. */
-  findInfo?(): ObjectInfo | undefined;
 }
 
 /** What a principal wants to do with a resource. */
@@ -152,15 +144,9 @@ class AllowedStorage implements AuthorizedStorage {
 
   findKept(): KeptObject | undefined {
     const { key } = this.#request;
-    const inMemory = keptBehind(this.#storage)?.(key);
+    const inMemory = this.#storage.open.inMemory?.(key);
     // another name than was asked for is another question to the rules
     return inMemory?.info.key === key ? inMemory : undefined;
-  }
-
-  findInfo(): ObjectInfo | undefined {
-    const { key } = this.#request;
-    const info = describedBehind(this.#storage)?.(key)?.info;
-    return info?.key === key ? info : undefined;
   }
 
   async describe(key: string, options?: CallOptions): Promise<ObjectInfo> {

@@ -5,10 +5,10 @@ import { listBlobs } from "./list-blobs.ts";
 import { ensureReadable, toObjectInfo } from "./object-info.ts";
 import { openBlob } from "./open-blob.ts";
 import { request } from "./request.ts";
-import { createUrlSigner } from "./sign-url.ts";
-import { createBlobWatch, type EventQueue } from "./watch.ts";
-import { createBlobStepWriter } from "./step-writer.ts";
-import { createBlobWriter } from "./writer.ts";
+import { urlSignerOf } from "./sign-url.ts";
+import { writeBlobInSteps } from "./step-writer.ts";
+import { type EventQueue, watchBlobs } from "./watch.ts";
+import { writeBlob } from "./writer.ts";
 
 /** Settings of {@link createAzureBlobBackend}: the container, and what of it is served how. */
 export type AzureBlobBackendOptions = AzureContainer & {
@@ -36,8 +36,8 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
     );
   const { prefix, writable = false, events, pollMs = 1000 } = options;
   const root = createRoot(options, prefix);
-  const signUrl = createUrlSigner(root);
-  const watches = events && createBlobWatch(root, events, pollMs);
+  const signUrl = urlSignerOf(root);
+  const watches = events && watchBlobs(root, events, pollMs);
 
   return {
     name: "azure-blob",
@@ -62,8 +62,8 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
     ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
 
     ...(writable && {
-      write: (key, writeOptions = {}) => createBlobWriter(root, key, writeOptions),
-      writeInSteps: (key, stepOptions = {}) => createBlobStepWriter(root, key, stepOptions),
+      write: (key, writeOptions = {}) => writeBlob(root, key, writeOptions),
+      writeInSteps: (key, stepOptions = {}) => writeBlobInSteps(root, key, stepOptions),
 
       async remove(key, { signal } = {}) {
         const { operation, blob } = beginCall(root, "remove", key, { signal });

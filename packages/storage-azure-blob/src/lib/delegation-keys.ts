@@ -16,42 +16,50 @@ const timeoutMs = 30_000;
 /** When the service gives no new key, it is asked again after so long; till then the last one signs. */
 const pauseMs = 60_000;
 
+const operation = "azure-blob: presign";
+
 type Key = ServiceGetUserDelegationKeyResponse;
 
-/** Keys that the service makes for a token credential, to sign URLs with. */
-export interface DelegationKeys {
-  /** The present key. A new one is fetched when half of the life of the last one has passed. */
-  get(now: number): Promise<Key>;
-}
-
 /**
- * Keeps one key for all callers. Fetching it has a deadline and no signal: when one caller aborts,
- * the others still get the key of the current request.
+ * Keys that the service makes for a token credential, to sign URLs with: one at a time, for all callers. Fetching it
+ * has a deadline and no signal: when one caller aborts, the others still get the key of the current request.
  */
-export function createDelegationKeys(container: ContainerClient): DelegationKeys {
-  const operation = "azure-blob: presign";
-  const accountUrl = container.url.slice(0, container.url.lastIndexOf("/"));
-  const service = new BlobServiceClient(accountUrl, pipelineOf(container));
-  let key: Promise<Key> | undefined;
-  let last: Key | undefined;
-  let renewAt = Infinity;
+export class DelegationKeys {
+  readonly #service: BlobServiceClient;
+  #key: Promise<Key> | undefined;
+  #last: Key | undefined;
+  #renewAt = Infinity;
 
-  const fetchKey = async (now: number): Promise<Key> => {
+  constructor(container: ContainerClient) {
+    const accountUrl = container.url.slice(0, container.url.lastIndexOf("/"));
+    this.#service = new BlobServiceClient(accountUrl, pipelineOf(container));
+  }
+
+  /** The present key. A new one is fetched when half of the life of the last one has passed. */
+  async get(now: number): Promise<Key> {
+    if (this.#key === undefined || now >= this.#renewAt) {
+      this.#renewAt = Infinity;
+      this.#key = this.#fetch(now);
+    }
+    return this.#key;
+  }
+
+  async #fetch(now: number): Promise<Key> {
     const startsOn = new Date(now - backdatedMs);
     const expiresOn = new Date(startsOn.getTime() + longestMs);
     try {
       const fresh = await request({ operation, timeoutMs }, (abortSignal) =>
-        service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
+        this.#service.getUserDelegationKey(startsOn, expiresOn, { abortSignal }),
       );
-      renewAt = (now + fresh.signedExpiresOn.getTime()) / 2;
-      last = fresh;
+      this.#renewAt = (now + fresh.signedExpiresOn.getTime()) / 2;
+      this.#last = fresh;
       return fresh;
     } catch (error) {
-      if (last !== undefined && now + pauseMs < last.signedExpiresOn.getTime()) {
-        renewAt = now + pauseMs;
-        return last;
+      if (this.#last !== undefined && now + pauseMs < this.#last.signedExpiresOn.getTime()) {
+        this.#renewAt = now + pauseMs;
+        return this.#last;
       }
-      key = undefined;
+      this.#key = undefined;
       if (!SluiceError.is(error) || error.code !== "permission_denied") throw error;
       // the operator has to act, whichever caller asked for the URL
       throw new SluiceError(
@@ -60,15 +68,5 @@ export function createDelegationKeys(container: ContainerClient): DelegationKeys
         { cause: error.cause },
       );
     }
-  };
-
-  return {
-    async get(now) {
-      if (key === undefined || now >= renewAt) {
-        renewAt = Infinity;
-        key = fetchKey(now);
-      }
-      return key;
-    },
-  };
+  }
 }

@@ -8,7 +8,7 @@ import { request } from "./request.ts";
 /** Metadata of a blob that was made under a condition: it tells a repetition that its blob is there already. */
 const mark = "sluice_write";
 
-interface Conditions {
+interface PublishConditions {
   readonly ifMatch?: string;
   readonly ifNoneMatch?: string;
 }
@@ -17,12 +17,12 @@ interface Conditions {
 export interface Publication {
   readonly repeat: Repeat;
   readonly upload: ServiceCall;
-  readonly conditions: Conditions;
+  readonly conditions: PublishConditions;
   /** Only of this writer. */
   readonly writerId: string;
   readonly headers: object;
   readonly send: (options: {
-    readonly conditions: Conditions;
+    readonly conditions: PublishConditions;
     readonly metadata?: Record<string, string>;
     readonly blobHTTPHeaders: object;
     readonly abortSignal: AbortSignal;

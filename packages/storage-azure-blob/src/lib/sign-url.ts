@@ -10,7 +10,7 @@ import {
 import { definedMembers } from "@sluice/core";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
 import { beginCall, type BlobRoot } from "./container.ts";
-import { createDelegationKeys } from "./delegation-keys.ts";
+import { DelegationKeys } from "./delegation-keys.ts";
 import { request } from "./request.ts";
 
 /** A URL is valid from so long ago: the clocks of the service may be behind ours. */
@@ -22,14 +22,13 @@ interface Signer {
   readonly sign: (values: BlobSASSignatureValues) => SASQueryParameters;
 }
 
-/** Makes URLs that read one blob. */
-export type SignUrl = (key: string, options: PresignOptions) => Promise<PresignedUrl>;
-
 /**
- * Signs with the account key (service SAS), or with a key that the service makes for a token
+ * Makes URLs that read one blob. Signs with the account key (service SAS), or with a key that the service makes for a token
  * credential (user delegation SAS). `undefined` without either: a SAS cannot sign another one.
  */
-export function createUrlSigner(root: BlobRoot): SignUrl | undefined {
+export function urlSignerOf(
+  root: BlobRoot,
+): ((key: string, options: PresignOptions) => Promise<PresignedUrl>) | undefined {
   const { container } = root;
   const getSigner = findSigner(container);
   if (getSigner === undefined) return undefined;
@@ -65,7 +64,7 @@ function findSigner(container: ContainerClient): ((now: number) => Promise<Signe
     return async () => ({ expiresMs: Infinity, sign });
   }
   if (!("getToken" in credential)) return undefined;
-  const keys = createDelegationKeys(container);
+  const keys = new DelegationKeys(container);
   return async (now) => {
     const key = await keys.get(now);
     return {

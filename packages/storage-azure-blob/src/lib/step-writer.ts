@@ -23,7 +23,7 @@ const grid = toPartGrid(8 * 1024 * 1024, 50_000);
 const uploadMs = 300_000;
 
 /** Content of an id, the same in every step. */
-interface Begun {
+interface StepId {
   /** Prefix of the ids of the blocks. */
   readonly uploadId: string;
   /** Etag of the blob that the new one replaces; of two writers only one finds that one at its commit. */
@@ -36,7 +36,7 @@ interface Begun {
  * Opens a writer of one step over blocks that no list names yet. The service drops such blocks after a week, and cannot
  * tell them from blocks that never came.
  */
-export async function createBlobStepWriter(
+export async function writeBlobInSteps(
   root: BlobRoot,
   key: string,
   options: StepOptions,
@@ -44,7 +44,7 @@ export async function createBlobStepWriter(
   const { contentType, signal } = options;
   const call = beginCall(root, "write in steps", key, options);
   const { operation, blob } = call;
-  const begin = (): Promise<Begun> => beginUpload(call, contentType, signal);
+  const begin = (): Promise<StepId> => beginUpload(call, contentType, signal);
   const id = options.id ?? formatId(await repeaterOf(options, signal)(begin));
   const { uploadId, replaced, type } = parseId(id, operation);
   const ifMatch = formatIfMatch(replaced, operation);
@@ -96,18 +96,18 @@ async function beginUpload(
   { operation, blob }: BlobCall,
   type: string | undefined,
   signal: AbortSignal | undefined,
-): Promise<Begun> {
+): Promise<StepId> {
   const facts = await unlessMissing(
     request({ operation, signal }, (abortSignal) => blob.getProperties({ abortSignal })),
   );
   return { uploadId: crypto.randomUUID(), replaced: toStrongEtag(facts?.etag), type };
 }
 
-function formatId({ uploadId, replaced = "", type = "" }: Begun): string {
+function formatId({ uploadId, replaced = "", type = "" }: StepId): string {
   return [uploadId, replaced, type].map(encodeURIComponent).join(":");
 }
 
-function parseId(id: string, operation: string): Begun {
+function parseId(id: string, operation: string): StepId {
   const [, uploadId, ...texts] =
     /^([0-9a-f-]{36}):([\x21-\x39\x3b-\x7e]{0,60}):([\x21-\x39\x3b-\x7e]{0,900})$/.exec(id) ?? [];
   try {
@@ -148,10 +148,10 @@ async function findBlocks(
     if (before === undefined || Buffer.from(before, "base64").toString("latin1") < text)
       newest.set(number, name);
   }
-  const found: string[] = [];
-  for (let name = newest.get(0); name !== undefined; name = newest.get(found.length))
-    found.push(name);
-  return found;
+  const blocks: string[] = [];
+  for (let name = newest.get(0); name !== undefined; name = newest.get(blocks.length))
+    blocks.push(name);
+  return blocks;
 }
 
 /**

@@ -40,7 +40,7 @@ export interface EventQueue {
 }
 
 /** Creates the watches of a root. One reader of the queue serves all of them; without a watch the queue is not read. */
-export function createBlobWatch(root: BlobRoot, queue: EventQueue, pollMs: number): Watches {
+export function watchBlobs(root: BlobRoot, queue: EventQueue, pollMs: number): Watches {
   // the sequencers of one blob are in the order of its changes when they are compared as text
   const isNew = createEventOrder((sequencer, than) => sequencer > than);
 

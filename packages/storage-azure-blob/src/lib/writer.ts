@@ -25,7 +25,7 @@ const uploadMs = 300_000;
  * object of one block is one Put Blob at `commit`; a larger one is staged block by block, and
  * `commit` makes the list of blocks the blob.
  */
-export async function createBlobWriter(
+export async function writeBlob(
   root: BlobRoot,
   key: string,
   options: WriteOptions,

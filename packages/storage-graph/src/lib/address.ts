@@ -5,41 +5,43 @@ import { beginOperation, checkKey, type OperationOptions } from "@sluice/storage
 export type GraphRoot = { readonly id: string } | { readonly path: string };
 
 /** Paths of the API for one root of one drive. */
-export interface Address {
+export class Address {
   readonly driveId: string;
-  /** The item of a key; the root itself for "". `action` begins with a slash. */
-  toKey(key: string, action?: string): string;
-  /** An item by id: ids survive renames, so what was described is what is read. */
-  toItem(id: string, action?: string): string;
-  /** Changes of the whole drive: business drives have them only there. */
-  readonly delta: string;
-}
+  readonly #drive: string;
+  readonly #anchor: string;
+  readonly #folders: readonly string[];
 
-/**
- * Creates the paths. A root path is split into segments; each is encoded by itself. An impossible
- * one throws `TypeError`.
- */
-export function createAddress(driveId: string, root: GraphRoot | undefined): Address {
-  const drive = `/drives/${encodeURIComponent(driveId)}`;
-  const toItem = (id: string, action = ""): string =>
-    `${drive}/items/${encodeURIComponent(id)}${action}`;
-  const anchor = root !== undefined && "id" in root ? toItem(root.id) : `${drive}/root`;
-  const folders = root !== undefined && "path" in root ? root.path.split("/").filter(Boolean) : [];
-  const finding = folders.length > 0 ? checkGraphKey(folders.join("/")) : undefined;
-  if (finding !== undefined) throw new TypeError(`graph: the path of the root ${finding}`);
-  return {
-    driveId,
-    toItem,
-    toKey(key, action = "") {
-      const path = [...folders, ...key.split("/").filter(Boolean)]
-        .map((segment) => encodeURIComponent(segment))
-        .join("/");
-      // "/root:/:" is not an address, nor is a colon with nothing after it
-      if (path === "") return `${anchor}${action}`;
-      return `${anchor}:/${path}${action === "" ? "" : `:${action}`}`;
-    },
-    delta: `${drive}/root/delta`,
-  };
+  /** A root path is split into segments; each is encoded by itself. An impossible one throws `TypeError`. */
+  constructor(driveId: string, root: GraphRoot | undefined) {
+    this.driveId = driveId;
+    this.#drive = `/drives/${encodeURIComponent(driveId)}`;
+    this.#anchor =
+      root !== undefined && "id" in root ? this.toItem(root.id) : `${this.#drive}/root`;
+    this.#folders =
+      root !== undefined && "path" in root ? root.path.split("/").filter(Boolean) : [];
+    const fault = this.#folders.length > 0 ? checkGraphKey(this.#folders.join("/")) : undefined;
+    if (fault !== undefined) throw new TypeError(`graph: the path of the root ${fault}`);
+  }
+
+  /** The item of a key; the root itself for "". `action` begins with a slash. */
+  toKey(key: string, action = ""): string {
+    const path = [...this.#folders, ...key.split("/").filter(Boolean)]
+      .map((segment) => encodeURIComponent(segment))
+      .join("/");
+    // "/root:/:" is not an address, nor is a colon with nothing after it
+    if (path === "") return `${this.#anchor}${action}`;
+    return `${this.#anchor}:/${path}${action === "" ? "" : `:${action}`}`;
+  }
+
+  /** An item by id: ids survive renames, so what was described is what is read. */
+  toItem(id: string, action = ""): string {
+    return `${this.#drive}/items/${encodeURIComponent(id)}${action}`;
+  }
+
+  /** Changes of the whole drive: business drives have them only there. */
+  get delta(): string {
+    return `${this.#drive}/root/delta`;
+  }
 }
 
 /**

@@ -1,14 +1,14 @@
 import type { StorageBackend } from "@sluice/storage";
 import { ensureCondition, unlessMissing } from "@sluice/storage/plugin";
-import { beginCall, createAddress, type GraphRoot } from "./address.ts";
+import { Address, beginCall, type GraphRoot } from "./address.ts";
 import { mintUrl, openDownload } from "./download/open-download.ts";
 import { type FileCall, findFile } from "./find-file.ts";
 import { createGraphClient } from "./graph-client.ts";
 import { createLister } from "./list.ts";
 import type { Notifications } from "./notifications.ts";
-import { createTokenSource, type TokenCredential } from "./tokens.ts";
-import { createGraphWatch } from "./watch.ts";
-import { createGraphWriter } from "./writer.ts";
+import { type TokenCredential, TokenSource } from "./tokens.ts";
+import { watchDrive } from "./watch.ts";
+import { writeFile } from "./writer.ts";
 
 /** Download URLs live "a few minutes" by one page of Microsoft and an hour by another; so long they surely do. */
 const urlLifeMs = 2 * 60_000;
@@ -49,15 +49,15 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
     );
   const { credential, writable = false, watchIntervalMs = 30_000, notifications } = options;
   const baseUrl = toBaseUrl(options.baseUrl ?? "https://graph.microsoft.com");
-  const address = createAddress(options.driveId, options.root);
+  const address = new Address(options.driveId, options.root);
   const client = createGraphClient({
     baseUrl,
-    tokens: createTokenSource(credential, `${baseUrl}/.default`),
+    tokens: new TokenSource(credential, `${baseUrl}/.default`),
     userAgent: options.userAgent ?? "NONISV|Sluice|storage-graph",
   });
   const route = { client, address };
   const lister = createLister(route);
-  const watches = createGraphWatch({ ...route, intervalMs: watchIntervalMs, notifications });
+  const watches = watchDrive({ ...route, intervalMs: watchIntervalMs, notifications });
 
   /** By id, so that it is a file that goes: at a path there may be a folder by now, with all that is in it. */
   const removeFile = async (key: string, call: FileCall): Promise<void> => {
@@ -101,7 +101,7 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
   if (!writable) return backend;
   return {
     ...backend,
-    write: (key, writeOptions = {}) => createGraphWriter(route, key, writeOptions),
+    write: (key, writeOptions = {}) => writeFile(route, key, writeOptions),
     // into the recycle bin, where users find it
     async remove(key, { signal } = {}) {
       const operation = beginCall("remove", key, { signal });

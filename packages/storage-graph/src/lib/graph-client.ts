@@ -5,7 +5,7 @@ import { abortable } from "@sluice/core/async";
 import { staleConnection } from "@sluice/core/node";
 import { Agent, type Dispatcher } from "undici";
 import type { Address } from "./address.ts";
-import { type BytesRequest, createDownloadHosts } from "./download/download-hosts.ts";
+import { DownloadHosts, type HostRequest } from "./download/download-hosts.ts";
 import { type GraphAnswer, createCause, textOf, toSluiceError } from "./graph-error.ts";
 import type { TokenSource } from "./tokens.ts";
 
@@ -80,7 +80,7 @@ export interface GraphClientOptions {
 export function createGraphClient(options: GraphClientOptions): GraphClient {
   const { baseUrl, tokens, userAgent } = options;
   const agent = new Agent({ connect: { timeout: 10_000 } });
-  const hosts = createDownloadHosts();
+  const hosts = new DownloadHosts();
   const ownHeaders = { "user-agent": userAgent, "accept-encoding": "identity" };
 
   const send = async (
@@ -107,7 +107,7 @@ export function createGraphClient(options: GraphClientOptions): GraphClient {
     url: string,
     operation: string,
     signal: AbortSignal | undefined,
-  ): Pick<BytesRequest, "origin" | "path"> => {
+  ): Pick<HostRequest, "origin" | "path"> => {
     signal?.throwIfAborted();
     // taken apart as text: parsing and writing it again could change an opaque URL
     const [, origin, path] = /^(https?:\/\/[^/?#]+)(\/[^#]*)$/i.exec(url) ?? [];

@@ -23,65 +23,65 @@ export interface TokenCredential {
   getToken(scopes: string[], options?: TokenRequest): Promise<AccessToken | null>;
 }
 
-/** The token of one scope. */
-export interface TokenSource {
-  /** A token that is good for some minutes, from memory where possible. */
-  get(signal?: AbortSignal): Promise<string>;
-  /** Gives another token than the one the service refused; `claims` is what it demanded. */
-  renew(refused: string, claims: string | undefined, signal?: AbortSignal): Promise<string>;
-}
-
 const spareMs = 5 * 60_000;
 /** A token with less left is not used any more: clocks differ, and requests take their time. */
 const minLifeMs = 60_000;
 const patienceMs = 30_000;
 
-/** Asks for a token when there is none that is good, once for all requests that wait. */
-export function createTokenSource(credential: TokenCredential, scope: string): TokenSource {
-  let current: AccessToken | undefined;
-  let asking: Promise<AccessToken> | undefined;
+/** The token of one scope: asks for one when there is none that is good, once for all requests that wait. */
+export class TokenSource {
+  readonly #credential: TokenCredential;
+  readonly #scope: string;
+  #current: AccessToken | undefined;
+  #asking: Promise<AccessToken> | undefined;
 
-  const ask = (claims?: string): Promise<AccessToken> => {
+  constructor(credential: TokenCredential, scope: string) {
+    this.#credential = credential;
+    this.#scope = scope;
+  }
+
+  /** A token that is good for some minutes, from memory where possible. */
+  async get(signal?: AbortSignal): Promise<string> {
+    if (this.#current !== undefined && !isDue(this.#current)) return this.#current.token;
+    const flight = this.#asking ?? this.#ask();
+    // while the old token is good, no request waits for a slow credential
+    if (this.#current !== undefined && Date.now() < this.#current.expiresOnTimestamp - minLifeMs)
+      return this.#current.token;
+    return (await abortable(flight, signal)).token;
+  }
+
+  /** Gives another token than the one the service refused; `claims` is what it demanded. */
+  async renew(refused: string, claims: string | undefined, signal?: AbortSignal): Promise<string> {
+    // another request may have renewed it already
+    if (this.#current?.token === refused) this.#current = undefined;
+    if (this.#current !== undefined && claims === undefined) return this.#current.token;
+    const flight = claims === undefined ? (this.#asking ?? this.#ask()) : this.#ask(claims);
+    return (await abortable(flight, signal)).token;
+  }
+
+  #ask(claims?: string): Promise<AccessToken> {
     const abortSignal = AbortSignal.timeout(patienceMs);
     const options = { abortSignal, enableCae: true, ...definedMembers({ claims }) };
     const flight = abortable(
-      Promise.resolve().then(() => credential.getToken([scope], options)),
+      Promise.resolve().then(() => this.#credential.getToken([this.#scope], options)),
       abortSignal,
     ).then(
       (token) => {
         if (!token?.token) throw refusal();
-        current = token;
+        this.#current = token;
         return token;
       },
       (cause: unknown) => {
         throw refusal(cause);
       },
     );
-    asking = flight;
+    this.#asking = flight;
     const land = (): void => {
-      if (asking === flight) asking = undefined;
+      if (this.#asking === flight) this.#asking = undefined;
     };
     flight.then(land, land);
     return flight;
-  };
-
-  return {
-    async get(signal) {
-      if (current !== undefined && !isDue(current)) return current.token;
-      const flight = asking ?? ask();
-      // while the old token is good, no request waits for a slow credential
-      if (current !== undefined && Date.now() < current.expiresOnTimestamp - minLifeMs)
-        return current.token;
-      return (await abortable(flight, signal)).token;
-    },
-    async renew(refused, claims, signal) {
-      // another request may have renewed it already
-      if (current?.token === refused) current = undefined;
-      if (current !== undefined && claims === undefined) return current.token;
-      const flight = claims === undefined ? (asking ?? ask()) : ask(claims);
-      return (await abortable(flight, signal)).token;
-    },
-  };
+  }
 }
 
 function isDue({ expiresOnTimestamp, refreshAfterTimestamp }: AccessToken): boolean {

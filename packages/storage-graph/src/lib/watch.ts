@@ -8,12 +8,12 @@ import {
   parseCursor,
   type Watches,
 } from "@sluice/storage/plugin";
-import { createDeltaTree, type DeltaTree, ensureFew } from "./delta-tree.ts";
+import { DeltaTree, ensureFew } from "./delta-tree.ts";
 import type { DriveItem } from "./drive-item.ts";
 import type { GraphRoute } from "./graph-client.ts";
 import type { Notifications } from "./notifications.ts";
 
-/** Settings of {@link createGraphWatch}. */
+/** Settings of {@link watchDrive}. */
 export interface GraphWatchOptions extends GraphRoute {
   /** Longest time between two looks, in milliseconds. */
   readonly intervalMs: number;
@@ -29,14 +29,14 @@ interface State {
  * Creates the watches of a root. The delta link comes before the first batch, so a subscription
  * that is made afterwards has no gap: what happens between is in the next look.
  */
-export function createGraphWatch(options: GraphWatchOptions): Watches {
+export function watchDrive(options: GraphWatchOptions): Watches {
   const { client, address, intervalMs, notifications } = options;
   const scope = `${address.delta}\n${address.toKey("")}`;
 
   const begin = async (prefix: string, signal: AbortSignal): Promise<State> => {
     const target = address.toKey("");
     const root = await client.ask({ target, expect: [200], operation: "graph: watch", signal });
-    const tree = createDeltaTree((root.body as DriveItem).id ?? "", prefix);
+    const tree = new DeltaTree((root.body as DriveItem).id ?? "", prefix);
     const delta = await readDelta(options, undefined, signal);
     if (delta === undefined)
       throw new SluiceError("unavailable", "graph: watch: the service keeps starting over");

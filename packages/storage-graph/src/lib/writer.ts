@@ -13,7 +13,7 @@ import { beginCall } from "./address.ts";
 import { canonicalKey, type DriveItem, toObjectInfo } from "./drive-item.ts";
 import { type FileCall, findFile } from "./find-file.ts";
 import type { GraphRoute } from "./graph-client.ts";
-import { createQuickXor } from "./quick-xor.ts";
+import { QuickXor } from "./quick-xor.ts";
 import { openSpool, type Spool } from "./spool.ts";
 import {
   conditionsOf,
@@ -27,7 +27,7 @@ import {
  * upload session as it comes, its last fragment at `commit`, which is what makes the file. A
  * session must know the size from the beginning: without `size` the bytes wait in a temporary file.
  */
-export async function createGraphWriter(
+export async function writeFile(
   route: GraphRoute,
   key: string,
   options: WriteOptions,
@@ -52,7 +52,7 @@ function createGraphDriver(
   const { size, ifMatch, ifAbsent, signal } = options;
   const call = { operation, signal };
   const repeat = repeaterOf(options, signal);
-  const hash = createQuickXor();
+  const hash = new QuickXor();
   let session: GraphUploadSession | undefined;
   let spool: Spool | undefined;
 

@@ -12,58 +12,53 @@ import { isStaleCredentials, toSluiceError } from "./s3-error.ts";
 
 type S3Credentials = Awaited<ReturnType<S3ClientResolvedConfig["credentials"]>>;
 
-/** Sends commands: once, with a deadline, and with errors of Sluice. */
-export interface Calls {
+/** Sends commands: once, with a deadline, and with errors of Sluice. Retries and checksums are the work of Sluice. */
+export class Calls {
+  readonly client: S3Client;
+  #checked: Promise<void> | undefined;
+
+  constructor(client: S3Client) {
+    this.client = client;
+  }
+
+  /** The credentials that sign now. */
+  credentials(call: ServiceCall, forceRefresh = false): Promise<S3Credentials> {
+    return callService(call, () => this.client.config.credentials({ forceRefresh }));
+  }
+
   /**
    * Sends a command. An abort rejects at once with `signal.reason`, whatever the SDK is doing. The
    * signal ends the call, not a body that the answer brings.
    */
-  send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
+  async send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: $Command<Input, Output, S3ClientResolvedConfig, ServiceInputTypes, ServiceOutputTypes>,
     call: ServiceCall,
-  ): Promise<Output>;
-  /** The credentials that sign now. */
-  credentials(call: ServiceCall): Promise<S3Credentials>;
-  readonly client: S3Client;
-}
-
-/** Creates calls over a client. Its settings are checked once: retries and checksums are the work of Sluice. */
-export function createCalls(client: S3Client): Calls {
-  let checked: Promise<void> | undefined;
-
-  const credentials = (call: ServiceCall, forceRefresh = false): Promise<S3Credentials> =>
-    callService(call, () => client.config.credentials({ forceRefresh }));
-
-  /** Credentials that may do better than those that were refused, if there are any. */
-  const hasOthers = async (refused: S3Credentials, call: ServiceCall): Promise<boolean> => {
-    // another call may have renewed them already
-    if (isOther(refused, await credentials(call))) return true;
-    return isOther(refused, await credentials(call, true));
-  };
-
-  return {
-    client,
-    credentials,
-    async send(command, call) {
-      call.signal?.throwIfAborted();
-      await (checked ??= ensureSettings(client));
-      // the answer of the SDK decides whether other credentials may help, so its errors are mapped after that
-      const attempt = () =>
-        callService(call, (abortSignal) => client.send(command, { abortSignal }), { discard });
+  ): Promise<Output> {
+    call.signal?.throwIfAborted();
+    await (this.#checked ??= ensureSettings(this.client));
+    // the answer of the SDK decides whether other credentials may help, so its errors are mapped after that
+    const attempt = (): Promise<Output> =>
+      callService(call, (abortSignal) => this.client.send(command, { abortSignal }), { discard });
+    try {
+      const signing = await this.credentials(call);
       try {
-        const used = await credentials(call);
-        try {
-          return await attempt();
-        } catch (error) {
-          if (!isStaleCredentials(error) || !(await hasOthers(used, call))) throw error;
-          return await attempt();
-        }
+        return await attempt();
       } catch (error) {
-        call.signal?.throwIfAborted();
-        throw toSluiceError(error, call.operation);
+        if (!isStaleCredentials(error) || !(await this.#hasOthers(signing, call))) throw error;
+        return await attempt();
       }
-    },
-  };
+    } catch (error) {
+      call.signal?.throwIfAborted();
+      throw toSluiceError(error, call.operation);
+    }
+  }
+
+  /** Whether there are credentials that may do better than those that were refused. */
+  async #hasOthers(refused: S3Credentials, call: ServiceCall): Promise<boolean> {
+    // another call may have renewed them already
+    if (isOther(refused, await this.credentials(call))) return true;
+    return isOther(refused, await this.credentials(call, true));
+  }
 }
 
 /** Frees the socket of an answer that comes after the end of the call. */

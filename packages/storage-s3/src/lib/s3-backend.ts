@@ -1,15 +1,20 @@
-import { DeleteObjectCommand, type S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
+import { DeleteObjectCommand, S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
+import { definedMembers } from "@sluice/core";
+import { createInletAgents } from "@sluice/core/node";
 import type { StorageBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
-import { createCalls } from "./calls.ts";
-import { createClient } from "./client.ts";
+import { Calls } from "./calls.ts";
 import { listObjects } from "./list.ts";
 import { describeObject, openObject } from "./open.ts";
 import { presignObject } from "./presign.ts";
 import { createRoot } from "./root.ts";
-import { createS3Watch, type S3EventSource } from "./watch.ts";
-import { createS3StepWriter } from "./step-writer.ts";
-import { createS3Writer } from "./writer.ts";
+import { writeObjectInSteps } from "./step-writer.ts";
+import { type S3EventSource, watchObjects } from "./watch.ts";
+import { writeObject } from "./writer.ts";
+
+const connectionTimeoutMs = 10_000;
+/** Bytes that a socket reads at once, and so the size of the chunks of a body. */
+const chunkBytes = 128 * 1024;
 
 /** Settings of {@link createS3Backend}. */
 export interface S3BackendOptions {
@@ -44,8 +49,8 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
   const { bucket, prefix = "", writable = false, events } = options;
   const root = createRoot(bucket, prefix);
   const client = options.client ?? createClient(options);
-  const calls = createCalls(client);
-  const watches = events && createS3Watch(root, events);
+  const calls = new Calls(client);
+  const watches = events && watchObjects(root, events);
 
   const backend = {
     name: "s3",
@@ -68,8 +73,8 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     ...backend,
     ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
     ...(writable && {
-      write: (key, writeOptions = {}) => createS3Writer(calls, root, key, writeOptions),
-      writeInSteps: (key, stepOptions = {}) => createS3StepWriter(calls, root, key, stepOptions),
+      write: (key, writeOptions = {}) => writeObject(calls, root, key, writeOptions),
+      writeInSteps: (key, stepOptions = {}) => writeObjectInSteps(calls, root, key, stepOptions),
       // a bucket with versions keeps the old ones behind a marker
       async remove(key, { signal } = {}) {
         const { operation, address } = root.begin("remove", key, { signal });
@@ -78,4 +83,24 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
       },
     }),
   } satisfies StorageBackend;
+}
+
+/** Makes a client that does each thing once: waits and repeats, resumes and digests are Sluice's. */
+function createClient({ endpoint, region, credentials }: S3BackendOptions): S3Client {
+  // an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
+  const settings = { keepAlive: true, maxSockets: Infinity, highWaterMark: chunkBytes };
+  const agents = createInletAgents(settings, chunkBytes);
+  return new S3Client({
+    // other stores than Amazon's are found by their paths, and take any region
+    ...(endpoint !== undefined && { endpoint, forcePathStyle: true, region: "us-east-1" }),
+    ...definedMembers({ region, credentials }),
+    maxAttempts: 1,
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: {
+      httpAgent: agents.http,
+      httpsAgent: agents.https,
+      connectionTimeout: connectionTimeoutMs,
+    },
+  });
 }

@@ -18,7 +18,7 @@ import { goOnWithUpload, putObject, startUpload } from "./upload.ts";
 const grid = toPartGrid(8 * 1024 * 1024, 10_000);
 
 /** Opens a writer of one step over a multipart upload, whose id names the object to the next step. */
-export async function createS3StepWriter(
+export async function writeObjectInSteps(
   calls: Calls,
   root: S3Root,
   key: string,
@@ -72,7 +72,7 @@ async function findParts(
   UploadId: string,
   signal: AbortSignal | undefined,
 ): Promise<CompletedPart[]> {
-  const found: CompletedPart[] = [];
+  const parts: CompletedPart[] = [];
   let PartNumberMarker: string | undefined;
   do {
     const command = new ListPartsCommand({ ...address, UploadId, PartNumberMarker });
@@ -81,17 +81,17 @@ async function findParts(
         ? new SluiceError("not_found", `${operation}: nothing of it is kept`, { cause: error })
         : error;
     });
-    const parts = page.Parts ?? [];
+    const listed = page.Parts ?? [];
     // a page of nothing that promises more would be asked for again and again
-    if (parts.length === 0) return found;
-    for (const { PartNumber, ETag, Size } of parts) {
-      const isNext = PartNumber === found.length + 1 && Size === grid.sizeOf(found.length);
-      if (!isNext || ETag === undefined) return found;
-      found.push({ PartNumber, ETag });
+    if (listed.length === 0) return parts;
+    for (const { PartNumber, ETag, Size } of listed) {
+      const isNext = PartNumber === parts.length + 1 && Size === grid.sizeOf(parts.length);
+      if (!isNext || ETag === undefined) return parts;
+      parts.push({ PartNumber, ETag });
     }
     PartNumberMarker = page.IsTruncated ? page.NextPartNumberMarker : undefined;
   } while (PartNumberMarker !== undefined);
-  return found;
+  return parts;
 }
 
 /** S3 has no upload of that id. */

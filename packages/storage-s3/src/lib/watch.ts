@@ -24,7 +24,7 @@ export interface S3EventSource {
  * Creates the watches of a root. The queue is read while a watch is open and keeps its messages
  * otherwise, so a watch that resumes from its cursor misses nothing, or begins with `reset`.
  */
-export function createS3Watch(root: S3Root, source: S3EventSource): Watches {
+export function watchObjects(root: S3Root, source: S3EventSource): Watches {
   const isNew = createEventOrder(isNewer);
   return createEventWatch("s3", async (feed, signal) => {
     try {

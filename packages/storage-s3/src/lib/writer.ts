@@ -22,7 +22,7 @@ const maxParts = 10_000;
  * object of one part is a single PUT at `commit`, larger objects are a multipart upload that
  * `commit` completes.
  */
-export async function createS3Writer(
+export async function writeObject(
   calls: Calls,
   root: S3Root,
   key: string,

@@ -20,7 +20,7 @@ export interface StorageBackend {
   /** Metadata of one object. Never transfers content (describe-no-content). */
   describe(key: string, options?: CallOptions): Promise<ObjectInfo>;
   /** Opens one object once: `info` describes exactly the bytes that `body` yields (open-info, condition-mixed). */
-  open(key: string, options?: OpenOptions): Promise<OpenedObject>;
+  readonly open: OpenOperation;
   /** One page of objects. Pages may be short or empty; only a missing cursor means the end (list-pages). */
   list(options?: ListOptions): Promise<ListPage>;
   /** A self-authenticating URL, or `undefined` when one that does all that was asked cannot be made (presign-overrides). */
@@ -56,6 +56,36 @@ export interface StorageBackend {
   freeBytes?(options?: CallOptions): Promise<number | undefined>;
   /** Releases sockets, timers and watchers (abort-close-watch). Idempotent (abort-close). */
   close?(): Promise<void>;
+}
+
+/**
+ * An `open` may say where whole objects lie in memory. That belongs to the function, not to the backend: a wrapper that
+ * puts another function in its place is never passed by.
+ */
+interface OpenOperation {
+  (key: string, options?: OpenOptions): Promise<OpenedObject>;
+  readonly inMemory?: FindKept;
+}
+
+/**
+ * Finds in memory the result of `open` of a whole object, without waiting for anything: the same `KeptObject` while the
+ * version is the same, and another `info` for another. `undefined` if only `open` can tell. Never throws.
+ */
+export type FindKept = (key: string) => KeptObject | undefined;
+
+/** A whole object that lies in memory, as it is stored now. */
+export interface KeptObject {
+  readonly info: ObjectInfo;
+  /** All of it. Shared: never write to it. */
+  readonly bytes: Uint8Array;
+}
+
+/** Says that `find` gives the results of `open` from memory. */
+export function withKept(
+  open: StorageBackend["open"],
+  find: FindKept | undefined,
+): StorageBackend["open"] {
+  return find ? Object.assign(open, { inMemory: find }) : open;
 }
 
 /** Options of every call. */

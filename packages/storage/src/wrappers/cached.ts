@@ -10,9 +10,8 @@ import type {
 import { withBody } from "../contract/opened.ts";
 import { createBytesBody } from "../plugin/body.ts";
 import { ensureCondition } from "../plugin/condition.ts";
-import { beginOperation } from "../plugin/operation.ts";
-import { resolveRange } from "../plugin/range.ts";
-import { createSharedLoads } from "./shared-loads.ts";
+import { beginOperation, resolveRange } from "../plugin/operation.ts";
+import { SharedLoads } from "./shared-loads.ts";
 import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
 import { verifyDigest } from "./verify-digest.ts";
 
@@ -51,7 +50,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   const { clock = systemClock } = options;
   ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
   const cache = createRecentEntries<CachedObject>(Infinity, maxBytes);
-  const loads = createSharedLoads(verifyDigest(backend), clock);
+  const loads = new SharedLoads(verifyDigest(backend), clock);
 
   function keep(key: string, object: CachedObject): void {
     cache.set(key, object, object.bytes.byteLength + entryBytes);

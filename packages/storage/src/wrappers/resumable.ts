@@ -6,9 +6,13 @@ import {
   SluiceError,
   type WriteChunk,
 } from "@sluice/core";
-import type { OpenedObject, OpenOptions, StorageBackend } from "../contract/backend.ts";
+import {
+  type OpenedObject,
+  type OpenOptions,
+  type StorageBackend,
+  withKept,
+} from "../contract/backend.ts";
 import { quoteKey } from "../contract/key.ts";
-import { keptBehind, withKept } from "../contract/kept.ts";
 import { withBody } from "../contract/opened.ts";
 import { wrap } from "./wrap.ts";
 
@@ -42,7 +46,7 @@ export function resumable(backend: StorageBackend, options: ResumableOptions = {
           createFlowBody(resumedFlow(opened, terms, (again) => open(key, again))),
         );
       };
-      return withKept(resumed, keptBehind({ open }));
+      return withKept(resumed, open.inMemory);
     },
   });
 }

@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
-import type { StorageBackend } from "../contract/backend.ts";
-import { describedBehind, keptBehind, withKept } from "../contract/kept.ts";
+import { type StorageBackend, withKept } from "../contract/backend.ts";
 import { wrap } from "./wrap.ts";
 
 const firstDelayMs = 100;
@@ -55,13 +54,9 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
   };
 
   return wrap(backend, {
-    describe: (describe) =>
-      withKept(
-        (key, call) => persist(() => describe(key, call), call?.signal),
-        describedBehind({ describe }),
-      ),
+    describe: (describe) => (key, call) => persist(() => describe(key, call), call?.signal),
     open: (open) =>
-      withKept((key, call) => persist(() => open(key, call), call?.signal), keptBehind({ open })),
+      withKept((key, call) => persist(() => open(key, call), call?.signal), open.inMemory),
     list: (list) => (call) => persist(() => list(call), call?.signal),
     remove: (remove) => (key, call) => persist(() => remove(key, call), call?.signal),
     write: (write) => (key, call) =>

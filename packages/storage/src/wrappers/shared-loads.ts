@@ -3,20 +3,6 @@ import { type Clock, within } from "@sluice/core/async";
 import type { StorageBackend } from "../contract/backend.ts";
 import { quoteKey } from "../contract/key.ts";
 
-/** Reads of whole small objects, each of which several callers may wait for. */
-export interface SharedLoads {
-  /**
-   * The bytes of this version; `undefined` when storage has another one by now. A read in progress
-   * for it is joined, and ends when its last caller has left. Rejects with `timeout` after 30 s,
-   * and with `signal.reason`.
-   */
-  read(
-    key: string,
-    version: { readonly etag: string; readonly size: number },
-    signal?: AbortSignal,
-  ): Promise<Uint8Array | undefined>;
-}
-
 interface Load {
   readonly bytes: Promise<Uint8Array | undefined>;
   readonly gone: AbortController;
@@ -26,45 +12,65 @@ interface Load {
 /** Longest read of a small object, in milliseconds. */
 const longestMs = 30_000;
 
-/** Makes the reads of one backend. */
-export function createSharedLoads(backend: StorageBackend, clock: Clock): SharedLoads {
-  const loads = new Map<string, Load>();
+/** Reads of whole small objects of one backend, each of which several callers may wait for. */
+export class SharedLoads {
+  readonly #backend: StorageBackend;
+  readonly #clock: Clock;
+  readonly #loads = new Map<string, Load>();
 
-  function begin(name: string, key: string, etag: string, size: number): Load {
-    const controller = new AbortController();
-    const bytes = readWhole(backend, key, { etag, size, signal: controller.signal });
-    const load = { bytes, gone: controller, waiting: 0 };
-    loads.set(name, load);
-    const end = (): void => {
-      if (loads.get(name) === load) loads.delete(name);
-    };
-    bytes.then(end, end);
+  constructor(backend: StorageBackend, clock: Clock) {
+    this.#backend = backend;
+    this.#clock = clock;
+  }
+
+  /**
+   * The bytes of this version; `undefined` when storage has another one by now. A read in progress
+   * for it is joined, and ends when its last caller has left. Rejects with `timeout` after 30 s,
+   * and with `signal.reason`.
+   */
+  async read(
+    key: string,
+    version: { readonly etag: string; readonly size: number },
+    signal?: AbortSignal,
+  ): Promise<Uint8Array | undefined> {
+    const name = JSON.stringify([key, version.etag]);
+    const load = this.#loads.get(name) ?? this.#begin(name, key, version);
+    load.waiting += 1;
+    try {
+      return await within(load.bytes, {
+        clock: this.#clock,
+        timeoutMs: longestMs,
+        signal,
+        expired: () =>
+          new SluiceError("timeout", `${this.#backend.name}: open ${quoteKey(key)}: too slow`),
+      });
+    } finally {
+      load.waiting -= 1;
+      if (load.waiting === 0) {
+        // a later caller begins anew
+        this.#forget(name, load);
+        load.gone.abort();
+      }
+    }
+  }
+
+  #begin(
+    name: string,
+    key: string,
+    version: { readonly etag: string; readonly size: number },
+  ): Load {
+    const gone = new AbortController();
+    const bytes = readWhole(this.#backend, key, { ...version, signal: gone.signal });
+    const load = { bytes, gone, waiting: 0 };
+    this.#loads.set(name, load);
+    const forget = (): void => this.#forget(name, load);
+    bytes.then(forget, forget);
     return load;
   }
 
-  return {
-    async read(key, { etag, size }, signal) {
-      const name = JSON.stringify([key, etag]);
-      const load = loads.get(name) ?? begin(name, key, etag, size);
-      load.waiting += 1;
-      try {
-        return await within(load.bytes, {
-          clock,
-          timeoutMs: longestMs,
-          signal,
-          expired: () =>
-            new SluiceError("timeout", `${backend.name}: open ${quoteKey(key)}: too slow`),
-        });
-      } finally {
-        load.waiting -= 1;
-        if (load.waiting === 0) {
-          // a later caller begins anew
-          if (loads.get(name) === load) loads.delete(name);
-          load.gone.abort();
-        }
-      }
-    },
-  };
+  #forget(name: string, load: Load): void {
+    if (this.#loads.get(name) === load) this.#loads.delete(name);
+  }
 }
 
 async function readWhole(

@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { type Clock, sleep, systemClock } from "@sluice/core/async";
-import type { Repeat, StorageBackend } from "../contract/backend.ts";
-import { describedBehind, keptBehind, withKept } from "../contract/kept.ts";
+import { type Repeat, type StorageBackend, withKept } from "../contract/backend.ts";
 import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
@@ -48,14 +47,10 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
     outer ? { repeat: (send, signal) => outer(() => pass(send, signal), signal) } : {};
 
   return wrap(backend, {
+    describe: (describe) => (key, call) => pass(() => describe(key, call), call?.signal),
     // objects in memory need no request
-    describe: (describe) =>
-      withKept(
-        (key, call) => pass(() => describe(key, call), call?.signal),
-        describedBehind({ describe }),
-      ),
     open: (open) =>
-      withKept((key, call) => pass(() => open(key, call), call?.signal), keptBehind({ open })),
+      withKept((key, call) => pass(() => open(key, call), call?.signal), open.inMemory),
     list: (list) => (call) => pass(() => list(call), call?.signal),
     presign: (presign) => (key, call) => pass(() => presign(key, call), call.signal),
     remove: (remove) => (key, call) => pass(() => remove(key, call), call?.signal),

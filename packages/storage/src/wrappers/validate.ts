@@ -1,15 +1,16 @@
 import { createFlowBody, definedMembers, discardSource, flowOf, SluiceError } from "@sluice/core";
 import { type Clock, type Deadline, systemClock, within } from "@sluice/core/async";
-import type {
-  ChangeBatch,
-  ListOptions,
-  OpenedObject,
-  OpenOptions,
-  StepWriter,
-  StorageBackend,
-  WriteOptions,
+import {
+  type ChangeBatch,
+  type FindKept,
+  type ListOptions,
+  type OpenedObject,
+  type OpenOptions,
+  type StepWriter,
+  type StorageBackend,
+  withKept,
+  type WriteOptions,
 } from "../contract/backend.ts";
-import { describedBehind, keptBehind, withKept, type FindKept } from "../contract/kept.ts";
 import { checkKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { beginOperation } from "../plugin/operation.ts";
@@ -46,12 +47,9 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
   });
 
   return wrap(backend, {
-    describe: (describe) => {
-      const checked: StorageBackend["describe"] = async (key, callOptions) => {
-        const operation = beginOperation(`${name}: describe`, key, callOptions);
-        return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
-      };
-      return withKept(checked, wholeOnes(describedBehind({ describe })));
+    describe: (describe) => async (key, callOptions) => {
+      const operation = beginOperation(`${name}: describe`, key, callOptions);
+      return within(describe(key, callOptions), deadline(operation, callOptions?.signal));
     },
 
     open: (open) => {
@@ -72,7 +70,7 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
         const expected = { operation, bytes: expectedBytes(opened), wait };
         return withBody(opened, () => createFlowBody(countedFlow(flowOf(opened.body), expected)));
       };
-      return withKept(checked, wholeOnes(keptBehind({ open })));
+      return withKept(checked, wholeOnes(open.inMemory));
     },
 
     list:

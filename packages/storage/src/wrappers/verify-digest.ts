@@ -6,8 +6,7 @@ import {
   type Sha256,
   SluiceError,
 } from "@sluice/core";
-import type { StorageBackend } from "../contract/backend.ts";
-import { keptBehind, withKept, type FindKept } from "../contract/kept.ts";
+import { type FindKept, type StorageBackend, withKept } from "../contract/backend.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { holdLast } from "../plugin/hold-last-chunk.ts";
@@ -47,7 +46,7 @@ export function verifyDigest(
           createFlowBody(hashedFlow(flowOf(opened.body), sha256, operation)),
         );
       };
-      return withKept(verified, withoutDigest(keptBehind({ open })));
+      return withKept(verified, withoutDigest(open.inMemory));
     },
   });
 }

@@ -1,5 +1,9 @@
-import type { ObjectWriter, StepWriter, StorageBackend } from "../contract/backend.ts";
-import { describedBehind, keptBehind, withKept } from "../contract/kept.ts";
+import {
+  type ObjectWriter,
+  type StepWriter,
+  type StorageBackend,
+  withKept,
+} from "../contract/backend.ts";
 
 /** The operations of a backend: everything but its name. */
 type BackendOperation = Exclude<keyof StorageBackend, "name">;
@@ -31,15 +35,14 @@ const operations: Record<BackendOperation, true> = {
 /**
  * A backend that behaves like `backend` except for the overridden operations. Absent operations stay absent, which
  * object spread and class prototypes do not guarantee; members outside the contract are not carried over. An
- * overridden `open` or `describe` uses memory only if the override says so (`withKept`).
+ * overridden `open` uses memory only if the override says so (`withKept`).
  */
 export function wrap(backend: StorageBackend, overrides: Overrides): StorageBackend {
   const wrapped: Record<string, unknown> = { name: backend.name };
   for (const operation of Object.keys(operations) as BackendOperation[]) {
     const inner = backend[operation]?.bind(backend) as never;
     if (inner === undefined) continue;
-    if (operation === "open") withKept(inner, keptBehind(backend));
-    if (operation === "describe") withKept(inner, describedBehind(backend));
+    if (operation === "open") withKept(inner, backend.open.inMemory);
     wrapped[operation] = overrides[operation]?.(inner) ?? inner;
   }
   return wrapped as unknown as StorageBackend;

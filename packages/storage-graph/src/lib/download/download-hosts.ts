@@ -10,7 +10,7 @@ const answerMs = 60_000;
 const readBytes = 128 * 1024;
 
 /** A GET of bytes. */
-export interface BytesRequest {
+export interface HostRequest {
   /** Scheme and host. */
   readonly origin: string;
   /** Sent as it is. */
@@ -19,29 +19,30 @@ export interface BytesRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Gets bytes from the hosts that download URLs name. */
-export interface DownloadHosts {
-  /** Rejects with errors of the network. The answer must be read or destroyed; an abort destroys it. */
-  get(request: BytesRequest): Promise<IncomingMessage>;
-  close(): void;
-}
-
-/** Node's own client: its answers can be read into lent memory, which those of undici cannot. */
-export function createDownloadHosts(): DownloadHosts {
+/**
+ * Gets bytes from the hosts that download URLs name, by Node's own client: its answers can be read into lent memory,
+ * which those of undici cannot.
+ */
+export class DownloadHosts {
   // an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
-  const settings = { keepAlive: true, maxSockets: Infinity, highWaterMark: readBytes };
-  const agents = createInletAgents(settings, readBytes);
-  return {
-    get: (request) => get(request, agents),
-    close() {
-      agents.http.destroy();
-      agents.https.destroy();
-    },
-  };
+  readonly #agents: InletAgents = createInletAgents(
+    { keepAlive: true, maxSockets: Infinity, highWaterMark: readBytes },
+    readBytes,
+  );
+
+  /** Rejects with errors of the network. The answer must be read or destroyed; an abort destroys it. */
+  get(request: HostRequest): Promise<IncomingMessage> {
+    return get(request, this.#agents);
+  }
+
+  close(): void {
+    this.#agents.http.destroy();
+    this.#agents.https.destroy();
+  }
 }
 
 function get(
-  { origin, path, headers, signal }: BytesRequest,
+  { origin, path, headers, signal }: HostRequest,
   agents: InletAgents,
 ): Promise<IncomingMessage> {
   const host = urlToHttpOptions(new URL(origin));

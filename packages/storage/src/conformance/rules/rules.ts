@@ -1,23 +1,23 @@
-import { abortRules } from "./abort-rules.ts";
-import { answerRules } from "./answer-rules.ts";
-import { conditionRules } from "./condition-rules.ts";
-import { describeRules } from "./describe-rules.ts";
-import { failureRules } from "./failure-rules.ts";
-import { fileRules } from "./file-rules.ts";
-import { keyRules } from "./key-rules.ts";
-import { listRules } from "./list-rules.ts";
-import { overwriteRules } from "./overwrite-rules.ts";
-import { openRules } from "./open-rules.ts";
-import { presignRules } from "./presign-rules.ts";
-import { rangeRules } from "./range-rules.ts";
-import { removeRules } from "./remove-rules.ts";
-import { repeatRules } from "./repeat-rules.ts";
+import { abortRules } from "./reads/abort-rules.ts";
+import { answerRules } from "./reads/answer-rules.ts";
+import { conditionRules } from "./reads/condition-rules.ts";
+import { describeRules } from "./reads/describe-rules.ts";
+import { failureRules } from "./reads/failure-rules.ts";
+import { fileRules } from "./reads/file-rules.ts";
+import { keyRules } from "./reads/key-rules.ts";
+import { listRules } from "./reads/list-rules.ts";
+import { overwriteRules } from "./writes/overwrite-rules.ts";
+import { openRules } from "./reads/open-rules.ts";
+import { presignRules } from "./reads/presign-rules.ts";
+import { rangeRules } from "./reads/range-rules.ts";
+import { removeRules } from "./writes/remove-rules.ts";
+import { repeatRules } from "./writes/repeat-rules.ts";
 import type { Rule } from "../rule.ts";
-import { watchRules } from "./watch-rules.ts";
-import { spellingRules } from "./spelling-rules.ts";
-import { stepRules } from "./step-rules.ts";
-import { writeRules } from "./write-rules.ts";
-import { writeSizeRules } from "./write-size-rules.ts";
+import { watchRules } from "./reads/watch-rules.ts";
+import { spellingRules } from "./reads/spelling-rules.ts";
+import { stepRules } from "./writes/step-rules.ts";
+import { writeRules } from "./writes/write-rules.ts";
+import { writeSizeRules } from "./writes/write-size-rules.ts";
 
 /** The whole contract of a storage backend, in the order in which one builds one. */
 export const rules: readonly Rule[] = [

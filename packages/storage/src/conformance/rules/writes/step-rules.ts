@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { assertBytes, expectCode, oneMiB, pattern, readKey } from "../expect.ts";
-import { Absent, type Rule, rule } from "../rule.ts";
-import { showFailure } from "../show.ts";
+import { assertBytes, expectCode, oneMiB, pattern, readKey } from "../../expect.ts";
+import { Absent, type Rule, rule } from "../../rule.ts";
+import { showFailure } from "../../show.ts";
 import {
   type Begun,
   commit,
@@ -11,7 +11,7 @@ import {
   openStep,
   partOf,
   step,
-} from "../steps.ts";
+} from "../../steps.ts";
 import { stepEndRules } from "./step-end-rules.ts";
 
 /** Writing in steps. */

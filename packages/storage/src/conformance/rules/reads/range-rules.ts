@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { ByteRange } from "@sluice/core";
-import type { StorageBackend } from "../../contract/backend.ts";
-import { assertBytes, expectCode, pattern, readBody, readKey, text } from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
+import type { StorageBackend } from "../../../contract/backend.ts";
+import { assertBytes, expectCode, pattern, readBody, readKey, text } from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
 
 const size = 600_000;
 const content = pattern(size);

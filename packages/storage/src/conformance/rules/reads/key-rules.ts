@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { StorageBackend } from "../../contract/backend.ts";
-import type { Traits } from "../fixture.ts";
-import { assertBytes, expectCode, listKeys, readKey, text } from "../expect.ts";
-import { Absent, type Rule, rule } from "../rule.ts";
+import type { StorageBackend } from "../../../contract/backend.ts";
+import type { Traits } from "../../fixture.ts";
+import { assertBytes, expectCode, listKeys, readKey, text } from "../../expect.ts";
+import { Absent, type Rule, rule } from "../../rule.ts";
 
 type Put = (key: string, content: Uint8Array) => Promise<void>;
 

@@ -1,7 +1,7 @@
-import type { StorageBackend } from "../../contract/backend.ts";
-import { retry } from "../../wrappers/retry.ts";
-import { assertBytes, expectCode, oneMiB, pattern, readKey, text } from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
+import type { StorageBackend } from "../../../contract/backend.ts";
+import { retry } from "../../../wrappers/retry.ts";
+import { assertBytes, expectCode, oneMiB, pattern, readKey, text } from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
 
 /** The backend as servers use it, without the pauses. */
 function patient(backend: StorageBackend): Required<StorageBackend> {

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { read } from "node:fs";
 import { promisify } from "node:util";
 import type { FileRegion } from "@sluice/core";
-import type { OpenOptions, StorageBackend } from "../../contract/backend.ts";
-import { assertBytes, expectCode, oneMiB, pattern } from "../expect.ts";
-import { Absent, type Rule, rule } from "../rule.ts";
+import type { OpenOptions, StorageBackend } from "../../../contract/backend.ts";
+import { assertBytes, expectCode, oneMiB, pattern } from "../../expect.ts";
+import { Absent, type Rule, rule } from "../../rule.ts";
 
 const readAt = promisify(read);
 

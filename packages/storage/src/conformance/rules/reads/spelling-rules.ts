@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { StorageBackend } from "../../contract/backend.ts";
-import { assertBytes, expectCode, listKeys, readKey, text } from "../expect.ts";
-import type { Fixture } from "../fixture.ts";
-import { type Rule, rule } from "../rule.ts";
+import type { StorageBackend } from "../../../contract/backend.ts";
+import { assertBytes, expectCode, listKeys, readKey, text } from "../../expect.ts";
+import type { Fixture } from "../../fixture.ts";
+import { type Rule, rule } from "../../rule.ts";
 
 /** Names that careless code takes for other names, of which there is an object as well. */
 const confusable = [

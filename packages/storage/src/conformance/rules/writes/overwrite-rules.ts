@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
-import type { ObjectInfo, WriteOptions } from "../../contract/backend.ts";
+import type { ObjectInfo, WriteOptions } from "../../../contract/backend.ts";
 import {
   assertBytes,
   expectCode,
@@ -11,11 +11,11 @@ import {
   readKey,
   readOn,
   rejection,
-} from "../expect.ts";
-import type { Fixture } from "../fixture.ts";
-import { type Rule, rule } from "../rule.ts";
-import { showFailure } from "../show.ts";
-import { type Begun, commit, openStep, step } from "../steps.ts";
+} from "../../expect.ts";
+import type { Fixture } from "../../fixture.ts";
+import { type Rule, rule } from "../../rule.ts";
+import { showFailure } from "../../show.ts";
+import { type Begun, commit, openStep, step } from "../../steps.ts";
 
 const old = pattern(5000, 1);
 

@@ -11,8 +11,8 @@ import {
   readOn,
   rejection,
   text,
-} from "../expect.ts";
-import { type Equipped, type Rule, rule } from "../rule.ts";
+} from "../../expect.ts";
+import { type Equipped, type Rule, rule } from "../../rule.ts";
 
 async function expectGone({ backend }: Equipped<"backend.remove">, key: string): Promise<void> {
   await expectCode(() => backend.describe(key), "not_found");

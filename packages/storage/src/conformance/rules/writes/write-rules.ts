@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { WriteOptions } from "../../contract/backend.ts";
+import type { WriteOptions } from "../../../contract/backend.ts";
 import {
   assertBytes,
   expectCode,
@@ -9,9 +9,9 @@ import {
   readKey,
   rejection,
   text,
-} from "../expect.ts";
-import { type Equipped, type Rule, rule } from "../rule.ts";
-import { showFailure } from "../show.ts";
+} from "../../expect.ts";
+import { type Equipped, type Rule, rule } from "../../rule.ts";
+import { showFailure } from "../../show.ts";
 
 type WriteFixture = Equipped<"backend.write">;
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import type { StorageBackend } from "../../contract/backend.ts";
-import { validate } from "../../wrappers/validate.ts";
-import { verifyDigest } from "../../wrappers/verify-digest.ts";
+import type { StorageBackend } from "../../../contract/backend.ts";
+import { validate } from "../../../wrappers/validate.ts";
+import { verifyDigest } from "../../../wrappers/verify-digest.ts";
 import {
   assertBytes,
   expectCode,
@@ -14,8 +14,8 @@ import {
   readKey,
   rejection,
   text,
-} from "../expect.ts";
-import { Absent, type Rule, rule } from "../rule.ts";
+} from "../../expect.ts";
+import { Absent, type Rule, rule } from "../../rule.ts";
 
 const size = 900_000;
 const content = pattern(size);

@@ -9,8 +9,8 @@ import {
   readBody,
   readKey,
   text,
-} from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
+} from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
 
 /** Aborts, cancels and what is left open after them. Every rule of the kit is checked for leaks as well. */
 export const abortRules: readonly Rule[] = [

@@ -7,8 +7,8 @@ import {
   readKey,
   rejection,
   text,
-} from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
+} from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
 import {
   commit,
   expectFinished,
@@ -17,7 +17,7 @@ import {
   openStep,
   partOf,
   step,
-} from "../steps.ts";
+} from "../../steps.ts";
 
 /** How steps and their objects end. */
 export const stepEndRules: readonly Rule[] = [

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { ChangeBatch, WatchOptions } from "../../contract/backend.ts";
-import { pattern, promptly, text } from "../expect.ts";
-import { Absent, type Equipped, type Rule, rule } from "../rule.ts";
+import type { ChangeBatch, WatchOptions } from "../../../contract/backend.ts";
+import { pattern, promptly, text } from "../../expect.ts";
+import { Absent, type Equipped, type Rule, rule } from "../../rule.ts";
 
 type WatchFixture = Equipped<"backend.watch">;
 

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
-import type { PresignOptions } from "../../contract/backend.ts";
-import type { Equipped } from "../rule.ts";
-import { assertBytes, pattern, text } from "../expect.ts";
-import { Absent, type Rule, rule } from "../rule.ts";
+import type { PresignOptions } from "../../../contract/backend.ts";
+import type { Equipped } from "../../rule.ts";
+import { assertBytes, pattern, text } from "../../expect.ts";
+import { Absent, type Rule, rule } from "../../rule.ts";
 
 type Signing = Equipped<"backend.presign">;
 

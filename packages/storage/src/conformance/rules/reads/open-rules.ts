@@ -10,8 +10,8 @@ import {
   readBody,
   readKey,
   text,
-} from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
+} from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
 
 const kib = 1024;
 

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import { resumable } from "../../wrappers/resumable.ts";
-import { validate } from "../../wrappers/validate.ts";
-import { expectCode, pattern, readBody } from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
+import { resumable } from "../../../wrappers/resumable.ts";
+import { validate } from "../../../wrappers/validate.ts";
+import { expectCode, pattern, readBody } from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
 
 const size = 600_000;
 const content = pattern(size);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { expectCode, expectReason, pattern, text } from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
+import { expectCode, expectReason, pattern, text } from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
 
 /** Metadata of one object. */
 export const describeRules: readonly Rule[] = [

@@ -1,6 +1,6 @@
-import { assertBytes, oneMiB, pattern, readKey, text } from "../expect.ts";
-import { type Rule, rule } from "../rule.ts";
-import { type Begun, commit, openStep, partOf, step } from "../steps.ts";
+import { assertBytes, oneMiB, pattern, readKey, text } from "../../expect.ts";
+import { type Rule, rule } from "../../rule.ts";
+import { type Begun, commit, openStep, partOf, step } from "../../steps.ts";
 
 const kib = 1024;
 
