@@ -243,10 +243,10 @@ function full(operation: string, cause: unknown): SluiceError {
 }
 
 function mayEvict(operation: string, policy: unknown): SluiceError {
-  const seen = typeof policy === "string" && policy !== "" ? `is ${policy}` : "is unknown";
+  const finding = typeof policy === "string" && policy !== "" ? `is ${policy}` : "is unknown";
   return new SluiceError(
     "internal",
-    `${operation}: Redis may evict what must be remembered: its maxmemory-policy ${seen}; set it to noeviction, or pass allowEviction: true`,
+    `${operation}: Redis may evict what must be remembered: its maxmemory-policy ${finding}; set it to noeviction, or pass allowEviction: true`,
   );
 }
 

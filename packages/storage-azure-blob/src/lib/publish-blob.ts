@@ -48,8 +48,8 @@ export async function publishBlob(
   };
   const find = async (): Promise<BlobFacts | undefined> => {
     const facts = request(upload, (abortSignal) => blob.getProperties({ abortSignal }));
-    const found = await unlessMissing(facts);
-    return found?.metadata?.[mark] === writerId ? found : undefined;
+    const blobFacts = await unlessMissing(facts);
+    return blobFacts?.metadata?.[mark] === writerId ? blobFacts : undefined;
   };
   return isConditional ? publishOnce(repeat, publish, find) : repeat(publish);
 }

@@ -79,6 +79,6 @@ export function createCause(error: unknown): Error {
 
 function statusOf(cause: unknown): number | undefined {
   const { status, statusCode, $metadata } = (cause ?? {}) as ServiceError;
-  const found = status ?? statusCode ?? $metadata?.httpStatusCode;
-  return typeof found === "number" ? found : undefined;
+  const number = status ?? statusCode ?? $metadata?.httpStatusCode;
+  return typeof number === "number" ? number : undefined;
 }

@@ -62,16 +62,16 @@ export function createLister(root: FsRoot, racyOf: (key: string) => number): FsL
     // two walks at the same place have different cursors
     const id = (idleWalk && from?.walk) ?? crypto.randomUUID();
     try {
-      const found: Promise<ObjectInfo | undefined>[] = [];
-      while (found.length < limit) {
+      const infos: Promise<ObjectInfo | undefined>[] = [];
+      while (infos.length < limit) {
         const file = await walk.next(signal);
         if (file === undefined) break;
         const info = toListed(file, racyOf(file.key));
         walk.hold(info);
-        if (found.push(info) % together === 0) await Promise.all(found.slice(-together));
+        if (infos.push(info) % together === 0) await Promise.all(infos.slice(-together));
       }
-      const objects = (await Promise.all(found)).filter((info) => info !== undefined);
-      if (found.length < limit) {
+      const objects = (await Promise.all(infos)).filter((info) => info !== undefined);
+      if (infos.length < limit) {
         await walk.close();
         return { objects };
       }

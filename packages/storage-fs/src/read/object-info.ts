@@ -31,11 +31,11 @@ function toEtag({ ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
 /** Milliseconds until no further change can have the times of the file; 0 when none can now. */
 export function racyFor({ mtimeMs, ctimeMs }: BigIntStats, racyMs: number): number {
   const now = Date.now();
-  const left = [mtimeMs, ctimeMs].map((time) => {
+  const waits = [mtimeMs, ctimeMs].map((time) => {
     const ahead = Number(time) - now;
     // a time in the far future was set by hand: the next write does not repeat it
     return Math.abs(ahead) < racyMs ? racyMs + ahead : 0;
   });
-  return Math.max(...left);
+  return Math.max(...waits);
 }
 // #endregion

@@ -42,7 +42,7 @@ interface SmallFiles {
 export function createSmallFiles(root: FsRoot): SmallFiles {
   // in the order of their last use
   const files = new Map<string, SmallFile>();
-  const seen = new Set<string>();
+  const versions = new Set<string>();
   let keptBytes = 0;
 
   function drop(key: string, { bytes }: SmallFile): void {
@@ -63,9 +63,9 @@ export function createSmallFiles(root: FsRoot): SmallFiles {
 
   /** True from the second time on, so that a walk over the folder leaves nothing behind. */
   function wasSeen(version: string): boolean {
-    if (seen.delete(version)) return true;
-    if (seen.size >= maxSeen) seen.clear();
-    seen.add(version);
+    if (versions.delete(version)) return true;
+    if (versions.size >= maxSeen) versions.clear();
+    versions.add(version);
     return false;
   }
 
@@ -85,10 +85,10 @@ export function createSmallFiles(root: FsRoot): SmallFiles {
     async keep({ fd, stats }, info) {
       const { key, size, etag } = info;
       const provenAt = performance.now();
-      const found = files.get(key);
-      if (found && isSame(found.stats, stats)) {
-        found.provenAt = provenAt;
-        return found;
+      const current = files.get(key);
+      if (current && isSame(current.stats, stats)) {
+        current.provenAt = provenAt;
+        return current;
       }
       if (etag === undefined || size === 0 || size > maxFileBytes) return undefined;
       if (stats.dev !== root.localDevice || !wasSeen(`${etag} ${key}`)) return undefined;

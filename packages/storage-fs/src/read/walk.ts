@@ -109,8 +109,8 @@ export function createWalk(root: FsRoot, prefix: string, from: WalkPosition = []
         const entry = await level.directory.entries.read();
         signal?.throwIfAborted();
         if (entry !== null) {
-          const found = await visit(level, entry);
-          if (found !== undefined) return found;
+          const file = await visit(level, entry);
+          if (file !== undefined) return file;
         } else {
           levels.pop();
           await leave(level);

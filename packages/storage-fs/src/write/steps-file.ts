@@ -56,10 +56,10 @@ export async function openSteps(
     const purpose = isNew ? (isPrivate ? "write private" : "write") : "remove";
     const directory = await openTargetDirectory(root, key, purpose);
     try {
-      const found = isNew
+      const file = isNew
         ? await makeFile(directory, digestOf(key, id), isPrivate ? 0o600 : 0o666)
         : await findFile(directory, digestOf(key, id));
-      return await toStepsFile(root, directory, found);
+      return await toStepsFile(root, directory, file);
     } catch (error) {
       await directory.close();
       throw error;

@@ -31,8 +31,8 @@ export async function openSpool(): Promise<Spool> {
     },
     async read(position, into) {
       for (let at = 0; at < into.byteLength;) {
-        const left = into.byteLength - at;
-        const { bytesRead } = await file.read(into, at, left, position + at);
+        const length = into.byteLength - at;
+        const { bytesRead } = await file.read(into, at, length, position + at);
         if (bytesRead === 0)
           throw new Error("the temporary file is shorter than the written bytes");
         at += bytesRead;

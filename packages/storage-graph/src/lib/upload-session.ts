@@ -82,7 +82,7 @@ export function openUploadSession(
     const response = await client.askAnonymously({ method: "GET", url, operation, signal });
     return readAnswer(response, operation, signal);
   };
-  const put = async (start: number, bytes: Uint8Array): Promise<GraphAnswer> => {
+  const putRange = async (start: number, bytes: Uint8Array): Promise<GraphAnswer> => {
     const range = `bytes ${start}-${start + bytes.byteLength - 1}/${total}`;
     const response = await client.askAnonymously({
       method: "PUT",
@@ -129,7 +129,7 @@ export function openUploadSession(
           if (place < position || place > end)
             throw new SluiceError("interrupted", `${operation}: the service is at another offset`);
           at = undefined;
-          const answer = await put(place, bytes.subarray(place - position));
+          const answer = await putRange(place, bytes.subarray(place - position));
           if (answer.status === 200 || answer.status === 201) return itemOf(answer, operation);
           if (answer.status !== 202) throw refusalOf(answer, operation);
           at = nextByte(answer);

@@ -57,7 +57,7 @@ export async function putObject(
   const { operation, address, ifMatch, ifAbsent } = target;
   const isConditional = ifMatch !== undefined || ifAbsent === true;
   const writer = crypto.randomUUID();
-  const put = async (): Promise<string> => {
+  const send = async (): Promise<string> => {
     const command = new PutObjectCommand({
       ...address,
       ...toConditions(target),
@@ -71,11 +71,11 @@ export async function putObject(
   };
   const find = async (): Promise<string | undefined> => {
     const head = calls.send(new HeadObjectCommand(address), { operation, signal });
-    const found = await unlessMissing(head);
-    return found?.Metadata?.[mark] === writer ? found.ETag : undefined;
+    const stored = await unlessMissing(head);
+    return stored?.Metadata?.[mark] === writer ? stored.ETag : undefined;
   };
   const repeat = repeaterOf(target, signal);
-  return isConditional ? publishOnce(repeat, put, find) : repeat(put);
+  return isConditional ? publishOnce(repeat, send, find) : repeat(send);
 }
 
 /** Starts an upload with its first part. `signal` ends everything but the start and the abort. */

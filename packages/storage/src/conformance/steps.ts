@@ -8,7 +8,7 @@ export type StepFixture = Equipped<"backend.writeInSteps">;
 export type StepBackend = StepFixture["backend"];
 
 /** An object in steps, as its caller keeps it between two of them. */
-export interface Begun {
+export interface ObjectInSteps {
   readonly id: string;
   readonly end: StepEnd;
 }
@@ -17,7 +17,7 @@ export interface Begun {
 export async function openStep(
   backend: StepBackend,
   key: string,
-  before?: Begun,
+  before?: ObjectInSteps,
   options?: StepOptions,
 ): Promise<StepWriter> {
   const writer = await backend.writeInSteps(
@@ -33,8 +33,8 @@ export async function step(
   backend: StepBackend,
   key: string,
   bytes: Uint8Array,
-  before?: Begun,
-): Promise<Begun> {
+  before?: ObjectInSteps,
+): Promise<ObjectInSteps> {
   const writer = await openStep(backend, key, before);
   await writer.write(bytes.slice());
   return { id: writer.id, end: await writer.suspend() };
@@ -44,13 +44,13 @@ export async function step(
 export async function commit(
   backend: StepBackend,
   key: string,
-  before: Begun,
+  before: ObjectInSteps,
 ): Promise<ObjectInfo> {
   return (await openStep(backend, key, before)).commit();
 }
 
 /** Bytes of all steps. */
-export function lengthOf({ end }: Begun): number {
+export function lengthOf({ end }: ObjectInSteps): number {
   return end.offset + end.rest.byteLength;
 }
 

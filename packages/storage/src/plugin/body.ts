@@ -19,11 +19,11 @@ export function createBytesBody(
   bytes: Uint8Array,
   signal: AbortSignal | undefined,
 ): ReadableStream<Uint8Array> {
-  let left: Uint8Array | undefined = bytes;
+  let rest: Uint8Array | undefined = bytes;
   return createBody({
     async next() {
-      const chunk = left;
-      left = undefined;
+      const chunk = rest;
+      rest = undefined;
       return chunk;
     },
     signal,

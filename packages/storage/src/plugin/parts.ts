@@ -61,13 +61,13 @@ export function createPartDriver(
 
   return {
     async append(chunk) {
-      for (let taken = 0; taken < chunk.byteLength;) {
+      for (let at = 0; at < chunk.byteLength;) {
         if (filledBytes === bufferBytes) await sendPart();
         filling ??= new Uint8Array(bufferBytes);
-        const piece = chunk.subarray(taken, taken + bufferBytes - filledBytes);
+        const piece = chunk.subarray(at, at + bufferBytes - filledBytes);
         filling.set(piece, filledBytes);
         filledBytes += piece.byteLength;
-        taken += piece.byteLength;
+        at += piece.byteLength;
       }
     },
     async publish(written) {

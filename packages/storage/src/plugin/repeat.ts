@@ -26,8 +26,8 @@ export function publishOnce<T>(
     try {
       return await publish();
     } catch (error) {
-      const made = isInDoubt && !isLost(error) ? await find() : undefined;
-      if (made !== undefined) return made;
+      const result = isInDoubt && !isLost(error) ? await find() : undefined;
+      if (result !== undefined) return result;
       isInDoubt ||= isLost(error);
       throw error;
     }

@@ -78,12 +78,12 @@ export function createStepPartDriver(
 
   return {
     async append(chunk) {
-      for (let taken = 0; taken < chunk.byteLength;) {
+      for (let at = 0; at < chunk.byteLength;) {
         filling ??= new Uint8Array(grid.sizeOf(count));
-        const piece = chunk.subarray(taken, taken + filling.byteLength - filledBytes);
+        const piece = chunk.subarray(at, at + filling.byteLength - filledBytes);
         filling.set(piece, filledBytes);
         filledBytes += piece.byteLength;
-        taken += piece.byteLength;
+        at += piece.byteLength;
         if (filledBytes === filling.byteLength) await sendPart(filling);
       }
     },

@@ -46,13 +46,13 @@ export function createStepWriter(
   const controller = new AbortController();
   const driver = open(controller.signal);
   let underWay: Promise<unknown> = Promise.resolve();
-  let ended: "suspended" | "committed" | "failed" | undefined;
+  let end: "suspended" | "committed" | "failed" | undefined;
   let released: Promise<void> | undefined;
   let discarded: Promise<void> | undefined;
 
   const ensureOpen = (call: string): void => {
     signal?.throwIfAborted();
-    if (ended) throw new TypeError(`${operation}: ${call} after the end of the step`);
+    if (end) throw new TypeError(`${operation}: ${call} after the end of the step`);
   };
   const release = (): Promise<void> =>
     (released ??= underWay
@@ -61,7 +61,7 @@ export function createStepWriter(
       .finally(() => removeListener()));
   const fail = async (cause: unknown): Promise<never> => {
     const wasEnded = controller.signal.aborted;
-    ended = "failed";
+    end = "failed";
     controller.abort(cause);
     const releasing = release().catch(() => {});
     signal?.throwIfAborted();
@@ -80,7 +80,7 @@ export function createStepWriter(
     }
   };
   const finish = async <T>(how: "suspended" | "committed", work: () => Promise<T>): Promise<T> => {
-    ended = how;
+    end = how;
     const result = await run(work);
     await release();
     return result;
@@ -88,7 +88,7 @@ export function createStepWriter(
   const removeListener = onAbort(signal, (reason) => {
     controller.abort(reason);
     // a last call in progress releases by itself
-    if (!ended) release().catch(() => {});
+    if (!end) release().catch(() => {});
   });
 
   return {
@@ -107,8 +107,8 @@ export function createStepWriter(
       return finish("committed", () => driver.publish());
     },
     async abort() {
-      if (ended === "suspended" || ended === "committed") return;
-      ended = "failed";
+      if (end === "suspended" || end === "committed") return;
+      end = "failed";
       controller.abort(new SluiceError("interrupted", `${operation}: the step was aborted`));
       await release().catch(() => {});
       discarded ??= driver.discard();

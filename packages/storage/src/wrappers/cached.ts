@@ -58,8 +58,8 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
 
   /** Entries that need no request. */
   function fresh(key: string): CachedObject | undefined {
-    const found = cache.get(key);
-    return found && clock.now() - found.checkedAt < maxAgeMs ? found : undefined;
+    const entry = cache.get(key);
+    return entry && clock.now() - entry.checkedAt < maxAgeMs ? entry : undefined;
   }
 
   async function ask(
@@ -69,9 +69,9 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   ): Promise<{ readonly info: ObjectInfo; readonly checkedAt: number }> {
     const checkedAt = clock.now();
     const info = await describe(key, call);
-    const found = cache.get(key);
-    if (found && found.info.etag === info.etag)
-      keep(key, { ...found, info: structuredClone(info), checkedAt });
+    const entry = cache.get(key);
+    if (entry && entry.info.etag === info.etag)
+      keep(key, { ...entry, info: structuredClone(info), checkedAt });
     else cache.delete(key);
     return { info, checkedAt };
   }
@@ -79,16 +79,16 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
   return wrap(backend, {
     describe: (describe) => async (key, call) => {
       call?.signal?.throwIfAborted();
-      const found = fresh(key);
-      return found ? structuredClone(found.info) : (await ask(describe, key, call)).info;
+      const entry = fresh(key);
+      return entry ? structuredClone(entry.info) : (await ask(describe, key, call)).info;
     },
     open:
       (open) =>
       async (key, openOptions = {}) => {
         const { signal, ifMatch } = openOptions;
         const operation = beginOperation(`${backend.name}: open`, key, openOptions);
-        let found = fresh(key);
-        if (!found) {
+        let entry = fresh(key);
+        if (!entry) {
           const { info, checkedAt } = await ask(
             backend.describe.bind(backend),
             key,
@@ -98,17 +98,17 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
           const { etag, size } = info;
           if (etag === undefined || size === undefined || size > maxObjectBytes)
             return open(key, openOptions);
-          found = cache.get(key);
-          if (!found) {
+          entry = cache.get(key);
+          if (!entry) {
             const bytes = await loads.read(key, { etag, size }, signal);
             // it was replaced by now: a caller that asked for no version gets the new one
             if (!bytes) return open(key, openOptions);
-            found = { info: structuredClone(info), bytes, checkedAt };
-            keep(key, found);
+            entry = { info: structuredClone(info), bytes, checkedAt };
+            keep(key, entry);
           }
         }
-        ensureCondition(found.info, { ifMatch }, operation);
-        return openKept(found, openOptions, operation);
+        ensureCondition(entry.info, { ifMatch }, operation);
+        return openKept(entry, openOptions, operation);
       },
     write: (write) => async (key, writeOptions) => {
       const writer = await write(key, writeOptions);

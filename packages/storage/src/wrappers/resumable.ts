@@ -68,7 +68,7 @@ function resumedFlow(
   const end = opened.range?.end ?? opened.info.size;
   let position = opened.range?.start ?? 0;
   let flow = flowOf(opened.body);
-  let left = resumes;
+  let resumesLeft = resumes;
   let progressAt = position + progressBytes;
 
   const reopen = async (cause: unknown): Promise<ByteFlow> => {
@@ -98,7 +98,7 @@ function resumedFlow(
         position += chunk.byteLength;
         if (position >= progressAt) {
           progressAt = position + progressBytes;
-          left = resumes;
+          resumesLeft = resumes;
         }
         try {
           return write(chunk, release);
@@ -114,8 +114,8 @@ function resumedFlow(
         } catch (error) {
           const isResumable = SluiceError.is(error) && error.retryable && !isRefused;
           const hasEnded = signal?.aborted || cancelled.signal.aborted;
-          if (!isResumable || hasEnded || left === 0 || position === end) throw error;
-          left -= 1;
+          if (!isResumable || hasEnded || resumesLeft === 0 || position === end) throw error;
+          resumesLeft -= 1;
           flow = await reopen(error);
         }
       }

@@ -82,10 +82,10 @@ export const presignRules: readonly Rule[] = [
       await fixture.put("expired.bin", content);
       const { url, expiresAt } = await urlFor(fixture, "expired.bin", { expiresInMs: 1000 });
       const lifeMs = Math.max(expiresAt.getTime() - Date.now(), fixture.traits?.urlLifeMs ?? 0);
-      const left = lifeMs + 1000;
-      if (left > 8000 && fixture.passTime === undefined)
+      const waitMs = lifeMs + 1000;
+      if (waitMs > 8000 && fixture.passTime === undefined)
         throw new Absent("the shortest URL lives too long to wait for its end");
-      await (fixture.passTime ?? wait)(left);
+      await (fixture.passTime ?? wait)(waitMs);
       const { status } = await get(fixture, url);
       assert.ok(status >= 400, `the answer was ${status}`);
     },

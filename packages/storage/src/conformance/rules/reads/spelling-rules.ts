@@ -160,9 +160,9 @@ export const spellingRules: readonly Rule[] = [
       );
       for (const key of keys) await put(key, text(key));
       for (const prefix of literalPrefixes) {
-        const found = await listKeys(backend, { prefix });
+        const listedKeys = await listKeys(backend, { prefix });
         const due = keys.filter((key) => key.startsWith(prefix)).toSorted();
-        assert.deepEqual(found, due, `with the prefix ${JSON.stringify(prefix)}`);
+        assert.deepEqual(listedKeys, due, `with the prefix ${JSON.stringify(prefix)}`);
       }
     },
   }),
@@ -217,11 +217,11 @@ export const spellingRules: readonly Rule[] = [
       ].filter((key) => !traits?.refuses?.(key));
       // where folders are, an object has nothing below it
       for (const key of expected) await put(key, text(key)).catch(() => {});
-      let left = await listKeys(backend);
-      for (const key of left) {
+      let others = await listKeys(backend);
+      for (const key of others) {
         await backend.remove(key);
-        left = left.filter((other) => other !== key);
-        assert.deepEqual(await listKeys(backend), left, `after remove(${JSON.stringify(key)})`);
+        others = others.filter((other) => other !== key);
+        assert.deepEqual(await listKeys(backend), others, `after remove(${JSON.stringify(key)})`);
       }
       await put("r/empty.bin", new Uint8Array());
       await backend.remove("r/empty.bin");

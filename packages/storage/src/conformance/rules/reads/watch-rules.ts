@@ -28,14 +28,14 @@ async function startWatch(
   const iterator = backend.watch({ ...options, signal: caller.signal })[Symbol.asyncIterator]();
   const changed = new Set<string>();
   const removed = new Set<string>();
-  const seen: { reset: boolean; cursor?: string | undefined } = { reset: false };
+  const state: { reset: boolean; cursor?: string | undefined } = { reset: false };
   const take = async (): Promise<ChangeBatch> => {
     const { done, value } = await iterator.next();
     if (done) assert.fail("the watch ended by itself");
     for (const key of value.changed ?? []) changed.add(key);
     for (const key of value.removed ?? []) removed.add(key);
-    seen.reset ||= value.reset === true;
-    seen.cursor = value.cursor ?? seen.cursor;
+    state.reset ||= value.reset === true;
+    state.cursor = value.cursor ?? state.cursor;
     return value;
   };
   const first = await take();
@@ -43,10 +43,10 @@ async function startWatch(
     first,
     changed,
     removed,
-    cursor: () => seen.cursor,
-    isReset: () => seen.reset,
+    cursor: () => state.cursor,
+    isReset: () => state.reset,
     async until(condition) {
-      while (!condition() && !seen.reset) await take();
+      while (!condition() && !state.reset) await take();
     },
     forget() {
       changed.clear();

@@ -15,7 +15,7 @@ import {
 import type { Fixture } from "../../fixture.ts";
 import { type Rule, rule } from "../../rule.ts";
 import { showFailure } from "../../show.ts";
-import { type Begun, commit, openStep, step } from "../../steps.ts";
+import { type ObjectInSteps, commit, openStep, step } from "../../steps.ts";
 
 const old = pattern(5000, 1);
 
@@ -315,8 +315,8 @@ export const overwriteRules: readonly Rule[] = [
       await typed.write(pattern(2000, 3));
       const first = await expectVersion(fixture, await typed.commit(), pattern(2000, 3));
       if (putTyped) assert.equal(first.contentType, contentType);
-      const begun = await step(backend, "over/steps.bin", pattern(1000, 4));
-      const info = await commit(backend, "over/steps.bin", begun);
+      const object = await step(backend, "over/steps.bin", pattern(1000, 4));
+      const info = await commit(backend, "over/steps.bin", object);
       const last = await expectVersion(fixture, info, pattern(1000, 4));
       if (first.etag !== undefined)
         assert.notEqual(last.etag, first.etag, "the etag of other bytes");
@@ -329,25 +329,26 @@ export const overwriteRules: readonly Rule[] = [
       "two objects in steps of one key never mix: the later one may fail once the other is made",
     needs: ["backend.writeInSteps"],
     async check({ backend }) {
-      const begun = [];
-      for (const seed of [1, 2, 3]) begun.push(await step(backend, "two.bin", pattern(1000, seed)));
-      const [first, second, third] = begun;
-      assert.equal(new Set(begun.map(({ id }) => id)).size, 3, "the number of ids");
+      const objects = [];
+      for (const seed of [1, 2, 3])
+        objects.push(await step(backend, "two.bin", pattern(1000, seed)));
+      const [first, second, third] = objects;
+      assert.equal(new Set(objects.map(({ id }) => id)).size, 3, "the number of ids");
       await (await openStep(backend, "two.bin", second)).abort();
-      const end = async (own: Begun | undefined, seed: number): Promise<void> => {
+      const end = async (own: ObjectInSteps | undefined, seed: number): Promise<void> => {
         const writer = await openStep(backend, "two.bin", own);
         await writer.write(pattern(500, seed));
         await writer.commit();
       };
       await end(first, 11);
-      const made = Buffer.concat([pattern(1000, 1), pattern(500, 11)]);
-      assertBytes(await readKey(backend, "two.bin"), made, "the first object");
+      const firstBytes = Buffer.concat([pattern(1000, 1), pattern(500, 11)]);
+      assertBytes(await readKey(backend, "two.bin"), firstBytes, "the first object");
       // a service may drop with one commit what else it keeps of the key
       const failure = await end(third, 13).catch((error: unknown) => showFailure(error));
       if (failure !== undefined)
         assert.match(failure, /^(precondition_failed|not_found)$/, "the later object");
       const later = Buffer.concat([pattern(1000, 3), pattern(500, 13)]);
-      assertBytes(await readKey(backend, "two.bin"), failure === undefined ? later : made);
+      assertBytes(await readKey(backend, "two.bin"), failure === undefined ? later : firstBytes);
     },
   }),
   rule({

@@ -27,8 +27,8 @@ export const stepEndRules: readonly Rule[] = [
     needs: ["backend.writeInSteps"],
     async check(fixture) {
       const { backend } = fixture;
-      const begun = await step(backend, "aborted.bin", pattern(partOf(fixture) + 1000));
-      const writer = await openStep(backend, "aborted.bin", begun);
+      const object = await step(backend, "aborted.bin", pattern(partOf(fixture) + 1000));
+      const writer = await openStep(backend, "aborted.bin", object);
       await writer.write(pattern(1000));
       await writer.abort();
       await writer.abort();
@@ -46,9 +46,9 @@ export const stepEndRules: readonly Rule[] = [
       const abortedStep = await step(backend, "gone.bin", content);
       await (await openStep(backend, "gone.bin", abortedStep)).abort();
       await expectFinished(backend, "gone.bin", abortedStep.id);
-      const made = await step(backend, "made.bin", content);
-      await commit(backend, "made.bin", made);
-      await expectFinished(backend, "made.bin", made.id);
+      const object = await step(backend, "made.bin", content);
+      await commit(backend, "made.bin", object);
+      await expectFinished(backend, "made.bin", object.id);
       assertBytes(await readKey(backend, "made.bin"), content);
     },
   }),
@@ -60,7 +60,7 @@ export const stepEndRules: readonly Rule[] = [
     async check({ backend }) {
       const writer = await backend.writeInSteps("ended.bin");
       await writer.write(text("ended"));
-      const begun = { id: writer.id, end: await writer.suspend() };
+      const object = { id: writer.id, end: await writer.suspend() };
       for (const call of [
         () => writer.write(text("more")),
         () => writer.suspend(),
@@ -68,7 +68,7 @@ export const stepEndRules: readonly Rule[] = [
       ])
         assert.ok((await rejection(call)) instanceof TypeError, "after suspend");
       await writer.abort();
-      const last = await openStep(backend, "ended.bin", begun);
+      const last = await openStep(backend, "ended.bin", object);
       await last.commit();
       assert.ok((await rejection(() => last.commit())) instanceof TypeError, "commit twice");
       await last.abort();
@@ -81,16 +81,16 @@ export const stepEndRules: readonly Rule[] = [
       "an id is visible ASCII, only of its key; an invalid one is refused and leads nowhere",
     needs: ["backend.writeInSteps"],
     async check({ backend }) {
-      const begun = await step(backend, "folder/id.bin", text("kept"));
-      assert.match(begun.id, /^[\x21-\x7e]{1,1024}$/);
+      const object = await step(backend, "folder/id.bin", text("kept"));
+      assert.match(object.id, /^[\x21-\x7e]{1,1024}$/);
       for (const id of ["", "../id.bin", "/etc/passwd", "a b", "é", "x".repeat(1025)])
         await expectCode(
           () => backend.writeInSteps("folder/id.bin", { id }),
           "invalid_argument",
           "not_found",
         );
-      await expectFinished(backend, "folder/other.bin", begun.id);
-      await (await openStep(backend, "folder/id.bin", begun)).abort();
+      await expectFinished(backend, "folder/other.bin", object.id);
+      await (await openStep(backend, "folder/id.bin", object)).abort();
     },
   }),
   rule({
@@ -111,17 +111,17 @@ export const stepEndRules: readonly Rule[] = [
     sentence: "an aborted signal ends a step with its reason and leaves what was kept",
     needs: ["backend.writeInSteps"],
     async check({ backend }) {
-      const begun = await step(backend, "signal.bin", text("kept"));
+      const object = await step(backend, "signal.bin", text("kept"));
       const caller = new AbortController();
       const reason = new Error("the caller's reason");
-      const writer = await openStep(backend, "signal.bin", begun, { signal: caller.signal });
+      const writer = await openStep(backend, "signal.bin", object, { signal: caller.signal });
       caller.abort(reason);
       await expectReason(() => writer.suspend(), reason);
       await expectReason(
-        () => backend.writeInSteps("signal.bin", { id: begun.id, signal: caller.signal }),
+        () => backend.writeInSteps("signal.bin", { id: object.id, signal: caller.signal }),
         reason,
       );
-      await commit(backend, "signal.bin", begun);
+      await commit(backend, "signal.bin", object);
       assertBytes(await readKey(backend, "signal.bin"), text("kept"));
     },
   }),
@@ -131,10 +131,10 @@ export const stepEndRules: readonly Rule[] = [
     needs: ["backend.writeInSteps", "fault.fail"],
     async check(fixture) {
       const { backend, faults } = fixture;
-      const begun = await step(backend, "failing.bin", pattern(1000));
+      const object = await step(backend, "failing.bin", pattern(1000));
       faults.fail();
-      await expectCode(() => commit(backend, "failing.bin", begun), "unavailable");
-      await commit(backend, "failing.bin", begun);
+      await expectCode(() => commit(backend, "failing.bin", object), "unavailable");
+      await commit(backend, "failing.bin", object);
       assertBytes(await readKey(backend, "failing.bin"), pattern(1000));
     },
   }),

@@ -3,7 +3,7 @@ import { assertBytes, expectCode, oneMiB, pattern, readKey } from "../../expect.
 import { Absent, type Rule, rule } from "../../rule.ts";
 import { showFailure } from "../../show.ts";
 import {
-  type Begun,
+  type ObjectInSteps,
   commit,
   expectInvisible,
   expectNothingLeft,
@@ -25,9 +25,9 @@ export const stepRules: readonly Rule[] = [
       const writer = await backend.writeInSteps("steps/invisible.bin");
       await writer.write(pattern(300_000));
       await expectInvisible(fixture, "steps/invisible.bin");
-      const begun = { id: writer.id, end: await writer.suspend() };
+      const object = { id: writer.id, end: await writer.suspend() };
       await expectInvisible(fixture, "steps/invisible.bin");
-      await (await openStep(backend, "steps/invisible.bin", begun)).abort();
+      await (await openStep(backend, "steps/invisible.bin", object)).abort();
     },
   }),
   rule({
@@ -38,12 +38,12 @@ export const stepRules: readonly Rule[] = [
       const { backend } = fixture;
       const part = partOf(fixture);
       const content = pattern(2 * part + 12_345);
-      let begun: Begun | undefined;
+      let object: ObjectInSteps | undefined;
       const ends = [1, 70_000, part - 1, part + 5, 2 * part + 12_345];
       for (const [n, end] of ends.entries())
-        begun = await step(backend, "steps.bin", content.subarray(ends[n - 1] ?? 0, end), begun);
-      assert.ok(begun);
-      const info = await commit(backend, "steps.bin", begun);
+        object = await step(backend, "steps.bin", content.subarray(ends[n - 1] ?? 0, end), object);
+      assert.ok(object);
+      const info = await commit(backend, "steps.bin", object);
       assertBytes(await readKey(backend, "steps.bin"), content);
       const { key, size } = await backend.describe("steps.bin");
       assert.deepEqual({ key: info.key, size: info.size }, { key, size });
@@ -76,8 +76,8 @@ export const stepRules: readonly Rule[] = [
       const { backend } = fixture;
       await (await backend.writeInSteps("empty-step.bin")).commit();
       assert.equal((await readKey(backend, "empty-step.bin")).byteLength, 0);
-      const begun = await step(backend, "empty-steps.bin", new Uint8Array());
-      await commit(backend, "empty-steps.bin", begun);
+      const object = await step(backend, "empty-steps.bin", new Uint8Array());
+      await commit(backend, "empty-steps.bin", object);
       assert.equal((await readKey(backend, "empty-steps.bin")).byteLength, 0);
       await expectNothingLeft(fixture);
     },
@@ -128,10 +128,10 @@ export const stepRules: readonly Rule[] = [
     async check({ backend, ...fixture }) {
       const part = fixture.traits?.partBytes ?? oneMiB;
       const contents = [pattern(2 * part + 100, 1), pattern(2 * part + 100, 2)] as const;
-      const begun = await step(backend, "race-steps.bin", new Uint8Array());
+      const object = await step(backend, "race-steps.bin", new Uint8Array());
       const writers = [
-        await openStep(backend, "race-steps.bin", begun),
-        await openStep(backend, "race-steps.bin", begun),
+        await openStep(backend, "race-steps.bin", object),
+        await openStep(backend, "race-steps.bin", object),
       ] as const;
       const failures: unknown[] = [];
       const lost = new Set<number>();
@@ -172,9 +172,9 @@ export const stepRules: readonly Rule[] = [
         [partOf(fixture), 1000],
       ] as const) {
         const key = `late-steps/${kept}-${added}.bin`;
-        const begun = await step(backend, key, pattern(kept));
-        const first = await openStep(backend, key, begun);
-        const late = await openStep(backend, key, begun);
+        const object = await step(backend, key, pattern(kept));
+        const first = await openStep(backend, key, object);
+        const late = await openStep(backend, key, object);
         await first.write(pattern(2000, 1));
         await first.commit();
         await expectCode(
@@ -186,8 +186,8 @@ export const stepRules: readonly Rule[] = [
           "not_found",
         );
         await late.abort();
-        const made = Buffer.concat([pattern(kept), pattern(2000, 1)]);
-        assertBytes(await readKey(backend, key), made);
+        const firstBytes = Buffer.concat([pattern(kept), pattern(2000, 1)]);
+        assertBytes(await readKey(backend, key), firstBytes);
       }
     },
   }),

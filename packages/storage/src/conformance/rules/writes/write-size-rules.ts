@@ -1,6 +1,6 @@
 import { assertBytes, oneMiB, pattern, readKey, text } from "../../expect.ts";
 import { type Rule, rule } from "../../rule.ts";
-import { type Begun, commit, openStep, partOf, step } from "../../steps.ts";
+import { type ObjectInSteps, commit, openStep, partOf, step } from "../../steps.ts";
 
 const kib = 1024;
 
@@ -63,25 +63,25 @@ export const writeSizeRules: readonly Rule[] = [
       const { backend } = fixture;
       const part = partOf(fixture);
       const exact = pattern(part);
-      let begun: Begun | undefined;
+      let object: ObjectInSteps | undefined;
       for (const bytes of [exact, new Uint8Array(), exact, text("end")])
-        begun = await step(backend, "sizes/parts.bin", bytes, begun);
-      if (begun) await commit(backend, "sizes/parts.bin", begun);
+        object = await step(backend, "sizes/parts.bin", bytes, object);
+      if (object) await commit(backend, "sizes/parts.bin", object);
       assertBytes(
         await readKey(backend, "sizes/parts.bin"),
         Buffer.concat([exact, exact, text("end")]),
         "steps of exactly one part",
       );
-      begun = undefined;
+      object = undefined;
       for (const bytes of cut(pattern(1200), 100)) {
-        const writer = await openStep(backend, "sizes/many.bin", begun);
+        const writer = await openStep(backend, "sizes/many.bin", object);
         for (const chunk of cut(bytes, 30)) {
           await writer.write(new Uint8Array());
           await writer.write(viewOf(chunk));
         }
-        begun = { id: writer.id, end: await writer.suspend() };
+        object = { id: writer.id, end: await writer.suspend() };
       }
-      if (begun) await commit(backend, "sizes/many.bin", begun);
+      if (object) await commit(backend, "sizes/many.bin", object);
       assertBytes(await readKey(backend, "sizes/many.bin"), pattern(1200), "twelve steps");
     },
   }),
