@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { crc32, portableCrc32 } from "../src/formats/crc32.ts";
+import { crc32, portableCrc32 } from "../src/formats/zip-archive.ts";
 
 test("the CRC is that of ISO 3309, in one part or in several, native or portable", () => {
   const bytes = new TextEncoder().encode("123456789");

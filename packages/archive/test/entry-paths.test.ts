@@ -1,11 +1,11 @@
 import { checkKey } from "@sluice/storage/plugin";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createEntryPaths } from "../src/names/entry-paths.ts";
+import { uniquePaths } from "../src/names/entry-paths.ts";
 import { hostileKeys } from "./hostile-keys.ts";
 import { findUnsafe } from "./unsafe-names.ts";
 
-const pathsOf = (keys: readonly string[]): string[] => keys.map(createEntryPaths());
+const pathsOf = (keys: readonly string[]): string[] => keys.map(uniquePaths());
 
 test("the table has 200 hostile keys, each legal, each once", () => {
   expect(hostileKeys.filter((key) => checkKey(key) !== undefined)).toEqual([]);
@@ -104,7 +104,7 @@ test("a path that is too deep moves to the deepest folder with room for it", () 
 });
 
 test("names that all become one are numbered without trying each number again", () => {
-  const pathOf = createEntryPaths();
+  const pathOf = uniquePaths();
   const paths = new Set<string>();
   const count = 10_000;
   for (let number = 0; number < count; number++) {

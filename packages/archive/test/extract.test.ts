@@ -5,7 +5,7 @@ import { join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { afterAll, expect, test } from "vitest";
 import { type ArchiveFormat, archiveOf } from "../src/index.ts";
-import { createEntryPaths } from "../src/names/entry-paths.ts";
+import { uniquePaths } from "../src/names/entry-paths.ts";
 import { createFileSet, openedOf, zeros } from "./file-set.ts";
 import { hostileKeys } from "./hostile-keys.ts";
 import { findPeers } from "./peers.ts";
@@ -45,7 +45,7 @@ async function filesIn(folder: string): Promise<Map<string, string>> {
 
 /** Each hostile key with its own text, and the files that an extractor should make of them. */
 const hostile = hostileKeys.map((key, index) => [key, `${index}: ${key}`] as const);
-const pathOf = createEntryPaths();
+const pathOf = uniquePaths();
 const expected = new Map(hostile.map(([key, text]) => [pathOf(key), text]));
 
 for (const peer of peers) {

@@ -1,6 +1,6 @@
 import { createHttpUpstream, diagnose, type HttpUpstreamOptions } from "@sluice/bridge";
 import { expect, test } from "vitest";
-import { createSignIn } from "../src/upstream/oauth/sign-in.ts";
+import { SignIn } from "../src/upstream/oauth/sign-in.ts";
 import { folderOf } from "./guarded.ts";
 
 /** Everything that a server is shown of a user. */
@@ -58,7 +58,7 @@ test("plain http to another machine has no sign-in, and sends no token of one", 
   let pages = 0;
   const folder = folderOf();
   const url = new URL("http://other.example/mcp");
-  const signIn = createSignIn(url, { folder, openBrowser: () => void pages++ });
+  const signIn = new SignIn(url, { folder, openBrowser: () => void pages++ });
   const { provider } = signIn;
   expect(await provider.token()).toBeUndefined();
   const response = new Response("", { status: 401 });

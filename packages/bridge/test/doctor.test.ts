@@ -8,7 +8,7 @@ import { checkCertificate, checkConnection } from "../src/doctor/checks/reach-ch
 import { checkEndpoint } from "../src/doctor/checks/answer-checks.ts";
 import { checkPublicUrl } from "../src/doctor/checks/bytes-checks.ts";
 import type { Evidence } from "../src/doctor/evidence.ts";
-import { createDispatcher } from "../src/doctor/probe/visit.ts";
+import { pinnedConnections } from "../src/doctor/probe/visit.ts";
 import { listen } from "./peers.ts";
 
 const day = 86_400_000;
@@ -106,7 +106,7 @@ test("a name keeps the address that it had first, wherever it leads later", asyn
     lookup.mockRestore();
     syncBuiltinESMExports();
   });
-  const dispatcher = createDispatcher(() => {});
+  const dispatcher = pinnedConnections(() => {});
   onTestFinished(() => dispatcher.destroy());
   for (let times = 0; times < 2; times++) {
     const { body } = await request(`http://a.example:${port}/`, { dispatcher });

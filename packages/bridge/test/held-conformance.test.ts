@@ -2,8 +2,8 @@ import { createMemoryHold, createStorageHold } from "@sluice/bridge";
 import { createMemoryBackend } from "@sluice/storage";
 import { createLargeContent, defineBackendTests, type Fixture } from "@sluice/storage/conformance";
 import { describe, expect, test } from "vitest";
-import { createBoundedMemory } from "../src/links/bounded-memory.ts";
-import { createHeldView } from "../src/links/held-part.ts";
+import { boundedMemory } from "../src/links/bounded-memory.ts";
+import { heldView } from "../src/links/held-part.ts";
 
 /** What a store in memory does not have. */
 const why: NonNullable<Fixture["why"]> = {
@@ -47,9 +47,9 @@ function createStorageFixture(): Fixture {
 
 /** The memory that a hold stands on, behind the view that it gives. */
 function createMemoryFixture(): Fixture {
-  const memory = createBoundedMemory(2 ** 30);
+  const memory = boundedMemory(2 ** 30);
   return {
-    backend: createHeldView(memory, { open() {}, read: () => () => {} }),
+    backend: heldView(memory, { open() {}, read: () => () => {} }),
     async put(key, content) {
       const writer = await memory.write(`held/${key}`);
       await writer.write(content.slice());
@@ -64,13 +64,13 @@ function createMemoryFixture(): Fixture {
 
 /** The same memory as a backend that writes. */
 function createWritingFixture(): Fixture {
-  const backend = createBoundedMemory(2 ** 30);
+  const backend = boundedMemory(2 ** 30);
   const { put, remove } = createMemoryFixtureOver(backend);
   return { backend, put, remove, why, dispose: async () => backend.close?.() };
 }
 
 function createMemoryFixtureOver(
-  memory: ReturnType<typeof createBoundedMemory>,
+  memory: ReturnType<typeof boundedMemory>,
 ): Pick<Fixture, "put" | "remove"> {
   return {
     async put(key, content) {

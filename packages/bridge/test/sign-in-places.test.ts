@@ -2,8 +2,8 @@ import { createServer } from "node:net";
 import type { lookup } from "node:dns";
 import { createPublicLookup, type SluiceError } from "@sluice/client";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createSignIn } from "../src/upstream/oauth/sign-in.ts";
-import { createSignInPlaces, type SignInPlaces } from "../src/upstream/oauth/sign-in-fetch.ts";
+import { SignIn } from "../src/upstream/oauth/sign-in.ts";
+import { SignInPlaces, type PlaceGuard } from "../src/upstream/oauth/sign-in-fetch.ts";
 import { folderOf } from "./guarded.ts";
 
 const server = new URL("https://mcp.example/mcp");
@@ -45,9 +45,9 @@ type Answer = (init: RequestInit | undefined) => Response;
 async function signInWith(
   answers: Readonly<Record<string, Answer>>,
   challenge: string,
-  real = createSignInPlaces(server, [], names),
+  real = new SignInPlaces(server, [], names),
 ) {
-  const places: SignInPlaces = {
+  const places: PlaceGuard = {
     ensure: (url) => real.ensure(url),
     fetch: async (input, init) => {
       real.ensure(new URL(input));
@@ -63,7 +63,7 @@ async function signInWith(
     back.search = `code=1&state=${page.searchParams.get("state")}`;
     await (await fetch(back)).text();
   };
-  const { provider } = createSignIn(server, { folder: folderOf(), openBrowser }, places);
+  const { provider } = new SignIn(server, { folder: folderOf(), openBrowser }, places);
   const headers = { "www-authenticate": challenge };
   const response = new Response("", { status: 401, headers });
   const refused = provider.onUnauthorized!({ response } as never);
@@ -203,21 +203,21 @@ test.each(["resource_metadata", "token_endpoint"])(
     const local = await startLocal();
     const url = `http://127.0.0.1:${local.port}/x`;
     const challenge = challengeOf(field === "resource_metadata" ? url : undefined);
-    const trusting: SignInPlaces = { ensure() {}, fetch: (input, init) => fetch(input, init) };
+    const trusting: PlaceGuard = { ensure() {}, fetch: (input, init) => fetch(input, init) };
     await signInWith(honest({ [field]: url }), challenge, trusting);
     expect(local.count()).toBeGreaterThan(0);
   },
 );
 
 test("a server on this machine may name others on it, over plain http, too", () => {
-  const local = createSignInPlaces(new URL("http://127.0.0.1:3000/mcp"));
+  const local = new SignInPlaces(new URL("http://127.0.0.1:3000/mcp"));
   local.ensure(new URL("http://127.0.0.1:4000/token"));
   local.ensure(new URL("https://login.example/token"));
   expect(() => local.ensure(new URL("http://login.example/token"))).toThrow("is not https:");
 });
 
 test("the origins that the user trusts, and the server's own, may be on a private network", () => {
-  const places = createSignInPlaces(new URL("https://10.0.0.8/mcp"), ["https://10.0.0.7"]);
+  const places = new SignInPlaces(new URL("https://10.0.0.8/mcp"), ["https://10.0.0.7"]);
   places.ensure(new URL("https://10.0.0.8/token"));
   places.ensure(new URL("https://10.0.0.7/token"));
   expect(() => places.ensure(new URL("https://10.0.0.9/token"))).toThrow(

@@ -6,7 +6,7 @@ import { createHttpUpstream } from "@sluice/bridge";
 import { expect, test } from "vitest";
 import { bridged, bridgedTo, createHost, rawHost } from "./bridged.ts";
 import { callTool, hostOf, listening, makeFolders } from "./filing.ts";
-import { createSseTransport } from "../src/upstream/sse-transport.ts";
+import { sseTransport } from "../src/upstream/sse-transport.ts";
 import { agree, connect, folderOf, startGuarded } from "./guarded.ts";
 import { listen } from "./peers.ts";
 import { createSseListener, startSsePeer } from "./sse-peer.ts";
@@ -190,7 +190,7 @@ test("a stream that names no address for messages is closed", async () => {
       response.writeHead(200, { "content-type": "text/event-stream" }).write(": silent\n\n");
     }),
   );
-  const transport = createSseTransport(url, { fetch, endpointMs: 50 });
+  const transport = sseTransport(url, { fetch, endpointMs: 50 });
   await expect(transport.start()).rejects.toMatchObject({ code: "protocol" });
   await expect.poll(() => isClosed).toBe(true);
 });

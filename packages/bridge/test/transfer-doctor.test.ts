@@ -1,11 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { Diagnosis, DiagnoseOptions } from "@sluice/bridge";
 import { expect, test } from "vitest";
-import {
-  createTransferDoctor,
-  transferIn,
-  type TransferDoctor,
-} from "../src/doctor/transfer-doctor.ts";
+import { transferIn, TransferDoctor } from "../src/doctor/transfer-doctor.ts";
 import { SendError } from "../src/upstream/send-fault.ts";
 
 const url = new URL("https://a.example/mcp");
@@ -31,7 +27,7 @@ function patient(answer: (options: DiagnoseOptions) => Promise<Diagnosis>): Pati
   const asked: DiagnoseOptions[] = [];
   const timers: { readonly at: number; readonly call: () => void }[] = [];
   let time = 0;
-  const doctor = createTransferDoctor(url, {
+  const doctor = new TransferDoctor(url, {
     trustedOrigins: ["https://cdn.example"],
     clock: {
       now: () => time,

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runInOrder, createSaveOrder } from "../src/save/save-order.ts";
+import { runInOrder, SaveOrder } from "../src/save/save-order.ts";
 import { shareProgress } from "../src/terminal/progress-bar.ts";
 import { exitCodes } from "../src/terminal/exit-code.ts";
 import { runHere, serveHere } from "./run-here.ts";
@@ -98,7 +98,7 @@ test("downloads before the first error are done and reported, later ones are end
 });
 
 test("saves that meet at one path follow each other in the order of their numbers", async () => {
-  const order = createSaveOrder();
+  const order = new SaveOrder();
   const entered: string[] = [];
   const enter = async (index: number, path: string) => {
     const place = await order.enter(index, async () => path);

@@ -26,7 +26,7 @@ import {
 } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { createProgressNotes, createSaveTool } from "../src/save/save-tool.ts";
+import { createProgressNotes, openSaveTool } from "../src/save/save-tool.ts";
 import { serveHere } from "./run-here.ts";
 import { stdioClients, type ToolClient } from "./stdio-client.ts";
 
@@ -134,7 +134,7 @@ async function saverOf(
     access: rule,
     audit: (record) => void records.push(record),
   });
-  const attach = await createSaveTool(sluice, out, { maxTotalBytes });
+  const attach = await openSaveTool(sluice, out, { maxTotalBytes });
   const mcp = sluice.attach(new McpServer({ name: "test", version: "1" }));
   attach(mcp);
   const client = new Client({ name: "test", version: "1" });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { exitCodes, formatExitCodes, outcomes } from "../src/terminal/exit-code.ts";
 import { describeFailure, exitStatus, Stopped } from "../src/terminal/failure.ts";
 import { printable, printableJson } from "../src/terminal/print.ts";
-import { createProgram } from "../src/commands/program.ts";
+import { commandLine } from "../src/commands/program.ts";
 import { formatTableRow, tableHeading } from "../src/server-calls/list-resources.ts";
 import { readToken } from "../src/commands/option-values.ts";
 
@@ -49,7 +49,7 @@ test("docs/reference/cli.md names every command and every option", () => {
       return [name, ...namesOf(inner, name)];
     }),
   ];
-  const names = namesOf(createProgram(new AbortController().signal), "sluice");
+  const names = namesOf(commandLine(new AbortController().signal), "sluice");
   expect(names).toContain("sluice keys rotate");
   expect(names.filter((name) => name !== "`--version`" && !readme.includes(name))).toEqual([]);
 });

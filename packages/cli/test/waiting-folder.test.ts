@@ -4,11 +4,7 @@ import { basename, join } from "node:path";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  createServedUploads,
-  createLookout,
-  makeWaitingFolder,
-} from "../src/serve/serve-uploads.ts";
+import { openServedUploads, createLookout, makeWaitingFolder } from "../src/serve/serve-uploads.ts";
 
 async function makeFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "sluice-waiting-"));
@@ -67,7 +63,7 @@ test("a file that was being saved when its server was killed is removed some tim
     anonymous: true,
     onWarning: () => {},
   });
-  const uploads = await createServedUploads(sluice, folder, 1_000);
+  const uploads = await openServedUploads(sluice, folder, 1_000);
   await uploads.close({ deadlineMs: 0 });
   // a call that is under way may still save what waits
   const waiting = expect.stringMatching(/^\.sluice-uploads-/);

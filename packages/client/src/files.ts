@@ -1,12 +1,12 @@
 import { SluiceError } from "@sluice/core";
 import { createOpenForeignFile, type OpenForeignFile } from "./foreign/foreign-file.ts";
-import type { Exchange } from "./net/exchange.ts";
+import type { HopExchange } from "./net/exchange.ts";
 import { fetchExchange } from "./net/fetch-exchange.ts";
 
 export type { ForeignFile, ForeignFileOptions, OpenForeignFile } from "./foreign/foreign-file.ts";
 
 /** A `fetch` connects where a name leads: it is limited to origins that the caller trusts. */
-const trustedExchange: Exchange = async (request) => {
+const trustedExchange: HopExchange = async (request) => {
   if (request.scope === "any") return fetchExchange(request);
   throw new SluiceError(
     "unsupported",

@@ -16,7 +16,7 @@ import { expect, test } from "vitest";
 import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
 import { diskError } from "../src/save/disk-error.ts";
 import { createPartFile, partFileOf, type PartFile } from "../src/save/part-file.ts";
-import { createResumeKeeper } from "../src/save/resume-keeper.ts";
+import { ResumeKeeper } from "../src/save/resume-keeper.ts";
 import { readRecord } from "../src/save/resume-record.ts";
 import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
@@ -184,7 +184,7 @@ test("a quota that is used up in the middle of a write keeps the bytes before it
         await part.sync();
       },
     };
-    expect(await createResumeKeeper(tight, recordPath, () => version).keep()).toBe(true);
+    expect(await new ResumeKeeper(tight, recordPath, () => version).keep()).toBe(true);
     const record = await readRecord(recordPath);
     expect(record).toMatchObject({ ...version, keptBytes: 300_000 - 65_536 });
     await part.close();

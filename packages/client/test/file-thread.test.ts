@@ -3,7 +3,7 @@ import { mkdtemp, open, readFile, rm, truncate, type FileHandle } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createFileThread, type FileThread } from "../src/save/write/file-thread.ts";
+import { FileThread } from "../src/save/write/file-thread.ts";
 import { createPartFile } from "../src/save/part-file.ts";
 
 const mebibyte = 2 ** 20;
@@ -20,7 +20,7 @@ async function openThread(
 ): Promise<AsyncDisposable & { handle: FileHandle; thread: FileThread }> {
   const directory = await mkdtemp(join(tmpdir(), "sluice-thread-"));
   const handle = await open(path ?? join(directory, "file"), path ? "r+" : "w+");
-  const thread = createFileThread(handle.fd);
+  const thread = new FileThread(handle.fd);
   thread.expect(2 ** 30);
   await expect.poll(() => thread.isReady(), { timeout: 5_000 }).toBe(true);
   return {

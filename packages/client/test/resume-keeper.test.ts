@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { PartFile } from "../src/save/part-file.ts";
-import { createResumeKeeper } from "../src/save/resume-keeper.ts";
+import { ResumeKeeper } from "../src/save/resume-keeper.ts";
 
 test("progress is recorded four times a second, after the bytes are on the disk, and once at a time", async () => {
   const directory = await mkdtemp(join(tmpdir(), "sluice-"));
@@ -19,7 +19,7 @@ test("progress is recorded four times a second, after the bytes are on the disk,
   } as unknown as PartFile;
   const path = join(directory, "record.json");
   const version = { uri: "x://a", etag: '"v1"', size: 100 };
-  const keeper = createResumeKeeper(part, path, () => version);
+  const keeper = new ResumeKeeper(part, path, () => version);
   const recordedBytes = async (): Promise<unknown> =>
     JSON.parse(await readFile(path, "utf8").catch(() => "{}")).keptBytes;
   function arrive(bytes: number, afterMs: number): void {

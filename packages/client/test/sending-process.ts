@@ -6,11 +6,11 @@ import { blobSource } from "../src/upload/source/file-source.ts";
 import { pathSource } from "../src/upload/source/path-source.ts";
 import { sendFiles } from "../src/upload/send/send-files.ts";
 import { sendTimeouts, createSender } from "../src/upload/send/sender.ts";
-import { createSession, acceptTarget } from "../src/upload/upload-target.ts";
+import { ClientSession, acceptTarget } from "../src/upload/upload-target.ts";
 
 const [origin = "", path = "", wire = "resumable", how = ""] = process.argv.slice(2);
 const sender = createSender(createHttpExchange());
-const trust = { session: createSession(new URL(`${origin}/mcp`)), trustedOrigins: [] };
+const trust = { session: new ClientSession(new URL(`${origin}/mcp`)), trustedOrigins: [] };
 const { signal } = new AbortController();
 
 async function send(file: string): Promise<void> {

@@ -10,7 +10,7 @@ import {
   createSender,
   type Sender,
 } from "../src/upload/send/sender.ts";
-import { createSession, acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
+import { ClientSession, acceptTarget, type UploadTarget } from "../src/upload/upload-target.ts";
 import type { SentFile } from "../src/upload/send/outgoing-file.ts";
 
 /** Both ways that requests go out. */
@@ -44,7 +44,7 @@ export function send(
   options: SendingOptions = {},
 ): Promise<readonly SentFile[]> {
   const { wire = "resumable", auth = "bound", trustedOrigins = [], headers, begun } = options;
-  const session = createSession(
+  const session = new ClientSession(
     new URL(`${options.endpoint ?? origin}/mcp`),
     options.authorization ?? (() => bearer),
   );

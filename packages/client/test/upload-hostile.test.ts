@@ -52,7 +52,7 @@ describe("addresses and credentials", () => {
     async (url) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
       const { createSession } = await import("../src/upload/upload-target.ts");
-      const session = createSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
+      const session = new ClientSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       expect(() => acceptTarget({ ...claim, url }, { session, trustedOrigins: [] })).toThrow(
         expect.objectContaining({ code: "untrusted" }),
@@ -72,7 +72,7 @@ describe("addresses and credentials", () => {
     async (endpoint, url, isTaken) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
       const { createSession } = await import("../src/upload/upload-target.ts");
-      const session = createSession(new URL(endpoint), () => bearer);
+      const session = new ClientSession(new URL(endpoint), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       const trustedOrigins = [new URL(url).origin];
       const accepted = (): unknown => {
@@ -144,7 +144,7 @@ describe("addresses and credentials", () => {
     const { acceptTarget } = await import("../src/upload/upload-target.ts");
     const { createSession } = await import("../src/upload/upload-target.ts");
     const { scopeOf } = await import("../src/trust/classify-address.ts");
-    const session = createSession(new URL("https://mcp.example/mcp"));
+    const session = new ClientSession(new URL("https://mcp.example/mcp"));
     const target = acceptTarget(
       {
         url: "https://127.0.0.1:9/up",

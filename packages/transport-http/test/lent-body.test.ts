@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createFlowBody, SluiceError, type ByteFlow } from "@sluice/core";
 import type { Reply, TransferResult } from "@sluice/server/transport";
 import { expect, test } from "vitest";
-import { createBufferPool } from "../src/download/buffer-pool.ts";
+import { BufferPool } from "../src/download/buffer-pool.ts";
 import { createLentMemory, pumpBody } from "../src/download/pump-body.ts";
 import type { Outflow } from "../src/download/outflow.ts";
 import { sendReply } from "../src/download/send-reply.ts";
@@ -139,7 +139,7 @@ test("a source is cancelled at the first chunk after a write failed, before the 
     end: async () => {},
     dispose() {},
   };
-  const pool = createBufferPool();
+  const pool = new BufferPool();
   await pumpBody(createFlowBody(flow), outflow, { pool, begin() {} });
   expect(noted.cancelled).toBe(true);
   // the network may still read from what it was lent
@@ -163,7 +163,7 @@ test("chunks without bytes reach no reader, also as the first and the last", asy
 });
 
 test("the memory of one transfer is three buffers of the pool, small ones when the large are out", () => {
-  const pool = createBufferPool({ largeBytes: 1_024, smallBytes: 64, maxBytes: 3_072 });
+  const pool = new BufferPool({ largeBytes: 1_024, smallBytes: 64, maxBytes: 3_072 });
   const first = createLentMemory(pool);
   const second = createLentMemory(pool);
   expect(pool.pooledBytes).toBe(0);
@@ -178,7 +178,7 @@ test("the memory of one transfer is three buffers of the pool, small ones when t
 });
 
 test("memory that the network may still read is never lent again", () => {
-  const pool = createBufferPool({ largeBytes: 1_024, smallBytes: 64, maxBytes: 2_048 });
+  const pool = new BufferPool({ largeBytes: 1_024, smallBytes: 64, maxBytes: 2_048 });
   const memory = createLentMemory(pool);
   const block = memory.lending.allocate!(512);
   memory.end(false);

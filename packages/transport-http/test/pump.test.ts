@@ -9,7 +9,7 @@ import { SluiceError, type FileRegion } from "@sluice/core";
 import { nextTurn } from "@sluice/core/async";
 import { createByteAccount, type Reply, type TransferResult } from "@sluice/server/transport";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createBufferPool, type BufferPool } from "../src/download/buffer-pool.ts";
+import { BufferPool, type BufferLender } from "../src/download/buffer-pool.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "../src/download/outflow.ts";
 import { pumpFile } from "../src/download/pump-file.ts";
 import { sendReply } from "../src/download/send-reply.ts";
@@ -283,7 +283,7 @@ describe("a reader", () => {
 
 describe("many readers at once", () => {
   /** Pumps a file to a reader of whom `taken` says what happens to each chunk. */
-  async function pumpTo(taken: "at once" | "never", pool: BufferPool): Promise<() => void> {
+  async function pumpTo(taken: "at once" | "never", pool: BufferLender): Promise<() => void> {
     const { region } = await createRegion(Buffer.alloc(KiB * KiB));
     let isBroken = false;
     let giveUp = (): void => {};
@@ -310,11 +310,10 @@ describe("many readers at once", () => {
   }
 
   test("have few chunks in one turn of the event loop, in which Node accepts one connection", async () => {
-    const real = createBufferPool();
+    const real = new BufferPool();
     let inTurn = 0;
     const turns: number[] = [];
-    const pool: BufferPool = {
-      pooledBytes: 0,
+    const pool: BufferLender = {
       take(bytes) {
         inTurn += 1;
         return real.take(bytes);
@@ -332,10 +331,9 @@ describe("many readers at once", () => {
   });
 
   test("hold one small chunk each while they take nothing, and no large one is left", async () => {
-    const real = createBufferPool({ maxBytes: 0 });
+    const real = new BufferPool({ maxBytes: 0 });
     const lent: number[] = [];
-    const pool: BufferPool = {
-      pooledBytes: 0,
+    const pool: BufferLender = {
       take(bytes) {
         const loan = real.take(bytes);
         lent.push(loan.buffer.length);
@@ -352,7 +350,7 @@ describe("many readers at once", () => {
 
 describe("the buffer pool", () => {
   test("reuses what comes back, never lends one buffer twice, and keeps to its bound", () => {
-    const pool = createBufferPool({
+    const pool = new BufferPool({
       largeBytes: 100,
       smallBytes: 10,
       maxBytes: 200,

@@ -1,12 +1,12 @@
 import { expect, test, vi } from "vitest";
-import { createFrameOutlet } from "../src/binary/frame-outlet.ts";
+import { FrameOutlet } from "../src/binary/frame-outlet.ts";
 
 test("credit that comes before the platform says that a frame has left is credit", async () => {
   const size = 300_000;
   const windowBytes = 65_536;
   const streamId = crypto.randomUUID();
   const received: number[] = [];
-  const outlet = createFrameOutlet(
+  const outlet = new FrameOutlet(
     {
       // browsers do not say when a frame has left: their socket is asked from time to time
       async send(frame) {

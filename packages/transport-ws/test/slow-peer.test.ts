@@ -8,8 +8,8 @@ import {
 } from "@sluice/binary-transfer/transport";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WebSocket } from "ws";
-import { createFrameInlet } from "../src/binary/frame-inlet.ts";
-import { createFrameOutlet } from "../src/binary/frame-outlet.ts";
+import { FrameInlet } from "../src/binary/frame-inlet.ts";
+import { FrameOutlet } from "../src/binary/frame-outlet.ts";
 import { ServerChannel } from "../src/server/server-channel.ts";
 import { openWebSocket } from "../src/client/web-socket.ts";
 
@@ -106,7 +106,7 @@ test.each([
   fakeClock();
   const streamId = crypto.randomUUID();
   const giveUp = vi.fn<(stream: unknown, reason: string) => void>();
-  const outlet = createFrameOutlet({ send: async () => {}, giveUp }, 30_000);
+  const outlet = new FrameOutlet({ send: async () => {}, giveUp }, 30_000);
   const size = 2 ** 20;
   const body: ReadableStream<Uint8Array> = new Response(new Uint8Array(size)).body!;
   const stream = {
@@ -132,7 +132,7 @@ test("a sender learns of a slow reader before it takes it for one that has stopp
   const ref = { streamId, size: 10_000_000, interleave: true } as const;
   const arrival = { ref, queuedBytes: 0, write: () => {} } as unknown as IncomingStream;
   const credit = vi.fn<(streamId: string, bytes: number) => void>();
-  const inlet = createFrameInlet({
+  const inlet = new FrameInlet({
     inbox: () => ({ begin: () => arrival }) as unknown as Inbox,
     windowBytes: 2 ** 20,
     canPause: () => true,

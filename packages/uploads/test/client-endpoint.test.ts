@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { sendFiles } from "../../client/src/upload/send/send-files.ts";
 import { sendTimeouts, type Sender } from "../../client/src/upload/send/sender.ts";
 import {
-  createSession,
+  ClientSession,
   acceptTarget,
   type UploadTarget,
 } from "../../client/src/upload/upload-target.ts";
@@ -28,7 +28,7 @@ function send(
   files: readonly Buffer[],
   token = "alice",
 ): Promise<readonly SentFile[]> {
-  const session = createSession(new URL(url), () => `Bearer ${token}`);
+  const session = new ClientSession(new URL(url), () => `Bearer ${token}`);
   const trust = { session, trustedOrigins: [] };
   const claim = { url: slot.url, method: slot.method, wire, auth: "bound", sessionBound: false };
   const sources = files.map((bytes, at) => bytesSource(bytes, `ä ${at}.bin`));

@@ -2,7 +2,7 @@ import { discardSource, SluiceError } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import type { OpenedObject } from "@sluice/storage";
 import { quoteKey } from "@sluice/storage/plugin";
-import { createEntryPaths } from "../names/entry-paths.ts";
+import { uniquePaths } from "../names/entry-paths.ts";
 import type { ArchiveEntry, ArchiveFile } from "./archive-file.ts";
 
 /** Settings of {@link readEntries}. */
@@ -24,7 +24,7 @@ export async function* readEntries(
   { prefix, maxFiles, signal }: EntryOptions,
 ): AsyncGenerator<ArchiveEntry, undefined> {
   const wait = createWait(signal);
-  const pathOf = createEntryPaths();
+  const pathOf = uniquePaths();
   let count = 0;
   for (;;) {
     const { done, value: file } = await wait(files.next());
@@ -90,11 +90,11 @@ interface FileBody {
 function readBody(opened: OpenedObject, wait: Wait): FileBody {
   if (opened.bytes !== undefined) {
     // the storage shares its bytes, and the reader of the archive owns its chunks
-    let left: Uint8Array | undefined = opened.bytes.slice();
+    let unreadBytes: Uint8Array | undefined = opened.bytes.slice();
     return {
       async next() {
-        const chunk = left;
-        left = undefined;
+        const chunk = unreadBytes;
+        unreadBytes = undefined;
         return chunk;
       },
       close() {},

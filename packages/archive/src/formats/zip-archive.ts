@@ -1,5 +1,5 @@
+import { builtInModule } from "@sluice/core";
 import type { ArchiveEntry } from "../entries/archive-file.ts";
-import { crc32 } from "./crc32.ts";
 import { RecordWriter } from "./record-writer.ts";
 import {
   max32,
@@ -31,9 +31,9 @@ export async function* writeZip(
   const nameBuffer = new Uint8Array(recordBytes);
   let count = 0;
   let offset = 0;
-  for await (const { path, size: told, modified, chunks } of entries) {
+  for await (const { path, size: reportedSize, modified, chunks } of entries) {
     const name = nameBuffer.subarray(0, encoder.encodeInto(path, nameBuffer).written);
-    const wide = told === undefined || told >= max32;
+    const wide = reportedSize === undefined || reportedSize >= max32;
     putLocalHeader(out, { name, modified, wide });
     const headerBytes = out.size;
     let size = 0;
@@ -61,3 +61,23 @@ export async function* writeZip(
   putDirectoryEnd(out, { count, size, offset });
   yield out.take();
 }
+
+/** CRC-32 of ISO 3309, as in ZIP: of `bytes` after those whose CRC is `before`. */
+type Crc32 = (bytes: Uint8Array, before: number) => number;
+
+/** Native where the runtime has it, about ten times as fast; portable elsewhere. */
+const crc32: Crc32 =
+  (builtInModule("node:zlib") as { readonly crc32?: Crc32 } | undefined)?.crc32 ?? portableCrc32;
+
+/** The same in JavaScript. */
+export function portableCrc32(bytes: Uint8Array, before: number): number {
+  let crc = ~before;
+  for (const byte of bytes) crc = (crc >>> 8) ^ table[(crc ^ byte) & 0xff]!;
+  return ~crc >>> 0;
+}
+
+const table = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let crc = byte;
+  for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  return crc;
+});

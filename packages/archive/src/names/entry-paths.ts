@@ -17,7 +17,7 @@ const encoder = new TextEncoder();
  * characters, and none is a folder of another. A name that is taken gets a number, as in `a (2).txt`. Files
  * that are too deep move up.
  */
-export function createEntryPaths(): (relativeKey: string) => string {
+export function uniquePaths(): (relativeKey: string) => string {
   const files = new Set<string>();
   const folders = new Set<string>();
   // the last number by the name that was taken: without it, each file would try all the numbers again
@@ -112,10 +112,10 @@ function splitName(name: string): [stem: string, extension: string] {
 function cut(text: string, room: number): string {
   if (byteLength(text) <= room) return text;
   let shortened = "";
-  let used = 0;
+  let usedBytes = 0;
   for (const point of text) {
-    used += byteLength(point);
-    if (used > room) break;
+    usedBytes += byteLength(point);
+    if (usedBytes > room) break;
     shortened += point;
   }
   return shortened;

@@ -13,13 +13,13 @@ import type { Sending } from "../peer/peer.ts";
 export async function inlineMessage({ text, streams }: Sending, maxBytes: number): Promise<string> {
   const message: unknown = JSON.parse(text);
   const holders = new Map(findRefs(message).map(({ holder, ref }) => [ref.streamId, holder]));
-  let left = maxBytes;
+  let remainingBytes = maxBytes;
   let failure: { readonly error: unknown } | undefined;
   for (const stream of streams) {
     const { ref, source } = stream;
     try {
-      const data = await base64Of({ source, size: ref.size }, failure ? -1 : left);
-      left -= ref.size;
+      const data = await base64Of({ source, size: ref.size }, failure ? -1 : remainingBytes);
+      remainingBytes -= ref.size;
       stream.end({ outcome: "complete", bytes: ref.size });
       put(holders.get(ref.streamId)!, data);
     } catch (error) {

@@ -76,17 +76,17 @@ export function readMultipart(
 
   /** Bytes of a part with a `Content-Length`; `undefined` at the delimiter behind them. */
   function countDown(bytes: number): () => Promise<Uint8Array | undefined> {
-    let left = bytes;
+    let missingBytes = bytes;
     return async () => {
-      if (left === 0) {
+      if (missingBytes === 0) {
         await need(delimiter.bytes.length);
         if (delimiter.indexIn(window.subarray(0, delimiter.bytes.length)) !== 0)
           throw malformed("a part of another length than its Content-Length");
         return passDelimiter();
       }
       await need(1);
-      const chunk = take(Math.min(left, window.length));
-      left -= chunk.length;
+      const chunk = take(Math.min(missingBytes, window.length));
+      missingBytes -= chunk.length;
       return chunk;
     };
   }

@@ -20,7 +20,7 @@ export function findRefs(
   message: unknown,
   isMeant: (ref: Readonly<Record<string, unknown>>) => boolean = () => true,
 ): RefHolder[] {
-  const found: RefHolder[] = [];
+  const holders: RefHolder[] = [];
   function visit(value: unknown, depth: number): void {
     if (typeof value !== "object" || value === null || depth > deepest) return;
     if (Array.isArray(value)) {
@@ -30,14 +30,14 @@ export function findRefs(
     const holder = value as Record<string, unknown>;
     const ref = holder["binaryRef"];
     if (isObject(ref) && "streamId" in ref && "size" in ref && isMeant(ref))
-      found.push({ holder, ref: ensureRef(ref) });
+      holders.push({ holder, ref: ensureRef(ref) });
     for (const name of Object.keys(holder)) {
       // `_meta` holds copies for receivers that cannot read the literal member
       if (name !== "_meta" && name !== "binaryRef") visit(holder[name], depth + 1);
     }
   }
   visit(message, 0);
-  return found;
+  return holders;
 }
 
 const deepest = 64;

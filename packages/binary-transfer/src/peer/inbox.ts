@@ -25,31 +25,6 @@ export interface InboxOptions extends Omit<BinaryLimits, "maxBinarySize"> {
   readonly onEnd?: (streamId: string, error?: unknown) => void;
 }
 
-/** Transfers that messages of one peer announced. An id works once. */
-export interface Inbox {
-  /**
-   * Notes what a message announces and gives the handle under which the application finds it
-   * ({@link takeTransfer}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
-   * and `interrupted` (the connection is gone): bytes under the id are then to be dropped.
-   */
-  expect(ref: BinaryRef): string;
-  /**
-   * The transfer whose bytes begin now. Throws `not_found` for an id that no message announced, and
-   * `protocol` for one that began before, or of another size than announced.
-   */
-  begin(streamId: string, size?: number): IncomingStream;
-  /** A transfer that has begun; `undefined` once it ended. */
-  arriving(streamId: string): IncomingStream | undefined;
-  /** True for an id that a message announced and whose transfer is not over. */
-  isExpected(streamId: string): boolean;
-  /** True for an id that a message announced, even when its transfer has ended. */
-  wasUsed(streamId: string): boolean;
-  /** Ends a transfer that will not come (any more). */
-  fail(streamId: string, error: unknown): void;
-  /** Ends those whose bytes are not all here. */
-  close(reason: unknown): void;
-}
-
 /** Ids of ended transfers that still count as used. */
 const rememberedIds = 1_024;
 
@@ -59,102 +34,138 @@ interface Expected {
   hasBegun: boolean;
 }
 
-/** Makes the inbox of one connection. */
-export function createInbox(options: InboxOptions): Inbox {
-  const { maxBinarySize, maxStreams = 16, windowBytes = 2 ** 20, idleMs = 30_000 } = options;
-  const expected = new Map<string, Expected>();
-  const used = new Set<string>();
-  let closedBy: { readonly reason: unknown } | undefined;
-
+/** Transfers that messages of one peer announced. An id works once. */
+export class Inbox {
+  readonly #options: InboxOptions;
+  readonly #maxStreams: number;
+  readonly #windowBytes: number;
+  readonly #idleMs: number;
+  readonly #expected = new Map<string, Expected>();
+  readonly #used = new Set<string>();
+  #closedBy: { readonly reason: unknown } | undefined;
   /** Handles of transfers that ended before the application opened them: a late reader learns why. */
-  const missedHandles: string[] = [];
+  readonly #missedHandles: string[] = [];
 
-  function remember(
+  constructor(options: InboxOptions) {
+    this.#options = options;
+    const { maxStreams = 16, windowBytes = 2 ** 20, idleMs = 30_000 } = options;
+    this.#maxStreams = maxStreams;
+    this.#windowBytes = windowBytes;
+    this.#idleMs = idleMs;
+  }
+
+  /**
+   * Notes what a message announces and gives the handle under which the application finds it
+   * ({@link takeTransfer}). Throws `too_large`, `throttled`, `protocol` (the id was used before)
+   * and `interrupted` (the connection is gone): bytes under the id are then to be dropped.
+   */
+  expect(ref: BinaryRef): string {
+    const { streamId, size } = ref;
+    const what = `binary: stream ${streamId}`;
+    if (this.#closedBy)
+      throw new SluiceError("interrupted", `${what}: the connection is gone`, {
+        cause: this.#closedBy.reason,
+      });
+    // `used` may have forgotten a stream that is still in progress
+    if (this.#used.has(streamId) || this.#expected.has(streamId))
+      throw new SluiceError("protocol", `${what}: the id was used before`);
+    this.#used.add(streamId);
+    if (this.#used.size > rememberedIds) this.#used.delete(this.#used.values().next().value!);
+    if (size > this.#options.maxBinarySize)
+      throw new SluiceError(
+        "too_large",
+        `${what}: larger than ${this.#options.maxBinarySize} bytes`,
+        { size },
+      );
+    if (this.#expected.size >= this.#maxStreams)
+      throw new SluiceError("throttled", `${what}: ${this.#maxStreams} others are in progress`);
+    const handle = crypto.randomUUID();
+    const incoming = new IncomingStream(ref, {
+      windowBytes: this.#windowBytes,
+      idleMs: this.#idleMs,
+      // all share a connection: streams that wait for the sender wait as long as this one takes
+      onWrite: () => {
+        for (const { incoming: other } of this.#expected.values())
+          if (other !== incoming && other.queuedBytes === 0) other.touch();
+      },
+      onRead: (bytes) => this.#options.onRead?.(streamId, bytes),
+      onEnd: (error) => {
+        this.#expected.delete(streamId);
+        if (isUntaken(handle))
+          this.#remember(entry, error === undefined ? { bytes: new Uint8Array() } : { error });
+        this.#options.onEnd?.(streamId, error);
+      },
+    });
+    const entry = { incoming, handle, hasBegun: false };
+    this.#expected.set(streamId, entry);
+    offerTransfer(handle, incoming);
+    return handle;
+  }
+
+  /**
+   * The transfer whose bytes begin now. Throws `not_found` for an id that no message announced, and
+   * `protocol` for one that began before, or of another size than announced.
+   */
+  begin(streamId: string, size?: number): IncomingStream {
+    const entry = this.#expected.get(streamId);
+    const what = `binary: stream ${streamId}`;
+    if (!entry)
+      throw this.#used.has(streamId)
+        ? new SluiceError("protocol", `${what}: came twice, or after its end`)
+        : new SluiceError("not_found", `${what}: no message announced it`);
+    const { incoming } = entry;
+    const isRepeated = entry.hasBegun;
+    entry.hasBegun = true;
+    if (!isRepeated && (size === undefined || size === incoming.ref.size)) return incoming;
+    const fault = new SluiceError(
+      "protocol",
+      isRepeated
+        ? `${what}: began twice`
+        : `${what}: announced with ${incoming.ref.size} bytes, came with ${size}`,
+    );
+    incoming.fail(fault);
+    throw fault;
+  }
+
+  /** A transfer that has begun; `undefined` once it ended. */
+  arriving(streamId: string): IncomingStream | undefined {
+    const entry = this.#expected.get(streamId);
+    return entry?.hasBegun ? entry.incoming : undefined;
+  }
+
+  /** True for an id that a message announced and whose transfer is not over. */
+  isExpected(streamId: string): boolean {
+    return this.#expected.has(streamId);
+  }
+
+  /** True for an id that a message announced, even when its transfer has ended. */
+  wasUsed(streamId: string): boolean {
+    return this.#used.has(streamId) || this.#expected.has(streamId);
+  }
+
+  /** Ends a transfer that will not come (any more). */
+  fail(streamId: string, error: unknown): void {
+    this.#expected.get(streamId)?.incoming.fail(error);
+  }
+
+  /** Ends those whose bytes are not all here. */
+  close(reason: unknown): void {
+    this.#closedBy ??= { reason };
+    for (const entry of this.#expected.values()) {
+      const { incoming, handle } = entry;
+      if (!incoming.isComplete) incoming.fail(reason);
+      else if (takeTransfer(handle)) this.#remember(entry, { bytes: incoming.settle() });
+      else incoming.detach();
+    }
+  }
+
+  #remember(
     { incoming: { ref }, handle }: Expected,
     end: { readonly bytes: Uint8Array } | { readonly error: unknown },
   ): void {
-    rememberEnding(handle, ref, end, idleMs);
-    missedHandles.push(handle);
+    rememberEnding(handle, ref, end, this.#idleMs);
+    this.#missedHandles.push(handle);
     // so that one connection pushes out nothing of others
-    if (missedHandles.length > maxStreams) forgetEnded(missedHandles.shift()!);
+    if (this.#missedHandles.length > this.#maxStreams) forgetEnded(this.#missedHandles.shift()!);
   }
-
-  return {
-    expect(ref) {
-      const { streamId, size } = ref;
-      const what = `binary: stream ${streamId}`;
-      if (closedBy)
-        throw new SluiceError("interrupted", `${what}: the connection is gone`, {
-          cause: closedBy.reason,
-        });
-      // `used` may have forgotten a stream that is still in progress
-      if (used.has(streamId) || expected.has(streamId))
-        throw new SluiceError("protocol", `${what}: the id was used before`);
-      used.add(streamId);
-      if (used.size > rememberedIds) used.delete(used.values().next().value!);
-      if (size > maxBinarySize)
-        throw new SluiceError("too_large", `${what}: larger than ${maxBinarySize} bytes`, { size });
-      if (expected.size >= maxStreams)
-        throw new SluiceError("throttled", `${what}: ${maxStreams} others are in progress`);
-      const handle = crypto.randomUUID();
-      const incoming = new IncomingStream(ref, {
-        windowBytes,
-        idleMs,
-        // all share a connection: streams that wait for the sender wait as long as this one takes
-        onWrite() {
-          for (const { incoming: other } of expected.values())
-            if (other !== incoming && other.queuedBytes === 0) other.touch();
-        },
-        onRead: (bytes) => options.onRead?.(streamId, bytes),
-        onEnd(error) {
-          expected.delete(streamId);
-          if (isUntaken(handle))
-            remember(entry, error === undefined ? { bytes: new Uint8Array() } : { error });
-          options.onEnd?.(streamId, error);
-        },
-      });
-      const entry = { incoming, handle, hasBegun: false };
-      expected.set(streamId, entry);
-      offerTransfer(handle, incoming);
-      return handle;
-    },
-    begin(streamId, size) {
-      const entry = expected.get(streamId);
-      const what = `binary: stream ${streamId}`;
-      if (!entry)
-        throw used.has(streamId)
-          ? new SluiceError("protocol", `${what}: came twice, or after its end`)
-          : new SluiceError("not_found", `${what}: no message announced it`);
-      const { incoming } = entry;
-      const isRepeated = entry.hasBegun;
-      entry.hasBegun = true;
-      if (!isRepeated && (size === undefined || size === incoming.ref.size)) return incoming;
-      const fault = new SluiceError(
-        "protocol",
-        isRepeated
-          ? `${what}: began twice`
-          : `${what}: announced with ${incoming.ref.size} bytes, came with ${size}`,
-      );
-      incoming.fail(fault);
-      throw fault;
-    },
-    arriving(streamId) {
-      const entry = expected.get(streamId);
-      return entry?.hasBegun ? entry.incoming : undefined;
-    },
-    isExpected: (streamId) => expected.has(streamId),
-    wasUsed: (streamId) => used.has(streamId) || expected.has(streamId),
-    fail(streamId, error) {
-      expected.get(streamId)?.incoming.fail(error);
-    },
-    close(reason) {
-      closedBy ??= { reason };
-      for (const entry of expected.values()) {
-        const { incoming, handle } = entry;
-        if (!incoming.isComplete) incoming.fail(reason);
-        else if (takeTransfer(handle)) remember(entry, { bytes: incoming.settle() });
-        else incoming.detach();
-      }
-    },
-  };
 }

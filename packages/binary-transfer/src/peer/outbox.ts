@@ -38,95 +38,95 @@ export interface OutboxOptions {
   readonly unsentMs?: number;
 }
 
-/** Streams that messages to one peer refer to. Each is used once. */
-export interface Outbox {
-  /**
-   * Takes charge of bytes and gives the reference for a message, with a new random id. When the
-   * message is not sent in time the bytes are discarded. Throws `throttled` when all places are
-   * taken and `interrupted` when the connection is gone; the bytes are then discarded as well.
-   */
-  offer(bytes: OutgoingBytes, options?: { readonly interleave?: boolean }): BinaryRef;
-  /** The stream of an id that a message names which goes out now; `undefined` when there is none (any more). */
-  claim(streamId: string): OutgoingStream | undefined;
-  /** Discards what waits. Streams that were claimed are their sender's to end. */
-  close(reason: unknown): void;
-}
-
 interface WaitingBytes {
   readonly stream: OutgoingStream;
   readonly stopTimer: () => void;
 }
 
-/** Makes the outbox of one connection. */
-export function createOutbox({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptions = {}): Outbox {
-  const offers = new Map<string, WaitingBytes>();
-  let places = 0;
-  let closedBy: { readonly reason: unknown } | undefined;
+/** Streams that messages to one peer refer to. Each is used once. */
+export class Outbox {
+  readonly #maxStreams: number;
+  readonly #unsentMs: number;
+  readonly #offers = new Map<string, WaitingBytes>();
+  #places = 0;
+  #closedBy: { readonly reason: unknown } | undefined;
 
-  return {
-    offer(bytes, { interleave = false } = {}) {
-      const refusal = closedBy
-        ? new SluiceError("interrupted", "binary: send: the connection is gone", {
-            cause: closedBy.reason,
-          })
-        : places >= maxStreams
-          ? new SluiceError(
-              "throttled",
-              `binary: send: ${places} streams are already in progress`,
-              {
-                retryAfterMs: 1_000,
-              },
-            )
-          : undefined;
-      if (refusal) {
-        discardBytes(bytes, refusal);
-        throw refusal;
-      }
-      places += 1;
-      const { size, checksum, source } = bytes;
-      const ref: BinaryRef = definedMembers({
-        streamId: crypto.randomUUID(),
-        size,
-        checksum,
-        interleave: interleave ? (true as const) : undefined,
-      });
-      let ended = false;
-      const stream: OutgoingStream = {
-        ref,
-        source,
-        end(result) {
-          if (ended) return;
-          ended = true;
-          places -= 1;
-          bytes.end?.(result);
-        },
-      };
-      const stopTimer = backgroundClock.schedule(() => {
-        offers.delete(ref.streamId);
-        discardBytes(
-          stream,
-          new SluiceError("expired", "binary: send: the message was never sent"),
-        );
-      }, unsentMs);
-      offers.set(ref.streamId, { stream, stopTimer });
-      return ref;
-    },
-    claim(streamId) {
-      const found = offers.get(streamId);
-      if (!found) return undefined;
-      offers.delete(streamId);
-      found.stopTimer();
-      return found.stream;
-    },
-    close(reason) {
-      closedBy ??= { reason };
-      for (const { stream, stopTimer } of offers.values()) {
-        stopTimer();
-        discardBytes(stream, reason);
-      }
-      offers.clear();
-    },
-  };
+  constructor({ maxStreams = 16, unsentMs = 60_000 }: OutboxOptions = {}) {
+    this.#maxStreams = maxStreams;
+    this.#unsentMs = unsentMs;
+  }
+
+  /**
+   * Takes charge of bytes and gives the reference for a message, with a new random id. When the
+   * message is not sent in time the bytes are discarded. Throws `throttled` when all places are
+   * taken and `interrupted` when the connection is gone; the bytes are then discarded as well.
+   */
+  offer(
+    bytes: OutgoingBytes,
+    { interleave = false }: { readonly interleave?: boolean } = {},
+  ): BinaryRef {
+    const refusal = this.#closedBy
+      ? new SluiceError("interrupted", "binary: send: the connection is gone", {
+          cause: this.#closedBy.reason,
+        })
+      : this.#places >= this.#maxStreams
+        ? new SluiceError(
+            "throttled",
+            `binary: send: ${this.#places} streams are already in progress`,
+            {
+              retryAfterMs: 1_000,
+            },
+          )
+        : undefined;
+    if (refusal) {
+      discardBytes(bytes, refusal);
+      throw refusal;
+    }
+    this.#places += 1;
+    const { size, checksum, source } = bytes;
+    const ref: BinaryRef = definedMembers({
+      streamId: crypto.randomUUID(),
+      size,
+      checksum,
+      interleave: interleave ? (true as const) : undefined,
+    });
+    let hasEnded = false;
+    const stream: OutgoingStream = {
+      ref,
+      source,
+      end: (result) => {
+        if (hasEnded) return;
+        hasEnded = true;
+        this.#places -= 1;
+        bytes.end?.(result);
+      },
+    };
+    const stopTimer = backgroundClock.schedule(() => {
+      this.#offers.delete(ref.streamId);
+      discardBytes(stream, new SluiceError("expired", "binary: send: the message was never sent"));
+    }, this.#unsentMs);
+    this.#offers.set(ref.streamId, { stream, stopTimer });
+    return ref;
+  }
+
+  /** The stream of an id that a message names which goes out now; `undefined` when there is none (any more). */
+  claim(streamId: string): OutgoingStream | undefined {
+    const waiting = this.#offers.get(streamId);
+    if (!waiting) return undefined;
+    this.#offers.delete(streamId);
+    waiting.stopTimer();
+    return waiting.stream;
+  }
+
+  /** Discards what waits. Streams that were claimed are their sender's to end. */
+  close(reason: unknown): void {
+    this.#closedBy ??= { reason };
+    for (const { stream, stopTimer } of this.#offers.values()) {
+      stopTimer();
+      discardBytes(stream, reason);
+    }
+    this.#offers.clear();
+  }
 }
 
 /** Lets go of bytes that are not going to be sent. */

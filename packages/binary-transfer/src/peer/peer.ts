@@ -1,7 +1,7 @@
 import { definedMembers, SluiceError } from "@sluice/core";
 import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
 import { findRefs, mayHoldRefs, type RefHolder } from "./binary-refs.ts";
-import { createInbox, type Inbox, type InboxOptions } from "./inbox.ts";
+import { Inbox, type InboxOptions } from "./inbox.ts";
 import {
   agreeOn,
   CLIENT_CAPABILITIES,
@@ -13,13 +13,7 @@ import {
   type BinaryRole,
   type BinaryTerms,
 } from "./negotiation.ts";
-import {
-  createOutbox,
-  discardBytes,
-  type Outbox,
-  type OutboxOptions,
-  type OutgoingStream,
-} from "./outbox.ts";
+import { discardBytes, Outbox, type OutboxOptions, type OutgoingStream } from "./outbox.ts";
 
 /** Settings of this end of a connection. */
 export interface BinaryPeerOptions
@@ -101,8 +95,8 @@ interface Message {
 export function createBinaryPeer(options: BinaryPeerOptions): BinaryPeer {
   const { role } = options;
   const connection = crypto.randomUUID();
-  const outbox = createOutbox(options);
-  const inbox = createInbox(options);
+  const outbox = new Outbox(options);
+  const inbox = new Inbox(options);
   /** Requests that are going to be answered with capabilities. */
   const openings = new Set<unknown>();
   let declaration = readDeclaration(options.declared);

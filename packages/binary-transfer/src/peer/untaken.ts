@@ -29,7 +29,7 @@ const maxEndedBytes = 2 ** 25;
 
 /** By handle: the application has a message, not a connection. */
 const underWay = new Map<string, TakenTransfer>();
-const ended = new Map<string, Remembered>();
+const endings = new Map<string, Remembered>();
 let endedBytes = 0;
 
 export function offerTransfer(handle: string, transfer: TakenTransfer): void {
@@ -46,7 +46,7 @@ export function takeTransfer(handle: string): TakenTransfer | undefined {
   const transfer = underWay.get(handle);
   underWay.delete(handle);
   if (transfer) return transfer;
-  const outcome = ended.get(handle)?.ending;
+  const outcome = endings.get(handle)?.ending;
   forgetEnded(handle);
   return outcome && { ref: outcome.ref, read: (signal) => bodyOf(outcome, signal) };
 }
@@ -65,20 +65,20 @@ export function rememberEnding(
   underWay.delete(handle);
   const stopTimer = backgroundClock.schedule(() => forgetEnded(handle), rememberMs);
   const outcome = "bytes" in end ? { ref, bytes: end.bytes } : { ref, ...faultOf(ref, end.error) };
-  ended.set(handle, { ending: outcome, stopTimer });
+  endings.set(handle, { ending: outcome, stopTimer });
   endedBytes += bytesOf(outcome);
-  for (const oldest of ended.keys()) {
-    if (ended.size <= maxEnded && (endedBytes <= maxEndedBytes || ended.size === 1)) break;
+  for (const oldest of endings.keys()) {
+    if (endings.size <= maxEnded && (endedBytes <= maxEndedBytes || endings.size === 1)) break;
     forgetEnded(oldest);
   }
 }
 
 export function forgetEnded(handle: string): void {
-  const found = ended.get(handle);
-  if (!found) return;
-  found.stopTimer();
-  ended.delete(handle);
-  endedBytes -= bytesOf(found.ending);
+  const remembered = endings.get(handle);
+  if (!remembered) return;
+  remembered.stopTimer();
+  endings.delete(handle);
+  endedBytes -= bytesOf(remembered.ending);
 }
 
 function bytesOf(ending: EndedTransfer): number {
@@ -95,14 +95,14 @@ function bodyOf(
   ending: EndedTransfer,
   signal: AbortSignal | undefined,
 ): ReadableStream<Uint8Array> {
-  let left = "bytes" in ending ? [ending.bytes] : [];
+  let chunks = "bytes" in ending ? [ending.bytes] : [];
   return createBody(
     definedMembers({
       async next() {
         if ("code" in ending) throw new SluiceError(ending.code, ending.message);
-        return left.shift();
+        return chunks.shift();
       },
-      release: () => void (left = []),
+      release: () => void (chunks = []),
       signal,
     }),
   );

@@ -23,16 +23,6 @@ export interface HostQuestion {
   readonly schema: Members;
 }
 
-/** Asks the user through the host's form elicitation. */
-export interface HostQuestions {
-  /** True when the host can show a form. */
-  readonly isPossible: () => boolean;
-  /** True if the user says yes. Rejects with `permission_denied` and `advice` if none can be asked. */
-  agree(request: JSONRPCRequest, message: string, options: AgreeOptions): Promise<boolean>;
-  /** The user's value; undefined if there is none. In revisions up to 2025-11-25 only. */
-  askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown>;
-}
-
 /** What a question for a yes comes with. */
 interface AgreeOptions {
   readonly signal: AbortSignal;
@@ -40,62 +30,74 @@ interface AgreeOptions {
   readonly advice: string;
 }
 
-/** Makes the questions of one bridge. */
-export function createHostQuestions(calls: () => BridgeCalls): HostQuestions {
+/** Asks the user through the host's form elicitation. */
+export class HostQuestions {
+  readonly #calls: () => BridgeCalls;
   /** Open questions, by what a repeated call must say. */
-  const open = new Map<string, PendingQuestion>();
+  readonly #open = new Map<string, PendingQuestion>();
 
-  const isPossible = (): boolean => showsForms(calls().hostCapabilities);
+  constructor(calls: () => BridgeCalls) {
+    this.#calls = calls;
+  }
+
+  /** True when the host can show a form. */
+  isPossible(): boolean {
+    return showsForms(this.#calls().hostCapabilities);
+  }
+
+  /** The user's value; undefined if there is none. In revisions up to 2025-11-25 only. */
+  async askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown> {
+    const { result } = await this.#calls().askHost("elicitation/create", formOf(question), signal);
+    return valueIn(result, question.field);
+  }
+
+  /** True if the user says yes. Rejects with `permission_denied` and `advice` if none can be asked. */
+  async agree(
+    request: JSONRPCRequest,
+    message: string,
+    { signal, advice }: AgreeOptions,
+  ): Promise<boolean> {
+    if (!this.isPossible())
+      throw new SluiceError(
+        "permission_denied",
+        `bridge: ${message} The host cannot ask the user: ${advice}`,
+      );
+    const question = { message, field: "agree", schema: { type: "boolean", title: "Yes" } };
+    if (this.#calls().hostRevision === "legacy")
+      return (await this.askFor(question, signal)) === true;
+    const answered = this.#questionOf(request);
+    if (answered?.agreed.includes(message)) return true;
+    if (answered?.message !== message) {
+      // a call with two questions is repeated twice: the first yes still counts
+      const isSameCall = answered?.answeredBy === request;
+      return this.#askInResult(question, isSameCall ? [...answered.agreed, answered.message] : []);
+    }
+    answered.answeredBy = request;
+    const { inputResponses } = membersOf(request.params);
+    return valueIn(membersOf(inputResponses)["agree"], "agree") === true;
+  }
 
   /** The question that a repeated call answers. An answer counts for one call. */
-  function questionOf(request: JSONRPCRequest): PendingQuestion | undefined {
+  #questionOf(request: JSONRPCRequest): PendingQuestion | undefined {
     const { requestState } = membersOf(request.params);
-    const question = typeof requestState === "string" ? open.get(requestState) : undefined;
+    const question = typeof requestState === "string" ? this.#open.get(requestState) : undefined;
     return question?.answeredBy === undefined || question.answeredBy === request
       ? question
       : undefined;
   }
 
-  function askInResult(question: HostQuestion, agreed: readonly string[]): never {
+  #askInResult(question: HostQuestion, agreed: readonly string[]): never {
     const state = randomUUID();
-    open.set(state, { message: question.message, agreed });
+    this.#open.set(state, { message: question.message, agreed });
     // a host that never comes back must not fill the memory
-    for (const oldest of open.keys()) if (open.size > maxOpen) open.delete(oldest);
+    for (const oldest of this.#open.keys())
+      if (this.#open.size > maxOpen) this.#open.delete(oldest);
     throw new QuestionInResult({
       resultType: "input_required",
       inputRequests: { agree: { method: "elicitation/create", params: formOf(question) } },
       requestState: state,
     });
   }
-
-  async function askFor(question: HostQuestion, signal?: AbortSignal): Promise<unknown> {
-    const { result } = await calls().askHost("elicitation/create", formOf(question), signal);
-    return valueIn(result, question.field);
-  }
-
-  return {
-    isPossible,
-    askFor,
-    async agree(request, message, { signal, advice }) {
-      if (!isPossible())
-        throw new SluiceError(
-          "permission_denied",
-          `bridge: ${message} The host cannot ask the user: ${advice}`,
-        );
-      const question = { message, field: "agree", schema: { type: "boolean", title: "Yes" } };
-      if (calls().hostRevision === "legacy") return (await askFor(question, signal)) === true;
-      const answered = questionOf(request);
-      if (answered?.agreed.includes(message)) return true;
-      if (answered?.message !== message) {
-        // a call with two questions is repeated twice: the first yes still counts
-        const isSameCall = answered?.answeredBy === request;
-        return askInResult(question, isSameCall ? [...answered.agreed, answered.message] : []);
-      }
-      answered.answeredBy = request;
-      const { inputResponses } = membersOf(request.params);
-      return valueIn(membersOf(inputResponses)["agree"], "agree") === true;
-    },
-  };
 }
 
 const maxOpen = 64;

@@ -4,23 +4,6 @@ import { abortable } from "@sluice/core/async";
 import { membersOf, type Members } from "../messages/messages.ts";
 import type { HostQuestions } from "./consent.ts";
 
-/**
- * Origins on this machine that a process named where only a server writes: in links to resources and in structured content.
- * A text may be of a page that its tool fetched, and names nothing.
- */
-export interface NamedLoopback {
-  /** Remembers the origins in the result of a tool. */
-  learn(result: Members): void;
-  /**
-   * What stands for the endpoint of a process when bytes come from or go to `address`; undefined for one elsewhere. Asks the
-   * user once for each named origin, and rejects with `permission_denied` without a yes, and with `untrusted` for others.
-   */
-  endpointFor(
-    address: string,
-    call: { readonly request: JSONRPCRequest; readonly signal: AbortSignal },
-  ): Promise<URL | undefined>;
-}
-
 /** What {@link createNamedLoopback} works with. */
 interface NamedLoopbackOptions {
   /** Name of the server, for people. */
@@ -30,61 +13,74 @@ interface NamedLoopbackOptions {
   readonly questions: HostQuestions;
 }
 
-/** Remembers at most 64 origins. */
-export function createNamedLoopback(options: NamedLoopbackOptions): NamedLoopback {
-  const { serverName, trustedOrigins, questions } = options;
-  const namedOrigins = new Set<string>();
+/**
+ * At most 64 origins on this machine that a process named where only a server writes: in links to resources and in
+ * structured content. A text may be of a page that its tool fetched, and names nothing.
+ */
+export class NamedLoopback {
+  readonly #options: NamedLoopbackOptions;
+  readonly #namedOrigins = new Set<string>();
   /** What the user says of an origin; calls share one question. */
-  const decisions = new Map<string, Promise<boolean>>();
+  readonly #decisions = new Map<string, Promise<boolean>>();
 
-  async function isAllowed(
-    origin: string,
-    request: JSONRPCRequest,
-    signal: AbortSignal,
-  ): Promise<boolean> {
-    for (let open = decisions.get(origin); open; open = decisions.get(origin))
+  constructor(options: NamedLoopbackOptions) {
+    this.#options = options;
+  }
+
+  /** Remembers the origins in the result of a tool. */
+  learn(result: Members): void {
+    for (const address of addressesIn(result)) {
+      const origin = loopbackOf(address)?.origin;
+      if (origin === undefined) continue;
+      this.#namedOrigins.add(origin);
+      for (const oldest of this.#namedOrigins)
+        if (this.#namedOrigins.size > maxNamed) this.#namedOrigins.delete(oldest);
+    }
+  }
+
+  /**
+   * What stands for the endpoint of a process when bytes come from or go to `address`; undefined for one elsewhere. Asks the
+   * user once for each named origin, and rejects with `permission_denied` without a yes, and with `untrusted` for others.
+   */
+  async endpointFor(
+    address: string,
+    { request, signal }: { readonly request: JSONRPCRequest; readonly signal: AbortSignal },
+  ): Promise<URL | undefined> {
+    const loopback = loopbackOf(address);
+    if (!loopback || this.#isTrusted(loopback.origin)) return loopback;
+    if (!this.#namedOrigins.has(loopback.origin))
+      throw new SluiceError(
+        "untrusted",
+        `bridge: ${loopback.origin} is a program on this machine that the server did not name; a user who trusts it starts the bridge with --trust ${loopback.origin}.`,
+      );
+    if (await this.#isAllowed(loopback.origin, request, signal)) return loopback;
+    throw new SluiceError(
+      "permission_denied",
+      `bridge: the user allows no files from or to ${loopback.origin}`,
+    );
+  }
+
+  async #isAllowed(origin: string, request: JSONRPCRequest, signal: AbortSignal): Promise<boolean> {
+    for (let open = this.#decisions.get(origin); open; open = this.#decisions.get(origin))
       try {
         return await abortable(open, signal);
       } catch {
         // the call that asked is over: this one asks
         signal.throwIfAborted();
-        if (decisions.get(origin) === open) decisions.delete(origin);
+        if (this.#decisions.get(origin) === open) this.#decisions.delete(origin);
       }
-    const message = `${serverName} names ${origin}, a program on this machine. May files come from it and go to it?`;
+    const message = `${this.#options.serverName} names ${origin}, a program on this machine. May files come from it and go to it?`;
     const advice = `start the bridge with --trust ${origin}.`;
-    const decision = questions.agree(request, message, { signal, advice });
-    decisions.set(origin, decision);
+    const decision = this.#options.questions.agree(request, message, { signal, advice });
+    this.#decisions.set(origin, decision);
     return decision;
   }
 
-  const isTrusted = (origin: string): boolean =>
-    trustedOrigins.some((trusted) => URL.canParse(trusted) && new URL(trusted).origin === origin);
-
-  return {
-    learn(result) {
-      for (const address of addressesIn(result)) {
-        const origin = loopbackOf(address)?.origin;
-        if (origin === undefined) continue;
-        namedOrigins.add(origin);
-        for (const oldest of namedOrigins)
-          if (namedOrigins.size > maxNamed) namedOrigins.delete(oldest);
-      }
-    },
-    async endpointFor(address, { request, signal }) {
-      const loopback = loopbackOf(address);
-      if (!loopback || isTrusted(loopback.origin)) return loopback;
-      if (!namedOrigins.has(loopback.origin))
-        throw new SluiceError(
-          "untrusted",
-          `bridge: ${loopback.origin} is a program on this machine that the server did not name; a user who trusts it starts the bridge with --trust ${loopback.origin}.`,
-        );
-      if (await isAllowed(loopback.origin, request, signal)) return loopback;
-      throw new SluiceError(
-        "permission_denied",
-        `bridge: the user allows no files from or to ${loopback.origin}`,
-      );
-    },
-  };
+  #isTrusted(origin: string): boolean {
+    return this.#options.trustedOrigins.some(
+      (trusted) => URL.canParse(trusted) && new URL(trusted).origin === origin,
+    );
+  }
 }
 
 const maxNamed = 64;

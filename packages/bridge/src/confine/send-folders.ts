@@ -43,8 +43,8 @@ export async function openSendFolders(folders: readonly string[]): Promise<SendF
         ? belowRoots(path, folders, roots)
         : roots.map((root) => ({ root, names: namesOfOwn(path) }));
       for (const place of places) {
-        const found = await sendable(place);
-        if (found) return found;
+        const sendableFile = await sendable(place);
+        if (sendableFile) return sendableFile;
       }
       if (places.length > 0) throw new SluiceError("not_found", "bridge: there is no such file");
       throw new SluiceError(

@@ -35,9 +35,15 @@ import type { Check, Evidence, SeenServer } from "./evidence.ts";
 import type { Finding } from "./finding.ts";
 import { ByteBudget, watchedFetch } from "./probe/watched-fetch.ts";
 import { probeBody, probeSession, probeCut, probeEvents } from "./probe/probe-session.ts";
-import { probeRange, probeWhole, probeDirect, probeGrant } from "./probe/probe-bytes.ts";
-import { probeLink, probeTools } from "./probe/probe-link.ts";
-import { createDispatcher, type Visit } from "./probe/visit.ts";
+import {
+  probeDirect,
+  probeGrant,
+  probeLink,
+  probeRange,
+  probeTools,
+  probeWhole,
+} from "./probe/probe-bytes.ts";
+import { pinnedConnections, type Visit } from "./probe/visit.ts";
 
 /** Options of {@link diagnose}. */
 export interface DiagnoseOptions {
@@ -138,7 +144,7 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
   const deadline = AbortSignal.timeout(timeoutMs);
   const stop = new AbortController();
   const ends = [deadline, stop.signal];
-  const dispatcher = createDispatcher(({ valid_from, valid_to }) => {
+  const dispatcher = pinnedConnections(({ valid_from, valid_to }) => {
     evidence.certificate ??= { from: Date.parse(valid_from), to: Date.parse(valid_to) };
   });
   // its types are those of the package, not of the platform

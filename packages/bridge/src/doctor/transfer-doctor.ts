@@ -11,22 +11,6 @@ interface FailedTransfer {
   readonly uri?: string | undefined;
 }
 
-/** Says why transfers of a bridge failed. */
-export interface TransferDoctor {
-  /** Wraps the `fetch` of messages: their credentials are those of a diagnosis. */
-  readonly watch: (fetch: FetchLike) => FetchLike;
-  /**
-   * What to add to the words of an error: the cause and what to change. Undefined if no network can have caused it,
-   * within a minute after the last diagnosis, and if none is found within 5 s. Rejects only with the abort's reason.
-   */
-  readonly causeOf: (
-    error: unknown,
-    transfer: FailedTransfer,
-    signal: AbortSignal,
-  ) => Promise<string | undefined>;
-}
-
-/** Options of {@link createTransferDoctor}. */
 interface TransferDoctorOptions {
   /** Origins beside the server's own that bytes may come from. */
   readonly trustedOrigins: readonly string[];
@@ -36,42 +20,74 @@ interface TransferDoctorOptions {
   readonly clock?: Clock | undefined;
 }
 
-/** Looks at the server at `url` after a transfer failed: one diagnosis at a time, and at most one a minute. */
-export function createTransferDoctor(url: URL, options: TransferDoctorOptions): TransferDoctor {
-  const { trustedOrigins, examine = examineServer, clock = systemClock } = options;
-  let headers: Readonly<Record<string, string>> = {};
-  let nextAt = -Infinity;
+/**
+ * Says why transfers of a bridge failed: looks at the server at `url` after one did, one diagnosis at a time, and at
+ * most one a minute.
+ */
+export class TransferDoctor {
+  readonly #url: URL;
+  readonly #trustedOrigins: readonly string[];
+  readonly #examine: (url: URL, options: DiagnoseOptions) => Promise<Diagnosis>;
+  readonly #clock: Clock;
+  #headers: Readonly<Record<string, string>> = {};
+  #nextAt = -Infinity;
 
-  function examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
-    const { direction, uri } = transfer;
-    return examine(url, { headers, trustedOrigins, uri, direction, signal, watchMs, timeoutMs });
+  constructor(url: URL, options: TransferDoctorOptions) {
+    this.#url = url;
+    const { trustedOrigins, examine = examineServer, clock = systemClock } = options;
+    this.#trustedOrigins = trustedOrigins;
+    this.#examine = examine;
+    this.#clock = clock;
   }
 
-  return {
-    watch: (fetch) => (input, init) => {
-      if (String(input) === url.href) headers = credentialsIn(init?.headers);
+  /** Wraps the `fetch` of messages: their credentials are those of a diagnosis. */
+  watch(fetch: FetchLike): FetchLike {
+    return (input, init) => {
+      if (String(input) === this.#url.href) this.#headers = credentialsIn(init?.headers);
       return fetch(input, init);
-    },
-    async causeOf(error, transfer, signal) {
-      if (!isOfNetwork(error) || clock.now() < nextAt) return undefined;
-      nextAt = clock.now() + paceMs;
-      const stop = new AbortController();
-      const ends = AbortSignal.any([signal, stop.signal]);
-      try {
-        const deadline = { timeoutMs: deadlineMs, expired: late, signal, clock };
-        const { server, findings } = await within(examineNow(transfer, ends), deadline);
-        const [first] = findings;
-        // with a session, it says no more than that the time was short
-        if (!first || (server && first.cause === "connection")) return undefined;
-        return first.message.slice(0, longestCause);
-      } catch {
-        signal.throwIfAborted();
-        return undefined;
-      } finally {
-        stop.abort(new SluiceError("interrupted", "bridge: the diagnosis has ended"));
-      }
-    },
-  };
+    };
+  }
+
+  /**
+   * What to add to the words of an error: the cause and what to change. Undefined if no network can have caused it,
+   * within a minute after the last diagnosis, and if none is found within 5 s. Rejects only with the abort's reason.
+   */
+  async causeOf(
+    error: unknown,
+    transfer: FailedTransfer,
+    signal: AbortSignal,
+  ): Promise<string | undefined> {
+    if (!isOfNetwork(error) || this.#clock.now() < this.#nextAt) return undefined;
+    this.#nextAt = this.#clock.now() + paceMs;
+    const stop = new AbortController();
+    const ends = AbortSignal.any([signal, stop.signal]);
+    try {
+      const deadline = { timeoutMs: deadlineMs, expired: late, signal, clock: this.#clock };
+      const { server, findings } = await within(this.#examineNow(transfer, ends), deadline);
+      const [first] = findings;
+      // with a session, it says no more than that the time was short
+      if (!first || (server && first.cause === "connection")) return undefined;
+      return first.message.slice(0, longestCause);
+    } catch {
+      signal.throwIfAborted();
+      return undefined;
+    } finally {
+      stop.abort(new SluiceError("interrupted", "bridge: the diagnosis has ended"));
+    }
+  }
+
+  #examineNow(transfer: FailedTransfer, signal: AbortSignal): Promise<Diagnosis> {
+    const { direction, uri } = transfer;
+    return this.#examine(this.#url, {
+      headers: this.#headers,
+      trustedOrigins: this.#trustedOrigins,
+      uri,
+      direction,
+      signal,
+      watchMs,
+      timeoutMs,
+    });
+  }
 }
 
 /**
@@ -121,9 +137,9 @@ const networkCodes: ReadonlySet<string> = new Set([
 ]);
 
 /** Headers that every message has, without those of the one message and its session. */
-function credentialsIn(given: RequestInit["headers"]): Record<string, string> {
+function credentialsIn(messageHeaders: RequestInit["headers"]): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [name, value] of new Headers(given))
+  for (const [name, value] of new Headers(messageHeaders))
     if (!ofOneMessage.test(name)) headers[name] = value;
   return headers;
 }

@@ -18,9 +18,9 @@ interface BoundedMemory extends WritableStorage {
 }
 
 /** Objects in memory, of at most `maxBytes` together, including those being written or still being read. */
-export function createBoundedMemory(maxBytes: number): BoundedMemory {
+export function boundedMemory(maxBytes: number): BoundedMemory {
   const backend = createMemoryBackend();
-  const objects = new Map<string, Kept>();
+  const objects = new Map<string, MemoryObject>();
   let usedBytes = 0;
   const room: MemoryRoom = {
     reserve(bytes) {
@@ -45,14 +45,14 @@ export function createBoundedMemory(maxBytes: number): BoundedMemory {
     list: (options) => backend.list(options),
     async open(key, options) {
       const opened = await backend.open(key, options);
-      const found = objects.get(key);
-      return found ? countReader(opened, found) : opened;
+      const object = objects.get(key);
+      return object ? countReader(opened, object) : opened;
     },
     async write(key, options = {}) {
       const operation = beginOperation("memory: write", key, options);
       const ensureCurrent = (): void => ensureCondition(objects.get(key)?.info, options, operation);
       ensureCurrent();
-      const blocks = createMemoryBlocks(room);
+      const blocks = new MemoryBlocks(room);
       let isPublished = false;
       const driver = {
         append: async (chunk: Uint8Array) => blocks.append(chunk),
@@ -81,7 +81,7 @@ export function createBoundedMemory(maxBytes: number): BoundedMemory {
 }
 
 /** An object that has come whole. */
-interface Kept {
+interface MemoryObject {
   readonly info: ObjectInfo;
   readonly blocks: MemoryBlocks;
   readers: number;
@@ -89,33 +89,20 @@ interface Kept {
 }
 
 /** The same object; its memory is free when it was removed and the last body of it has ended. */
-function countReader(opened: OpenedObject, kept: Kept): OpenedObject {
+function countReader(opened: OpenedObject, object: MemoryObject): OpenedObject {
   const { info, range } = opened;
   return withBody({ info, range }, () => {
-    kept.readers += 1;
+    object.readers += 1;
     const reader = opened.body.getReader();
     return createBody({
       next: async () => (await reader.read()).value,
       async release(reason) {
         await reader.cancel(reason).catch(() => {});
-        kept.readers -= 1;
-        if (kept.isRemoved && kept.readers === 0) kept.blocks.clear();
+        object.readers -= 1;
+        if (object.isRemoved && object.readers === 0) object.blocks.clear();
       },
     });
   });
-}
-
-/** Bytes in memory that grow at their end. */
-interface MemoryBlocks {
-  readonly size: number;
-  /** Copies a chunk. Throws what `reserve` throws, and has part of the chunk then. */
-  append(chunk: Uint8Array): void;
-  /** Gives back what the last block has too much. */
-  trim(): void;
-  /** A copy of the bytes `[start, end)`. Throws `interrupted` after `clear`. */
-  read(start: number, end: number): Uint8Array;
-  /** Frees everything. Idempotent. */
-  clear(): void;
 }
 
 /** Counts the memory of all blocks. */
@@ -128,73 +115,84 @@ interface MemoryRoom {
 const [smallest, largest] = [4_096, 2 ** 20];
 
 /**
- * Makes blocks that are as large as all before them together, up to 1 MiB: small results take little, and the bytes of
- * tiny chunks lie together. Memory counts as it is taken, not as it is filled.
+ * Bytes in memory that grow at their end, in blocks that are as large as all before them together, up to 1 MiB: small
+ * results take little, and the bytes of tiny chunks lie together. Memory counts as it is taken, not as it is filled.
  */
-function createMemoryBlocks(room: MemoryRoom): MemoryBlocks {
-  let blocks: Uint8Array[] = [];
+class MemoryBlocks {
+  readonly #room: MemoryRoom;
+  #blocks: Uint8Array[] = [];
   /** Where each block begins. */
-  let starts: number[] = [];
-  let size = 0;
-  let takenBytes = 0;
+  #starts: number[] = [];
+  #size = 0;
+  #takenBytes = 0;
 
-  function grow(): void {
-    const bytes = Math.min(Math.max(size, smallest), largest);
-    room.reserve(bytes);
-    takenBytes += bytes;
-    blocks.push(new Uint8Array(bytes));
-    starts.push(size);
+  constructor(room: MemoryRoom) {
+    this.#room = room;
   }
 
-  function blockAt(position: number): number {
-    let [low, high] = [0, starts.length];
+  get size(): number {
+    return this.#size;
+  }
+
+  /** Copies a chunk. Throws what `reserve` throws, and has part of the chunk then. */
+  append(chunk: Uint8Array): void {
+    for (let at = 0; at < chunk.length;) {
+      if (this.#size === this.#takenBytes) this.#grow();
+      const part = chunk.subarray(at, at + this.#takenBytes - this.#size);
+      this.#blocks.at(-1)!.set(part, this.#size - this.#starts.at(-1)!);
+      this.#size += part.length;
+      at += part.length;
+    }
+  }
+
+  /** Gives back what the last block has too much. */
+  trim(): void {
+    const last = this.#blocks.pop();
+    if (!last) return;
+    const filledBytes = this.#size - this.#starts.at(-1)!;
+    // a copy: a part of the block would hold all of it
+    this.#blocks.push(last.slice(0, filledBytes));
+    this.#room.release(last.length - filledBytes);
+    this.#takenBytes = this.#size;
+  }
+
+  /** A copy of the bytes `[start, end)`. Throws `interrupted` after `clear`. */
+  read(start: number, end: number): Uint8Array {
+    if (end > this.#size) throw new SluiceError("interrupted", "memory: the object was removed");
+    const bytes = new Uint8Array(end - start);
+    for (let at = start, index = this.#blockAt(start); at < end; index++) {
+      const from = at - this.#starts[index]!;
+      const part = this.#blocks[index]!.subarray(from, from + end - at);
+      bytes.set(part, at - start);
+      at += part.length;
+    }
+    return bytes;
+  }
+
+  /** Frees everything. Idempotent. */
+  clear(): void {
+    this.#blocks = [];
+    this.#starts = [];
+    this.#room.release(this.#takenBytes);
+    this.#takenBytes = 0;
+    this.#size = 0;
+  }
+
+  #grow(): void {
+    const bytes = Math.min(Math.max(this.#size, smallest), largest);
+    this.#room.reserve(bytes);
+    this.#takenBytes += bytes;
+    this.#blocks.push(new Uint8Array(bytes));
+    this.#starts.push(this.#size);
+  }
+
+  #blockAt(position: number): number {
+    let [low, high] = [0, this.#starts.length];
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (starts[middle]! <= position) low = middle;
+      if (this.#starts[middle]! <= position) low = middle;
       else high = middle;
     }
     return low;
   }
-
-  return {
-    get size() {
-      return size;
-    },
-    append(chunk) {
-      for (let at = 0; at < chunk.length;) {
-        if (size === takenBytes) grow();
-        const part = chunk.subarray(at, at + takenBytes - size);
-        blocks.at(-1)!.set(part, size - starts.at(-1)!);
-        size += part.length;
-        at += part.length;
-      }
-    },
-    trim() {
-      const last = blocks.pop();
-      if (!last) return;
-      const filledBytes = size - starts.at(-1)!;
-      // a copy: a part of the block would hold all of it
-      blocks.push(last.slice(0, filledBytes));
-      room.release(last.length - filledBytes);
-      takenBytes = size;
-    },
-    read(start, end) {
-      if (end > size) throw new SluiceError("interrupted", "memory: the object was removed");
-      const bytes = new Uint8Array(end - start);
-      for (let at = start, index = blockAt(start); at < end; index++) {
-        const from = at - starts[index]!;
-        const part = blocks[index]!.subarray(from, from + end - at);
-        bytes.set(part, at - start);
-        at += part.length;
-      }
-      return bytes;
-    },
-    clear() {
-      blocks = [];
-      starts = [];
-      room.release(takenBytes);
-      takenBytes = 0;
-      size = 0;
-    },
-  };
 }

@@ -10,8 +10,8 @@ import {
   type WritableStorage,
   storageFault,
 } from "./result-hold.ts";
-import { createHeldPart, createHeldView, heldFolder, type HeldReaders } from "./held-part.ts";
-import { createBoundedMemory, memoryAdvice } from "./bounded-memory.ts";
+import { HeldPart, heldView, heldFolder, type HeldReaders } from "./held-part.ts";
+import { boundedMemory, memoryAdvice } from "./bounded-memory.ts";
 
 /** Options of {@link createMemoryHold}. */
 export interface MemoryHoldOptions {
@@ -27,7 +27,7 @@ export interface MemoryHoldOptions {
  */
 export function createMemoryHold(options: MemoryHoldOptions = {}): ResultHold {
   const { maxBytes = 256 * 2 ** 20, maxAgeMs = 15 * 60_000 } = options;
-  const storage = createBoundedMemory(maxBytes);
+  const storage = boundedMemory(maxBytes);
   return createHold({
     storage,
     usedBytes: () => storage.usedBytes(),
@@ -188,7 +188,7 @@ function createHold(parts: HoldParts): ResultHold {
 
   /** Removes what processes left that ended, and counts what others have. */
   async function look(): Promise<void> {
-    let found = 0;
+    let countedBytes = 0;
     let cursor: string | undefined;
     do {
       const { signal } = closing;
@@ -202,11 +202,11 @@ function createHold(parts: HoldParts): ResultHold {
         const stamp = idPattern.exec(id)?.[1];
         if (stamp === undefined || ownEntries.has(id)) continue;
         if (Number(stamp) <= Date.now()) await removeObject(key);
-        else found += size;
+        else countedBytes += size;
       }
       cursor = page.cursor;
     } while (cursor !== undefined);
-    othersBytes = found;
+    othersBytes = countedBytes;
   }
 
   /** At most one look at a time, and one a minute. A fault of it is not one of what is written. */
@@ -258,7 +258,7 @@ function createHold(parts: HoldParts): ResultHold {
     const begunAt = Date.now();
     const stamp = Math.ceil(begunAt + Math.max(maxAgeMs, longestLinkMs) + longestComingMs);
     const id = `${stamp}-${randomBytes(16).toString("hex")}`;
-    const part = createHeldPart(`${heldFolder}${id}`, {
+    const part = new HeldPart(`${heldFolder}${id}`, {
       storage,
       reserve: (bytes) => reserve(entry, bytes),
       beginWriting,
@@ -285,7 +285,7 @@ function createHold(parts: HoldParts): ResultHold {
   }
 
   return {
-    storage: createHeldView(storage, readers),
+    storage: heldView(storage, readers),
     baseUri: mapper.baseUri,
     openShare() {
       const share: ShareState = { bytes: 0, isEnded: false };

@@ -23,98 +23,112 @@ interface PartHolder {
 const writeBytes = 65_536;
 
 /** A result on its way to a storage, which has it once it is sealed. */
-export function createHeldPart(key: string, holder: PartHolder): SpoolPart {
-  const { storage, faultOf } = holder;
-  const hash = createSha256();
+export class HeldPart implements SpoolPart {
+  readonly #key: string;
+  readonly #holder: PartHolder;
+  readonly #hash = createSha256();
   /** Not written yet. Each write takes its buffer with it. */
-  let buffer = new Uint8Array(writeBytes);
-  let filledBytes = 0;
-  let bytes = 0;
-  let opening: Promise<ObjectWriter> | undefined;
-  let endWriting: (() => void) | undefined;
-  let committing: Promise<void> | undefined;
-  let isWhole = false;
-  let discarded: Promise<void> | undefined;
+  #buffer = new Uint8Array(writeBytes);
+  #filledBytes = 0;
+  #bytes = 0;
+  #opening: Promise<ObjectWriter> | undefined;
+  #endWriting: (() => void) | undefined;
+  #committing: Promise<void> | undefined;
+  #isWhole = false;
+  #discarded: Promise<void> | undefined;
 
-  async function ofStorage<T>(work: () => Promise<T>): Promise<T> {
-    if (discarded) throw removed();
+  readonly #commit = (): Promise<void> => {
+    return (this.#committing ??= this.#commitAll());
+  };
+
+  constructor(key: string, holder: PartHolder) {
+    this.#key = key;
+    this.#holder = holder;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  write(chunk: Uint8Array): Promise<void> {
+    return this.#ofStorage(async () => {
+      await this.#holder.reserve(chunk.length);
+      this.#bytes += chunk.length;
+      this.#hash.update(chunk);
+      for (let at = 0; at < chunk.length;) {
+        const part = chunk.subarray(at, at + writeBytes - this.#filledBytes);
+        this.#buffer.set(part, this.#filledBytes);
+        this.#filledBytes += part.length;
+        at += part.length;
+        if (this.#filledBytes === writeBytes) await this.#flush();
+      }
+    });
+  }
+
+  async *reread(): AsyncIterable<Uint8Array> {
+    await this.#ofStorage(this.#commit);
+    const { body } = await this.#ofStorage(() => this.#holder.storage.open(this.#key));
+    try {
+      yield* body;
+    } catch (error) {
+      throw this.#holder.faultOf(error);
+    }
+  }
+
+  async seal(): Promise<string> {
+    await this.#ofStorage(this.#commit);
+    return this.#hash.digest();
+  }
+
+  async publish(name: string): Promise<string> {
+    return this.#ofStorage(async () => this.#holder.publish(name));
+  }
+
+  discard(): Promise<void> {
+    return (this.#discarded ??= this.#remove());
+  }
+
+  async #ofStorage<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#discarded) throw removed();
     try {
       return await work();
     } catch (error) {
       // a failure caused by its end is not a fault of the storage
-      throw discarded ? removed() : faultOf(error);
+      throw this.#discarded ? removed() : this.#holder.faultOf(error);
     }
   }
 
-  async function writer(): Promise<ObjectWriter> {
-    endWriting ??= holder.beginWriting();
-    return (opening ??= storage.write(key, { private: true }));
+  async #writer(): Promise<ObjectWriter> {
+    this.#endWriting ??= this.#holder.beginWriting();
+    return (this.#opening ??= this.#holder.storage.write(this.#key, { private: true }));
   }
 
-  async function flush(): Promise<void> {
-    if (filledBytes === 0) return;
-    const full = buffer.subarray(0, filledBytes);
-    buffer = new Uint8Array(writeBytes);
-    filledBytes = 0;
-    await (await writer()).write(full);
+  async #flush(): Promise<void> {
+    if (this.#filledBytes === 0) return;
+    const full = this.#buffer.subarray(0, this.#filledBytes);
+    this.#buffer = new Uint8Array(writeBytes);
+    this.#filledBytes = 0;
+    await (await this.#writer()).write(full);
   }
 
-  async function commitAll(): Promise<void> {
-    await flush();
-    await (await writer()).commit();
-    isWhole = true;
-    buffer = new Uint8Array();
-    endWriting?.();
+  async #commitAll(): Promise<void> {
+    await this.#flush();
+    await (await this.#writer()).commit();
+    this.#isWhole = true;
+    this.#buffer = new Uint8Array();
+    this.#endWriting?.();
   }
 
-  function commit(): Promise<void> {
-    return (committing ??= commitAll());
-  }
-
-  async function remove(): Promise<void> {
-    buffer = new Uint8Array();
-    const open = await opening?.catch(() => undefined);
+  async #remove(): Promise<void> {
+    this.#buffer = new Uint8Array();
+    const open = await this.#opening?.catch(() => undefined);
     // it waits for a commit, which may have made the object
-    if (!isWhole) await open?.abort().catch(() => {});
-    await committing?.catch(() => {});
-    if (isWhole) await holder.removeObject(key);
-    endWriting?.();
-    holder.ended(bytes);
+    if (!this.#isWhole) await open?.abort().catch(() => {});
+    await this.#committing?.catch(() => {});
+    if (this.#isWhole) await this.#holder.removeObject(this.#key);
+    this.#endWriting?.();
+    this.#holder.ended(this.#bytes);
   }
-
-  return {
-    get bytes() {
-      return bytes;
-    },
-    write: (chunk) =>
-      ofStorage(async () => {
-        await holder.reserve(chunk.length);
-        bytes += chunk.length;
-        hash.update(chunk);
-        for (let at = 0; at < chunk.length;) {
-          const part = chunk.subarray(at, at + writeBytes - filledBytes);
-          buffer.set(part, filledBytes);
-          filledBytes += part.length;
-          at += part.length;
-          if (filledBytes === writeBytes) await flush();
-        }
-      }),
-    async *reread() {
-      await ofStorage(commit);
-      const { body } = await ofStorage(() => storage.open(key));
-      try {
-        yield* body;
-      } catch (error) {
-        throw faultOf(error);
-      }
-    },
-    async seal() {
-      await ofStorage(commit);
-      return hash.digest();
-    },
-    publish: async (name) => ofStorage(async () => holder.publish(name)),
-    discard: () => (discarded ??= remove()),
-  };
 }
 
 function removed(): SluiceError {
@@ -136,7 +150,7 @@ export interface HeldReaders {
  * Held results of a storage, to be read. A key is the id of a result and, behind it, the file name that readers get:
  * the name is known when the bytes are written already, so the object itself has none.
  */
-export function createHeldView(storage: StorageBackend, readers: HeldReaders): StorageBackend {
+export function heldView(storage: StorageBackend, readers: HeldReaders): StorageBackend {
   return {
     name: storage.name,
     async describe(key, options) {

@@ -73,7 +73,7 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
   const awaited = createAwaitedCalls((id, message) =>
     releaseAnswer(spooled, ({ place }) => hold.drop(place), id, message),
   );
-  const ended = new AbortController();
+  const sessionEnd = new AbortController();
   const share = hold.openShare();
   const under = trackParts(share);
   const limits: SpoolLimits = {
@@ -83,7 +83,7 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
     maxBytes: maxResultBytes,
     isAwaited: (id) => awaited.has(id),
     hasReader: () => awaited.hasAny(),
-    signal: ended.signal,
+    signal: sessionEnd.signal,
   };
   let relay: BridgeCalls | undefined;
   /** Revision that a host with sessions speaks. */
@@ -99,9 +99,9 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
   async function linkTo(held: SpooledString, mediaType: string | undefined): Promise<LinkedString> {
     const { place: uri, name, bytes: size, sha256 } = held;
     try {
-      const made = await link({ uri, name, size, sha256, mediaType });
-      hold.keep(uri, made.expiresAt);
-      return { held, link: made };
+      const heldLink = await link({ uri, name, size, sha256, mediaType });
+      hold.keep(uri, heldLink.expiresAt);
+      return { held, link: heldLink };
     } catch (error) {
       if (!SluiceError.is(error)) onError(error);
       const code = SluiceError.is(error) ? error.code : "internal";
@@ -110,24 +110,24 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
   }
 
   async function withLinks(
-    asked: JSONRPCRequest,
-    given: JSONRPCResponse,
+    request: JSONRPCRequest,
+    response: JSONRPCResponse,
   ): Promise<JSONRPCResponse> {
-    const places = findPlaces(given, new Set(spooled.keys()));
-    if (places.length === 0) return given;
-    const found = places.map(({ marker, holder }) => ({ held: spooled.get(marker)!, holder }));
-    for (const { held } of found) spooled.delete(held.id);
+    const places = findPlaces(response, new Set(spooled.keys()));
+    if (places.length === 0) return response;
+    const strings = places.map(({ marker, holder }) => ({ held: spooled.get(marker)!, holder }));
+    for (const { held } of strings) spooled.delete(held.id);
     try {
       const linked = new Map<string, LinkedString>();
-      for (const { held, holder } of found)
+      for (const { held, holder } of strings)
         linked.set(held.id, await linkTo(held, mediaTypeOf(holder)));
-      const withBlocks = toolMethods.has(asked.method) && takesLinks();
-      return linkSpooled(given, linked, withBlocks) as JSONRPCResponse;
+      const withBlocks = toolMethods.has(request.method) && takesLinks();
+      return linkSpooled(response, linked, withBlocks) as JSONRPCResponse;
     } catch (error) {
-      await Promise.all(found.map(({ held }) => hold.drop(held.place)));
+      await Promise.all(strings.map(({ held }) => hold.drop(held.place)));
       if (!SluiceError.is(error)) throw error;
       const { message, code } = error;
-      const { id } = given;
+      const { id } = response;
       return {
         jsonrpc: "2.0",
         id: id!,
@@ -154,7 +154,7 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
       },
     },
     async close() {
-      ended.abort(ownFault("unavailable", "the session ends"));
+      sessionEnd.abort(ownFault("unavailable", "the session ends"));
       await under.discard();
       await Promise.all([...spooled.values()].map(({ place }) => hold.drop(place)));
       share.end();

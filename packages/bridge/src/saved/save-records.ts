@@ -147,7 +147,7 @@ async function readRecord(path: string): Promise<SaveRecord | undefined> {
 }
 
 /** Records of this process alone, for programs that name no folder for them. */
-export function createMemoryRecords(): SaveRecords {
+export function memoryRecords(): SaveRecords {
   const records = new Map<string, SaveRecord>();
   let count = 0;
   return {

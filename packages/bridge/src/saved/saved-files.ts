@@ -10,7 +10,7 @@ import {
   type SaveRecord,
   type SaveRecords,
   openSaveRecords,
-  createMemoryRecords,
+  memoryRecords,
 } from "./save-records.ts";
 import { openSharedSpool, type SpoolFolder } from "../spool/files/spool-folder.ts";
 
@@ -125,16 +125,16 @@ async function removeUnchanged(root: string, record: SaveRecord): Promise<void> 
 }
 
 function fullFault(
-  wanted: number,
+  neededBytes: number,
   free: number,
   maxBytes: number,
-  kept: readonly KeptSave[],
+  saves: readonly KeptSave[],
 ): SluiceError {
-  const [largest] = kept.toSorted((a, b) => b.record.size - a.record.size);
+  const [largest] = saves.toSorted((a, b) => b.record.size - a.record.size);
   const example = largest ? `, such as ${largest.path} (${largest.record.size} bytes)` : "";
   return new SluiceError(
     "no_space",
-    `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${free} are free, and this one needs ${wanted}. Ask the user to delete or move some of list_saved${example}, or to raise --max-total`,
+    `bridge: files from servers may have ${maxBytes} bytes together in this folder; ${free} are free, and this one needs ${neededBytes}. Ask the user to delete or move some of list_saved${example}, or to raise --max-total`,
   );
 }
 
@@ -160,7 +160,7 @@ export async function openSaving(
 ): Promise<Saving> {
   // a user without a place for state has the bounds of each process
   const stored = stateFolder && (await openSaveRecords(stateFolder, root).catch(() => undefined));
-  const records = stored || createMemoryRecords();
+  const records = stored || memoryRecords();
   let spoolFolder: SpoolFolder | undefined;
   const saved = createSavedFiles({
     root,

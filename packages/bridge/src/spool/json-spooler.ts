@@ -1,7 +1,7 @@
 import { parseMediaType, SluiceError, type FetchLike } from "@sluice/core";
 import { abortable } from "@sluice/core/async";
 import { createDocumentFraming, createEventFraming, createLineFraming } from "./scan/framing.ts";
-import { createMessageSpooler, type SpoolLimits } from "./message-spooler.ts";
+import { MessageSpooler, type SpoolLimits } from "./message-spooler.ts";
 import type { SpooledStrings } from "./spooled-string.ts";
 
 /** How messages lie in the bytes: one JSON document, lines (stdio), or server-sent events. */
@@ -35,7 +35,7 @@ export interface JsonSpooler {
  */
 export function createJsonSpooler(options: JsonSpoolerOptions): JsonSpooler {
   const framing = framings[options.framing]();
-  const message = createMessageSpooler(options, framing);
+  const message = new MessageSpooler(options, framing);
   let running: Promise<unknown> = Promise.resolve();
   let isOver = false;
 

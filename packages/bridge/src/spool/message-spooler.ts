@@ -1,9 +1,9 @@
 import { ByteQueue, SluiceError, type RpcId } from "@sluice/core";
 import { finishMessage, type FoundString } from "./finish-message.ts";
 import type { Framing } from "./scan/framing.ts";
-import { createMarker, type SpooledStrings, type SpoolTarget } from "./spooled-string.ts";
-import { createStringFile } from "./files/string-file.ts";
-import { createStringScanner, type ScanStep } from "./scan/string-scanner.ts";
+import { newMarker, type SpooledStrings, type SpoolTarget } from "./spooled-string.ts";
+import { beginStringFile } from "./files/string-file.ts";
+import { StringScanner, type ScanStep } from "./scan/string-scanner.ts";
 import { MalformedString } from "./scan/unescape.ts";
 
 /** What may be spooled, and where to. */
@@ -28,181 +28,196 @@ export interface SpoolLimits {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Takes one message after the other. */
-interface MessageSpooler {
-  json(bytes: Uint8Array): Promise<void>;
-  /** Bytes that are around JSON. */
-  frame(bytes: Uint8Array): Promise<void>;
-  /** Ends the message and gives it, with its frame. One that is not whole leaves no file. */
-  finish(isWhole: boolean): Promise<Uint8Array>;
-  /** Removes the files of the message under way. */
-  abort(): Promise<void>;
-}
-
-/** Makes the spooler of the messages of one stream. */
-export function createMessageSpooler(limits: SpoolLimits, framing: Framing): MessageSpooler {
-  const { target, spooled, inlineBytes, maxBytes, isAwaited = () => true } = limits;
-  const { hasReader = () => true, maxStrings = 256, maxMessageBytes = 32 * 2 ** 20 } = limits;
-  const maxDropped = 4 * maxBytes + 16 * 2 ** 20;
-  const scanner = createStringScanner(inlineBytes);
+/** Spools the messages of one stream: takes one after the other. */
+export class MessageSpooler {
+  readonly #limits: SpoolLimits;
+  readonly #framing: Framing;
+  readonly #isAwaited: (id: RpcId) => boolean;
+  readonly #hasReader: () => boolean;
+  readonly #maxStrings: number;
+  readonly #maxMessageBytes: number;
+  readonly #maxDropped: number;
+  readonly #scanner: StringScanner;
   /** The message as it goes on, so far. */
-  const inline = new ByteQueue();
-  let markers = new Set<string>();
-  let files = new Map<string, FoundString>();
-  let current: FoundString | undefined;
+  readonly #inline = new ByteQueue();
+  #markers = new Set<string>();
+  #files = new Map<string, FoundString>();
+  #current: FoundString | undefined;
   /** Bytes of the files that came to their end. */
-  let endedBytes = 0;
+  #endedBytes = 0;
   /** Files of this message are over: it failed or is malformed. The rest of its long strings is read and dropped. */
-  let isGivenUp = false;
-  let failure: SluiceError | undefined;
-  let droppedBytes = 0;
-  let unasked = 0;
-  let unaskedSince = -Infinity;
+  #isGivenUp = false;
+  #failure: SluiceError | undefined;
+  #droppedBytes = 0;
+  #unasked = 0;
+  #unaskedSince = -Infinity;
 
-  function pass(bytes: Uint8Array): void {
-    inline.push(bytes);
-    if (inline.bytes > maxMessageBytes)
-      throw tooLarge(`more than ${maxMessageBytes} bytes beside its long strings`);
+  constructor(limits: SpoolLimits, framing: Framing) {
+    this.#limits = limits;
+    this.#framing = framing;
+    const { inlineBytes, maxBytes, isAwaited = () => true } = limits;
+    this.#isAwaited = isAwaited;
+    const { hasReader = () => true, maxStrings = 256, maxMessageBytes = 32 * 2 ** 20 } = limits;
+    this.#hasReader = hasReader;
+    this.#maxStrings = maxStrings;
+    this.#maxMessageBytes = maxMessageBytes;
+    this.#maxDropped = 4 * maxBytes + 16 * 2 ** 20;
+    this.#scanner = new StringScanner(inlineBytes);
   }
 
-  async function begin(member: string | undefined, level: number): Promise<void> {
+  json(bytes: Uint8Array): Promise<void> {
+    return this.#take(this.#scanner.scan(bytes));
+  }
+
+  /** Bytes that are around JSON. */
+  async frame(bytes: Uint8Array): Promise<void> {
+    await this.#take(this.#scanner.interrupt());
+    this.#pass(bytes);
+  }
+
+  /** Ends the message and gives it, with its frame. One that is not whole leaves no file. */
+  async finish(isWhole: boolean): Promise<Uint8Array> {
+    const { isTooWide } = this.#scanner;
+    await this.#take(this.#scanner.finish());
+    // as it came: the reader behind refuses it by the same bound
+    const bytes = await this.#finishedBytes(isWhole && !isTooWide);
+    this.#reset();
+    return bytes;
+  }
+
+  /** Removes the files of the message in progress. */
+  async abort(): Promise<void> {
+    this.#isGivenUp = true;
+    this.#current = undefined;
+    await Promise.all([...this.#files.values()].map(({ file }) => file.discard()));
+    this.#files.clear();
+  }
+
+  #pass(bytes: Uint8Array): void {
+    this.#inline.push(bytes);
+    if (this.#inline.bytes > this.#maxMessageBytes)
+      throw tooLarge(`more than ${this.#maxMessageBytes} bytes beside its long strings`);
+  }
+
+  async #begin(member: string | undefined, level: number): Promise<void> {
     if (level === 1 && member !== undefined && envelope.has(member))
       throw new SluiceError(
         "protocol",
-        `bridge: spool: the server sent a message with a "${member}" of more than ${inlineBytes} bytes; tell its author`,
+        `bridge: spool: the server sent a message with a "${member}" of more than ${this.#limits.inlineBytes} bytes; tell its author`,
       );
-    const marker = createMarker();
-    markers.add(marker);
+    const marker = newMarker();
+    this.#markers.add(marker);
     // a message of that many never becomes an error in the place of an answer
-    if (markers.size > 16 * maxStrings)
-      throw failure ?? tooLarge(`more than ${maxStrings} long strings`);
-    pass(Buffer.from(marker));
-    await unlessGivenUp(async () => {
-      if (markers.size > maxStrings) throw tooLarge(`more than ${maxStrings} long strings`);
+    if (this.#markers.size > 16 * this.#maxStrings)
+      throw this.#failure ?? tooLarge(`more than ${this.#maxStrings} long strings`);
+    this.#pass(Buffer.from(marker));
+    await this.#unlessGivenUp(async () => {
+      if (this.#markers.size > this.#maxStrings)
+        throw tooLarge(`more than ${this.#maxStrings} long strings`);
       const coding = member === "blob" || member === "data" ? "base64" : "text";
-      current = { file: await createStringFile(target, coding) };
-      files.set(marker, current);
+      this.#current = { file: await beginStringFile(this.#limits.target, coding) };
+      this.#files.set(marker, this.#current);
     });
   }
 
-  async function content(bytes: Uint8Array): Promise<void> {
-    await unlessGivenUp(async () => {
-      await current?.file.write(bytes);
-      ensureSize();
-      if (!hasReader()) await giveUp();
+  async #content(bytes: Uint8Array): Promise<void> {
+    await this.#unlessGivenUp(async () => {
+      await this.#current?.file.write(bytes);
+      this.#ensureSize();
+      if (!this.#hasReader()) await this.abort();
     });
-    if (!isGivenUp) return;
-    droppedBytes += bytes.length;
+    if (!this.#isGivenUp) return;
+    this.#droppedBytes += bytes.length;
     // no end is in sight, so the message never becomes an error
-    if (droppedBytes > maxDropped)
-      throw failure ?? tooLarge(`more than ${maxDropped} malformed bytes`);
+    if (this.#droppedBytes > this.#maxDropped)
+      throw this.#failure ?? tooLarge(`more than ${this.#maxDropped} malformed bytes`);
   }
 
-  async function endString(): Promise<void> {
-    await unlessGivenUp(async () => {
-      if (!current) return;
-      current.facts = await current.file.end();
-      ensureSize();
-      endedBytes += current.file.bytes;
-      current = undefined;
+  async #endString(): Promise<void> {
+    await this.#unlessGivenUp(async () => {
+      if (!this.#current) return;
+      this.#current.facts = await this.#current.file.end();
+      this.#ensureSize();
+      this.#endedBytes += this.#current.file.bytes;
+      this.#current = undefined;
     });
   }
 
-  function ensureSize(): void {
-    if (endedBytes + (current?.file.bytes ?? 0) > maxBytes)
-      throw tooLarge(`long strings of more than ${maxBytes} bytes`);
+  #ensureSize(): void {
+    if (this.#endedBytes + (this.#current?.file.bytes ?? 0) > this.#limits.maxBytes)
+      throw tooLarge(`long strings of more than ${this.#limits.maxBytes} bytes`);
   }
 
   /** Does a step of a string. What goes wrong in it ends all files of the message. */
-  async function unlessGivenUp(step: () => Promise<void>): Promise<void> {
-    if (isGivenUp) return;
+  async #unlessGivenUp(step: () => Promise<void>): Promise<void> {
+    if (this.#isGivenUp) return;
     try {
       await step();
     } catch (error) {
-      await giveUp();
+      await this.abort();
       // the parser behind refuses it for these bytes
-      if (error instanceof MalformedString) pass(error.written);
-      else if (SluiceError.is(error)) failure = error;
+      if (error instanceof MalformedString) this.#pass(error.written);
+      else if (SluiceError.is(error)) this.#failure = error;
       else throw error;
     }
   }
 
-  async function giveUp(): Promise<void> {
-    isGivenUp = true;
-    current = undefined;
-    await Promise.all([...files.values()].map(({ file }) => file.discard()));
-    files.clear();
-  }
-
-  async function take(steps: readonly ScanStep[]): Promise<void> {
+  async #take(steps: readonly ScanStep[]): Promise<void> {
     for (const step of steps)
-      if (step.kind === "inline") pass(step.bytes);
-      else if (step.kind === "begin") await begin(step.member, step.level);
-      else if (step.kind === "content") await content(step.bytes);
-      else if (step.kind === "end") await endString();
-      else await giveUp();
+      if (step.kind === "inline") this.#pass(step.bytes);
+      else if (step.kind === "begin") await this.#begin(step.member, step.level);
+      else if (step.kind === "content") await this.#content(step.bytes);
+      else if (step.kind === "end") await this.#endString();
+      else await this.abort();
   }
 
-  async function finishedBytes(isWhole: boolean): Promise<Uint8Array> {
-    const bytes = inline.join();
-    if (markers.size === 0) return bytes;
+  async #finishedBytes(isWhole: boolean): Promise<Uint8Array> {
+    const bytes = this.#inline.join();
+    if (this.#markers.size === 0) return bytes;
     const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
-    const parsed = isWhole ? parse(framing.dataOf(text)) : undefined;
+    const parsed = isWhole ? parse(this.#framing.dataOf(text)) : undefined;
     if (!parsed) {
-      await giveUp();
+      await this.abort();
       return bytes;
     }
-    const strings = { markers, files, failure };
-    const rules = { spooled, inlineBytes, isAwaited };
+    const strings = { markers: this.#markers, files: this.#files, failure: this.#failure };
+    const rules = {
+      spooled: this.#limits.spooled,
+      inlineBytes: this.#limits.inlineBytes,
+      isAwaited: this.#isAwaited,
+    };
     const { json, leftOut } = await finishMessage(parsed.value, strings, rules);
-    countUnasked(leftOut.length);
+    this.#countUnasked(leftOut.length);
     if (json === undefined && leftOut.length === 0) return bytes;
-    const settledText = json === undefined ? text : framing.withData(text, json);
+    const settledText = json === undefined ? text : this.#framing.withData(text, json);
     return Buffer.from(
       leftOut.reduce((all, marker) => all.replace(marker, leftOutWords), settledText),
     );
   }
 
   /** A server that keeps on sending what no call asked for keeps this process busy: its stream ends. */
-  function countUnasked(strings: number): void {
-    if (performance.now() - unaskedSince > 60_000) {
-      unasked = 0;
-      unaskedSince = performance.now();
+  #countUnasked(strings: number): void {
+    if (performance.now() - this.#unaskedSince > 60_000) {
+      this.#unasked = 0;
+      this.#unaskedSince = performance.now();
     }
-    unasked += strings;
-    if (unasked > maxUnasked)
+    this.#unasked += strings;
+    if (this.#unasked > maxUnasked)
       throw new SluiceError(
         "protocol",
         `bridge: spool: the server sent more than ${maxUnasked} long texts in a minute that no call asked for; tell its author`,
       );
   }
 
-  function reset(): void {
-    markers = new Set();
-    files = new Map();
-    current = undefined;
-    endedBytes = 0;
-    isGivenUp = false;
-    failure = undefined;
-    droppedBytes = 0;
+  #reset(): void {
+    this.#markers = new Set();
+    this.#files = new Map();
+    this.#current = undefined;
+    this.#endedBytes = 0;
+    this.#isGivenUp = false;
+    this.#failure = undefined;
+    this.#droppedBytes = 0;
   }
-
-  return {
-    json: (bytes) => take(scanner.scan(bytes)),
-    async frame(bytes) {
-      await take(scanner.interrupt());
-      pass(bytes);
-    },
-    async finish(isWhole) {
-      const { isTooWide } = scanner;
-      await take(scanner.finish());
-      // as it came: the reader behind refuses it by the same bound
-      const bytes = await finishedBytes(isWhole && !isTooWide);
-      reset();
-      return bytes;
-    },
-    abort: giveUp,
-  };
 }
 
 const envelope: ReadonlySet<string> = new Set(["jsonrpc", "id", "method"]);

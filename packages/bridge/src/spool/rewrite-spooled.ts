@@ -12,15 +12,15 @@ import type { SpooledString, SpooledStrings } from "./spooled-string.ts";
 export function rewriteSpooled(message: JSONRPCMessage, spooled: SpooledStrings): JSONRPCMessage {
   if (spooled.size === 0) return message;
   const markers = new Set(spooled.keys());
-  const found = findPlaces(message, markers).map(({ marker }) => marker);
-  if (found.length === 0) return message;
-  const previewBytes = Math.floor(maxPreviewBytes / found.length);
+  const presentMarkers = findPlaces(message, markers).map(({ marker }) => marker);
+  if (presentMarkers.length === 0) return message;
+  const previewBytes = Math.floor(maxPreviewBytes / presentMarkers.length);
   const rewritten = rewriteWith(message, {
     file: (marker) => spooled.get(marker),
     describe: (file, mediaType) => describeFile(file, mediaType, previewBytes),
     sentence: pathSentence,
   });
-  for (const marker of found) spooled.delete(marker);
+  for (const marker of presentMarkers) spooled.delete(marker);
   return rewritten;
 }
 
@@ -141,11 +141,11 @@ const plainType = /^[\x20-\x7e]{1,127}$/;
 
 /** As many characters from the front as need at most `bytes` bytes in JSON. */
 function cutToFit(text: string, bytes: number): string {
-  let used = 0;
+  let usedBytes = 0;
   let end = 0;
   for (const point of text) {
-    used += Buffer.byteLength(JSON.stringify(point)) - 2;
-    if (used > bytes) break;
+    usedBytes += Buffer.byteLength(JSON.stringify(point)) - 2;
+    if (usedBytes > bytes) break;
     end += point.length;
   }
   return text.slice(0, end);

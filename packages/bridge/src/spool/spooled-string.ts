@@ -28,7 +28,7 @@ export interface SpooledString {
 export type SpooledStrings = Map<string, SpooledString>;
 
 /** A value that no server can know: it is made for one string, and the message is rewritten before it goes on. */
-export function createMarker(): string {
+export function newMarker(): string {
   return `spooled:${randomBytes(16).toString("hex")}`;
 }
 

@@ -3,11 +3,11 @@ import { ensureTrustedOrigins, withStreaming } from "@sluice/client";
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
-import { createHostQuestions, QuestionInResult } from "../confine/consent.ts";
-import { createNamedLoopback } from "../confine/named-loopback.ts";
+import { HostQuestions, QuestionInResult } from "../confine/consent.ts";
+import { NamedLoopback } from "../confine/named-loopback.ts";
 import { openSaveFolder } from "../confine/save-folder.ts";
 import { openSendFolders, type SendableFile } from "../confine/send-folders.ts";
-import { createTransferDoctor, transferIn } from "../doctor/transfer-doctor.ts";
+import { TransferDoctor, transferIn } from "../doctor/transfer-doctor.ts";
 import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
 import {
   isCall,
@@ -28,9 +28,9 @@ import {
 import { rewriteSpooled } from "../spool/rewrite-spooled.ts";
 import { spooledFetch, spooledLines } from "../spool/json-spooler.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import { createGiving, createPathQuestions, declareFiles } from "./asked/path-questions.ts";
-import { asksForFiles, createFileAnswers, type FileAnswers } from "./asked/file-answers.ts";
-import { createOwnTools, type ToolName } from "./own-tools.ts";
+import { Giving, PathQuestions, declareFiles } from "./asked/path-questions.ts";
+import { asksForFiles, FileAnswers } from "./asked/file-answers.ts";
+import { OwnTools, type ToolName } from "./own-tools.ts";
 import type { SaveSettings } from "./save-call.ts";
 import { saveForHost } from "./save-resource.ts";
 import { listResult, savedResult } from "./saved-list.ts";
@@ -109,25 +109,25 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     if (relay) return relay;
     throw new SluiceError("unavailable", "bridge: the host has not begun yet");
   };
-  const questions = createHostQuestions(calls);
+  const questions = new HostQuestions(calls);
   const context: ToolContext = {
     calls,
     server,
     trustedOrigins,
     questions,
     agreedBytes: options.agreedBytes,
-    loopback: createNamedLoopback({ serverName: server.name, trustedOrigins, questions }),
+    loopback: new NamedLoopback({ serverName: server.name, trustedOrigins, questions }),
     streams: () => streams,
   };
-  const answers = sendFolders && createFileAnswers(context);
-  const paths = sendFolders && answers && createPathQuestions(context, sendFolders, answers);
-  const giving = createGiving();
+  const answers = sendFolders && new FileAnswers(context);
+  const paths = sendFolders && answers && new PathQuestions(context, sendFolders, answers);
+  const giving = new Giving();
   // a process has no network in front
-  const doctor = server.url && createTransferDoctor(server.url, { trustedOrigins });
+  const doctor = server.url && new TransferDoctor(server.url, { trustedOrigins });
   const tools = new Map<ToolName, readonly string[]>();
   if (folder) tools.set("save_resource", [folder.root]).set("list_saved", [folder.root]);
   if (sendFolders) tools.set("send_file", sendFolders.roots);
-  const ownTools = createOwnTools(calls, tools);
+  const ownTools = new OwnTools(calls, tools);
   const remove = async ({ place }: SpooledString): Promise<void> => spoolFolder?.remove(place);
   const awaited = createAwaitedCalls((id, message) => releaseAnswer(spooled, remove, id, message));
   const limits: SpoolLimits | undefined = spoolFolder && {
@@ -181,12 +181,15 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
     return { ...response, result: paths.pose(method, response.result) };
   }
 
-  async function answer(asked: JSONRPCRequest, given: JSONRPCResponse): Promise<JSONRPCResponse> {
-    const response = posed(asked, rewriteSpooled(given, spooled) as JSONRPCResponse);
-    if (asked.method === "tools/call" && server.kind === "process" && "result" in response)
+  async function answer(
+    call: JSONRPCRequest,
+    serverAnswer: JSONRPCResponse,
+  ): Promise<JSONRPCResponse> {
+    const response = posed(call, rewriteSpooled(serverAnswer, spooled) as JSONRPCResponse);
+    if (call.method === "tools/call" && server.kind === "process" && "result" in response)
       context.loopback.learn(membersOf(response.result));
-    if (asked.method === "tools/list") return ownTools.addTo(asked, response);
-    if (asked.method !== "initialize" && asked.method !== "server/discover") return response;
+    if (call.method === "tools/list") return ownTools.addTo(call, response);
+    if (call.method !== "initialize" && call.method !== "server/discover") return response;
     if (!("result" in response)) return response;
     const result = membersOf(response.result);
     const capabilities = membersOf(result["capabilities"]);
@@ -202,12 +205,12 @@ export async function openFileTools(options: FileToolsOptions): Promise<FileTool
   }
 
   async function giveFile(
-    given: FileAnswers,
+    fileAnswers: FileAnswers,
     params: unknown,
     file: SendableFile,
   ): Promise<Answer> {
     try {
-      return { result: await given.give(params, file, giving.signal()) };
+      return { result: await fileAnswers.give(params, file, giving.signal()) };
     } catch (error) {
       giving.fail(error);
       // a server hears nothing of the disk

@@ -100,58 +100,58 @@ function toolShape(name: ToolName, folders: readonly string[]): Members {
   };
 }
 
-/** The bridge's tools beside those of the server. */
-interface OwnTools {
-  /** Which of ours a name means. */
-  find(name: unknown, signal: AbortSignal): Promise<ToolName | undefined>;
-  /** The answer to `tools/list` with ours at the end of the first page. */
-  addTo(request: JSONRPCRequest, response: JSONRPCResponse): Promise<JSONRPCResponse>;
-}
+/** The bridge's tools beside those of the server, under names that the server does not have. */
+export class OwnTools {
+  readonly #calls: () => BridgeCalls;
+  readonly #tools: ReadonlyMap<ToolName, readonly string[]>;
+  #takenNames: ReadonlySet<unknown> | undefined;
 
-/** Adds tools under names that the server does not have. */
-export function createOwnTools(
-  calls: () => BridgeCalls,
-  tools: ReadonlyMap<ToolName, readonly string[]>,
-): OwnTools {
-  let takenNames: ReadonlySet<unknown> | undefined;
+  constructor(calls: () => BridgeCalls, tools: ReadonlyMap<ToolName, readonly string[]>) {
+    this.#calls = calls;
+    this.#tools = tools;
+  }
+
+  /** Which of ours a name means. */
+  async find(name: unknown, signal: AbortSignal): Promise<ToolName | undefined> {
+    if (typeof name !== "string" || !this.#isOurs(name)) return undefined;
+    this.#takenNames ??= namesIn(await listTools(this.#calls(), signal).catch(() => []));
+    return [...this.#tools.keys()].find((tool) => this.#nameOf(tool) === name);
+  }
+
+  /** The answer to `tools/list` with ours at the end of the first page. */
+  async addTo(request: JSONRPCRequest, response: JSONRPCResponse): Promise<JSONRPCResponse> {
+    if (membersOf(request.params)["cursor"] !== undefined) return response;
+    const result =
+      "result" in response ? membersOf(response.result) : noTools(response, this.#calls());
+    if (!result) return response;
+    const listedTools = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
+    const { nextCursor } = result;
+    const others =
+      typeof nextCursor === "string"
+        ? await listTools(this.#calls(), undefined, nextCursor).catch(() => [])
+        : [];
+    this.#takenNames = namesIn([...listedTools.map(membersOf), ...others]);
+    const ours = [...this.#tools].map(([tool, folders]) => ({
+      name: this.#nameOf(tool),
+      ...toolShape(tool, folders),
+    }));
+    return {
+      jsonrpc: "2.0",
+      id: request.id,
+      result: { ...result, tools: [...listedTools, ...ours] },
+    };
+  }
 
   /** The server's own tool keeps its name. */
-  function nameOf(tool: ToolName): string {
+  #nameOf(tool: ToolName): string {
     let name: string = tool;
-    while (takenNames?.has(name)) name = `bridge_${name}`;
+    while (this.#takenNames?.has(name)) name = `bridge_${name}`;
     return name;
   }
 
-  const isOurs = (name: string): boolean => [...tools.keys()].some((tool) => name.endsWith(tool));
-
-  return {
-    async find(name, signal) {
-      if (typeof name !== "string" || !isOurs(name)) return undefined;
-      takenNames ??= namesIn(await listTools(calls(), signal).catch(() => []));
-      return [...tools.keys()].find((tool) => nameOf(tool) === name);
-    },
-    async addTo(request, response) {
-      if (membersOf(request.params)["cursor"] !== undefined) return response;
-      const result = "result" in response ? membersOf(response.result) : noTools(response, calls());
-      if (!result) return response;
-      const listedTools = Array.isArray(result["tools"]) ? (result["tools"] as unknown[]) : [];
-      const { nextCursor } = result;
-      const others =
-        typeof nextCursor === "string"
-          ? await listTools(calls(), undefined, nextCursor).catch(() => [])
-          : [];
-      takenNames = namesIn([...listedTools.map(membersOf), ...others]);
-      const ours = [...tools].map(([tool, folders]) => ({
-        name: nameOf(tool),
-        ...toolShape(tool, folders),
-      }));
-      return {
-        jsonrpc: "2.0",
-        id: request.id,
-        result: { ...result, tools: [...listedTools, ...ours] },
-      };
-    },
-  };
+  #isOurs(name: string): boolean {
+    return [...this.#tools.keys()].some((tool) => name.endsWith(tool));
+  }
 }
 
 function namesIn(tools: readonly Members[]): ReadonlySet<unknown> {

@@ -227,10 +227,10 @@ async function listedSize(
       const result = await callServer(calls, "resources/list", params, inTime);
       const { resources, nextCursor } = result;
       const entries = Array.isArray(resources) ? (resources as unknown[]).map(membersOf) : [];
-      const found = entries.find(
+      const entry = entries.find(
         (entry) => typeof entry["uri"] === "string" && isSameResource(entry["uri"], uri),
       );
-      if (found) return sizeIn(found);
+      if (entry) return sizeIn(entry);
       if (typeof nextCursor !== "string") return undefined;
       params = { cursor: nextCursor };
     }

@@ -76,8 +76,8 @@ function chooseTool(
   argument: string | undefined,
 ): Taker {
   if (name !== undefined) {
-    const found = tools.find((tool) => tool["name"] === name);
-    if (found) return takerOf(found, argument);
+    const listedTool = tools.find((tool) => tool["name"] === name);
+    if (listedTool) return takerOf(listedTool, argument);
     throw new SluiceError(
       "not_found",
       `bridge: the server has no tool ${JSON.stringify(name)}; pass one that it has`,
@@ -340,8 +340,8 @@ function addressIn(members: Members, level: number): UploadAddress | undefined {
   }
   if (level === maxLevels) return undefined;
   for (const value of Object.values(members)) {
-    const found = isMembers(value) ? addressIn(value, level + 1) : undefined;
-    if (found) return found;
+    const address = isMembers(value) ? addressIn(value, level + 1) : undefined;
+    if (address) return address;
   }
   return undefined;
 }

@@ -112,8 +112,8 @@ const longestFault = 1_000;
 
 /** Words of another party in a question: what is seen, in quotes that it cannot end. */
 export function quoted(words: string): string {
-  const seen = words.replace(/[^\p{L}\p{N}\p{P}\p{S}\p{Zs}]/gu, " ").replaceAll('"', "'");
-  return `"${Array.from(seen).slice(0, longestQuoted).join("")}"`;
+  const visible = words.replace(/[^\p{L}\p{N}\p{P}\p{S}\p{Zs}]/gu, " ").replaceAll('"', "'");
+  return `"${Array.from(visible).slice(0, longestQuoted).join("")}"`;
 }
 
 const longestQuoted = 300;

@@ -7,9 +7,9 @@ import {
 import { ensureConfidential, SluiceError, type FetchLike } from "@sluice/core";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { FallbackTransport } from "./fallback-transport.ts";
-import { createSignIn, type SignIn, type SignInOptions, sendWithScope } from "./oauth/sign-in.ts";
+import { SignIn, type SignInOptions, sendWithScope } from "./oauth/sign-in.ts";
 import { serverFetch } from "./connections.ts";
-import { createSseTransport, type SseOptions } from "./sse-transport.ts";
+import { sseTransport, type SseOptions } from "./sse-transport.ts";
 import type { Upstream } from "./upstream.ts";
 import { isAnswer, isCall, isMembers, membersOf, type Members } from "../messages/messages.ts";
 import { envelopeOf } from "../messages/envelope.ts";
@@ -49,7 +49,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   ensureServerUrl("bridge", options);
   const fetch = options.wrapFetch?.(serverFetch) ?? serverFetch;
   const signIn =
-    options.signIn && token === undefined ? createSignIn(url, options.signIn) : undefined;
+    options.signIn && token === undefined ? new SignIn(url, options.signIn) : undefined;
   const sentHeaders =
     token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
   const paramHeaders = new ParamHeaders();
@@ -68,7 +68,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       const streamable = { ...common, reconnectionOptions: reconnection };
       return new FallbackTransport({
         newer: () => new HttpTransport(url, streamable, paramHeaders, signIn),
-        older: () => createSseTransport(url, { ...common, signIn }),
+        older: () => sseTransport(url, { ...common, signIn }),
         isOlder,
         onOlder: () => void (isOlder = true),
       });
@@ -162,12 +162,12 @@ class ParamHeaders {
   }
 
   #headersOfCall(call: JSONRPCRequest): Readonly<Record<string, string>> | undefined {
-    const { name, arguments: given } = membersOf(call.params);
+    const { name, arguments: callArguments } = membersOf(call.params);
     const declarations = this.#tools.get(String(name));
     if (!declarations) return undefined;
     const headers: Record<string, string> = {};
     for (const { path, header } of declarations) {
-      const value = path.reduce<unknown>((node, key) => membersOf(node)[key], given);
+      const value = path.reduce<unknown>((node, key) => membersOf(node)[key], callArguments);
       const text = textOf(value);
       if (text !== undefined) headers[`Mcp-Param-${header}`] = encode(text);
     }

@@ -28,8 +28,8 @@ export interface SseOptions extends SSEClientTransportOptions {
  * origin only, and carries the answers. A stream that ends closes the transport. Its `start` rejects with `protocol` if
  * no address comes.
  */
-export function createSseTransport(url: URL, given: SseOptions): Transport {
-  const { fetch, endpointMs = 10_000, signIn, ...options } = given;
+export function sseTransport(url: URL, sseOptions: SseOptions): Transport {
+  const { fetch, endpointMs = 10_000, signIn, ...options } = sseOptions;
   const silent = defer<never>();
   let late: NodeJS.Timeout | undefined;
 

@@ -22,7 +22,7 @@ type BrowseRequest = Pick<Caller, "header" | "address"> & {
  * The folder for a browser: `GET /` lists it, and `GET /open` makes a link to a file and leads there. For servers of one machine
  * without a token, where every program may read all of it over MCP.
  */
-export function createBrowseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
+export function browseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
   const mapper = createUriMapper(uri);
 
   /** Another site may lead its user here by a link; it makes no work for the server unseen. */

@@ -24,7 +24,7 @@ import {
 import { Advice, fault, goOnAdvice, isResumableFault } from "../terminal/failure.ts";
 import { note, print, printable, printableJson } from "../terminal/print.ts";
 import { createProgressBar, type ReportProgress, shareProgress } from "../terminal/progress-bar.ts";
-import { runInOrder, createSaveOrder, type PlaceInOrder } from "../save/save-order.ts";
+import { runInOrder, SaveOrder, type PlaceInOrder } from "../save/save-order.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { isStreamless, readResource } from "../server-calls/read-resource.ts";
 
@@ -67,7 +67,7 @@ export async function getCommand(
     const consent = createConsent(options);
     const consentOf =
       isOne || !consent ? () => consent : await askAtOnce(connection, uris, consent, options);
-    const order = createSaveOrder();
+    const order = new SaveOrder();
     const progressOf = shareProgress(bar, uris.length);
     await runInOrder({
       count: uris.length,

@@ -146,11 +146,11 @@ export function dropKey(
 ): readonly SealingKey[] | undefined {
   const dropped = keys.find((key) => key.kid === kid);
   if (!dropped) return undefined;
-  const left = keys.filter((key) => key !== dropped);
-  if ((dropped.state ?? "current") !== "current") return left;
-  const next = left.find(({ state }) => state === "next");
-  if (!next) return [...left, generateKey({ kid: freeKid(keys) })];
-  return left.map((key) => (key === next ? { kid: key.kid, key: key.key } : key));
+  const remainingKeys = keys.filter((key) => key !== dropped);
+  if ((dropped.state ?? "current") !== "current") return remainingKeys;
+  const next = remainingKeys.find(({ state }) => state === "next");
+  if (!next) return [...remainingKeys, generateKey({ kid: freeKid(keys) })];
+  return remainingKeys.map((key) => (key === next ? { kid: key.kid, key: key.key } : key));
 }
 
 /** A name that no key of the ring has: names say nothing, and one may come again when its key is long gone. */

@@ -29,13 +29,13 @@ export function collect(value: string, before: readonly string[] = []): string[]
 }
 
 /** The token as given, or `undefined` for an empty one. Never repeats it, even if it is malformed. */
-export function readToken(given: string | undefined): string | undefined {
-  if (given === undefined || given === "") return undefined;
-  if (!/^[\x21-\x7e]+$/.test(given))
+export function readToken(token: string | undefined): string | undefined {
+  if (token === undefined || token === "") return undefined;
+  if (!/^[\x21-\x7e]+$/.test(token))
     throw fault(
       "invalid_argument",
       "the token has invalid characters",
       "look for spaces and line ends around it",
     );
-  return given;
+  return token;
 }

@@ -15,7 +15,7 @@ import { version } from "../terminal/print.ts";
  * The command line: what there is to type, and what it runs. `signal` ends the run. Each command is
  * loaded when it is run: a server's code would make every download begin later.
  */
-export function createProgram(signal: AbortSignal): Command {
+export function commandLine(signal: AbortSignal): Command {
   /** A command's code. A signal that came while it was loaded ends the run before anything begins. */
   async function load<Code>(command: Promise<Code>): Promise<Code> {
     const code = await command;

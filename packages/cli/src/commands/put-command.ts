@@ -198,8 +198,8 @@ function ensureSent({ name }: FileTool, { sentBytes, wantedBytes = Infinity }: A
 async function bytesOf(answer: FilesAnswer<string>): Promise<number | undefined> {
   const paths = answer.action === "accept" ? Object.values(answer.files).flat() : [];
   if (paths.length === 0) return undefined;
-  const found = await Promise.all(paths.map((path) => stat(path)));
-  return found.reduce((sum, { size }) => sum + size, 0);
+  const infos = await Promise.all(paths.map((path) => stat(path)));
+  return infos.reduce((sum, { size }) => sum + size, 0);
 }
 
 /** WebSockets carry messages only: files go to the HTTP side of the same server. */
@@ -313,8 +313,8 @@ async function chooseTool(
   const { server } = connection;
   const tools = await callServer(connection, () => listTools(connection));
   if (tool !== undefined) {
-    const found = tools.find(({ name }) => name === tool);
-    if (found) return describe(found);
+    const namedTool = tools.find(({ name }) => name === tool);
+    if (namedTool) return describe(namedTool);
     throw fault("not_found", `${server} has no tool ${tool}`, "name one that it has with --tool");
   }
   const takers = tools.map(describe).filter(({ argument }) => argument !== undefined);

@@ -2,7 +2,7 @@ import { CommanderError, type Command } from "commander";
 import { exitCodes } from "../terminal/exit-code.ts";
 import { describeFailure, exitStatus, Stopped } from "../terminal/failure.ts";
 import { endWithReader, note } from "../terminal/print.ts";
-import { createProgram } from "./program.ts";
+import { commandLine } from "./program.ts";
 
 /** Runs the command line and sets the exit status of the process. */
 export async function run(args: readonly string[]): Promise<void> {
@@ -22,7 +22,7 @@ const lingerMs = 500;
 
 /** Runs a command to its end, which `signal` brings about; gives the exit status. */
 export async function execute(args: readonly string[], signal: AbortSignal): Promise<number> {
-  const program = createProgram(signal);
+  const program = commandLine(signal);
   prepare(program);
   try {
     await program.parseAsync(args, { from: "user" });

@@ -12,10 +12,10 @@ import { fault } from "../terminal/failure.ts";
 import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
 import { ensureFolder, ensureNoFile, prepareFolder } from "../storages/prepare-folder.ts";
 import { createRefusalLog } from "../serve/refusal-log.ts";
-import { createHttpSide, createSideHandler, type HttpSide } from "../serve/serve-http.ts";
+import { httpSide, linksSide, type HttpSide } from "../serve/serve-http.ts";
 import { checkServeOptions, defaultPort, type ServeOptions } from "../serve/serve-options.ts";
 import { openTrail } from "../serve/serve-trail.ts";
-import { createServed, type Served } from "../serve/served.ts";
+import { openServed, type Served } from "../serve/served.ts";
 import { tellListFaults, lookAtStorage, refuseStorage } from "../storages/look-at-storage.ts";
 import { openStorage } from "../storages/open-storage.ts";
 import { parseStorageUrl } from "../storages/storage-url.ts";
@@ -78,10 +78,8 @@ async function serveFrom(server: Server, serving: Serving): Promise<void> {
     trail = await openTrail({ host, port, ...trailOption(options) });
     keys = await openKeys(options.keys);
     const endpoint = options.publicUrl ?? endpointOf(host, port);
-    served = await createServed({ storage, endpoint, trail, keys }, options);
-    side = stdio
-      ? createSideHandler(served)
-      : createHttpSide(served, { storage, refusals, options });
+    served = await openServed({ storage, endpoint, trail, keys }, options);
+    side = stdio ? linksSide(served) : httpSide(served, { storage, refusals, options });
     beginToServe(server);
     server.on("request", side.requests);
     if (side.upgrades) server.on("upgrade", side.upgrades);

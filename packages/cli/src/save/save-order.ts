@@ -1,16 +1,5 @@
 import { onAbort } from "@sluice/core/async";
 
-/** Keeps saves that run at once from meeting at one path. */
-interface SaveOrder {
-  /**
-   * Works out the path of save number `index` once every earlier save has its own or needs none, and waits while an earlier
-   * one writes to the same path.
-   */
-  enter(index: number, pathOf: () => Promise<string>): Promise<PlaceInOrder>;
-  /** Save number `index` needs no path any more. Idempotent. */
-  pass(index: number): void;
-}
-
 /** A path that belongs to one save of this run. */
 export interface PlaceInOrder {
   readonly path: string;
@@ -24,36 +13,40 @@ interface Gate {
   readonly open: () => void;
 }
 
-/** An order for saves numbered from 0 on, which begin in that order. */
-export function createSaveOrder(): SaveOrder {
-  const passed = new Map<number, Gate>();
-  const atPath = new Map<string, Gate>();
+/** Keeps saves that run at once from meeting at one path. They are numbered from 0 on, and begin in that order. */
+export class SaveOrder {
+  readonly #passed = new Map<number, Gate>();
+  readonly #atPath = new Map<string, Gate>();
 
-  function gateOf(index: number): Gate {
-    let gate = passed.get(index);
-    if (!gate) passed.set(index, (gate = createGate()));
-    return gate;
+  /**
+   * Works out the path of save number `index` once every earlier save has its own or needs none, and waits while an earlier
+   * one writes to the same path.
+   */
+  async enter(index: number, pathOf: () => Promise<string>): Promise<PlaceInOrder> {
+    if (index > 0) await this.#gateOf(index - 1).opened;
+    const path = await pathOf();
+    const before = this.#atPath.get(path);
+    const gate = createGate();
+    this.#atPath.set(path, gate);
+    this.#gateOf(index).open();
+    await before?.opened;
+    const leave = (): void => {
+      if (this.#atPath.get(path) === gate) this.#atPath.delete(path);
+      gate.open();
+    };
+    return { path, leave };
   }
 
-  return {
-    async enter(index, pathOf) {
-      if (index > 0) await gateOf(index - 1).opened;
-      const path = await pathOf();
-      const before = atPath.get(path);
-      const gate = createGate();
-      atPath.set(path, gate);
-      gateOf(index).open();
-      await before?.opened;
-      const leave = (): void => {
-        if (atPath.get(path) === gate) atPath.delete(path);
-        gate.open();
-      };
-      return { path, leave };
-    },
-    pass(index) {
-      gateOf(index).open();
-    },
-  };
+  /** Save number `index` needs no path any more. Idempotent. */
+  pass(index: number): void {
+    this.#gateOf(index).open();
+  }
+
+  #gateOf(index: number): Gate {
+    let gate = this.#passed.get(index);
+    if (!gate) this.#passed.set(index, (gate = createGate()));
+    return gate;
+  }
 }
 
 function createGate(): Gate {

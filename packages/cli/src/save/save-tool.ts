@@ -34,7 +34,7 @@ interface SaveBounds {
  * Makes the tool with which a model saves resources into `folder` of this machine. Nothing that is there is replaced, and
  * nothing outside of it is written. A file that is there with the very same bytes counts as saved.
  */
-export async function createSaveTool(
+export async function openSaveTool(
   { host }: Pick<Sluice, "host">,
   folder: string,
   bounds: SaveBounds = {},

@@ -45,8 +45,8 @@ function answerNotYet(_request: IncomingMessage, response: ServerResponse): void
 }
 
 /** Compares a given token with that of the server, in constant time. */
-export function tokenCheck(token: string): (given: string) => boolean {
-  return (given) => timingSafeEqual(digestOf(given), digestOf(token));
+export function tokenCheck(token: string): (bearer: string) => boolean {
+  return (bearer) => timingSafeEqual(digestOf(bearer), digestOf(token));
 }
 
 /** The token of a bearer header (RFC 6750 §2.1); empty if there is none. */

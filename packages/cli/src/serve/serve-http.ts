@@ -12,7 +12,7 @@ import {
   type AuthInfo,
   type McpServerFactory,
 } from "@modelcontextprotocol/server";
-import { createBrowseRoutes } from "../browse/browse-routes.ts";
+import { browseRoutes } from "../browse/browse-routes.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import { serveSessions } from "./serve-limits.ts";
 import { isPrivate, type ServeOptions } from "./serve-options.ts";
@@ -31,7 +31,7 @@ export interface HttpSide {
 }
 
 /** Only links, downloads, upload pages and slots, for a server that speaks MCP over another transport. */
-export function createSideHandler({ sluice, uploads }: Served): HttpSide {
+export function linksSide({ sluice, uploads }: Served): HttpSide {
   const handler = composeHandler({ sluice });
   return {
     requests: toNodeHandler(uploads?.wrap(handler) ?? handler),
@@ -48,7 +48,7 @@ interface HttpParts {
 }
 
 /** All of a server over HTTP: sessions for clients of MCP 2025-11-25 and older, none for the others. */
-export function createHttpSide(
+export function httpSide(
   { sluice, create, uploads }: Served,
   { storage, refusals, options }: HttpParts,
 ): HttpSide {
@@ -60,7 +60,7 @@ export function createHttpSide(
   const served = composeHandler({ mcp: sessions, sluice });
   const withUploads = uploads?.wrap(served) ?? served;
   const handler = hasListing
-    ? addRoutes(withUploads, createBrowseRoutes({ sluice, storage, uri }))
+    ? addRoutes(withUploads, browseRoutes({ sluice, storage, uri }))
     : withUploads;
   const anonymous = allowAnonymous || isLoopbackHost(new URL(url).hostname);
   const sockets = ws ? createSockets(create, url, { isToken, anonymous }) : undefined;

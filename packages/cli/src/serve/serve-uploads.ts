@@ -53,7 +53,7 @@ const maxOutcomes = 1_000;
 const maxNames = 100;
 
 /** Lets clients save files into `folder`, each of at most `maxBytes`. Nothing that is there is replaced. */
-export async function createServedUploads(
+export async function openServedUploads(
   sluice: Sluice,
   folder: string,
   maxBytes: number,
@@ -272,21 +272,21 @@ export async function makeWaitingFolder(folder: string): Promise<WaitingFolder> 
 export function createLookout(path: string): () => Promise<void> {
   const folder = join(path, "..");
   const ours = basename(path);
-  let seen = new Map<string, { readonly mtimeMs: number; readonly looks: number }>();
+  let lastLooks = new Map<string, { readonly mtimeMs: number; readonly looks: number }>();
 
   async function look(): Promise<void> {
     const now = new Date();
     await utimes(path, now, now);
-    const before = seen;
-    seen = new Map();
+    const before = lastLooks;
+    lastLooks = new Map();
     for (const name of await readdir(folder)) {
       if (!name.startsWith(prefix) || name === ours) continue;
-      const found = await lstat(join(folder, name)).catch(() => undefined);
-      if (!found?.isDirectory()) continue;
-      const { mtimeMs } = found;
+      const info = await lstat(join(folder, name)).catch(() => undefined);
+      if (!info?.isDirectory()) continue;
+      const { mtimeMs } = info;
       const last = before.get(name);
       const looks = last?.mtimeMs === mtimeMs ? last.looks + 1 : 0;
-      if (looks < quietLooks) seen.set(name, { mtimeMs, looks });
+      if (looks < quietLooks) lastLooks.set(name, { mtimeMs, looks });
       else await rm(join(folder, name), { recursive: true, force: true }).catch(() => {});
     }
   }

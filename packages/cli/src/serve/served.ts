@@ -5,11 +5,11 @@ import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import { version } from "../terminal/print.ts";
-import { createSaveTool } from "../save/save-tool.ts";
+import { openSaveTool } from "../save/save-tool.ts";
 import { serveLimits, serveState } from "./serve-limits.ts";
 import { isPrivate, type ServeOptions } from "./serve-options.ts";
 import { auditOf } from "./serve-trail.ts";
-import { createServedUploads, type ServedUploads } from "./serve-uploads.ts";
+import { openServedUploads, type ServedUploads } from "./serve-uploads.ts";
 
 /** What is served, before any transport. */
 export interface Served {
@@ -31,7 +31,7 @@ interface ServedParts {
 const defaultMaxUpload = 2 ** 30;
 
 /** Composes what the options ask for. All callers are one user. */
-export async function createServed(
+export async function openServed(
   { storage, endpoint, trail, keys }: ServedParts,
   options: ServeOptions,
 ): Promise<Served> {
@@ -64,10 +64,10 @@ export async function createServed(
     limits: serveLimits,
   });
   const uploads =
-    inbox === undefined ? undefined : await createServedUploads(sluice, inbox, maxUpload);
+    inbox === undefined ? undefined : await openServedUploads(sluice, inbox, maxUpload);
   const bounds = { maxTotalBytes: maxTotal, isShared: true };
   const attachSaveTool =
-    saveTo === undefined ? undefined : await createSaveTool(sluice, saveTo, bounds);
+    saveTo === undefined ? undefined : await openSaveTool(sluice, saveTo, bounds);
   return {
     sluice,
     uploads,

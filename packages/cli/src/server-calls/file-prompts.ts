@@ -95,10 +95,10 @@ function limitsOf({ accept, maxBytes }: RequestedField): string {
 /** Why a path will not do; `undefined` when it may. The library looks again before it opens anything. */
 function whyNot(typed: string, { accept, maxBytes }: RequestedField): string | undefined {
   const path = typed.trim();
-  const found = statSync(path, { throwIfNoEntry: false });
-  if (!found) return "No such file";
-  if (!found.isFile()) return "Not a file";
-  if (found.size > maxBytes) return `That has ${formatBytes(found.size)}`;
+  const info = statSync(path, { throwIfNoEntry: false });
+  if (!info) return "No such file";
+  if (!info.isFile()) return "Not a file";
+  if (info.size > maxBytes) return `That has ${formatBytes(info.size)}`;
   const name = basename(path);
   const isRight = isAccepted({ name, mimeType: typeOfName(name) }, accept);
   return isRight ? undefined : `Expected: ${printable(accept.join(", "))}`;
@@ -140,8 +140,8 @@ async function askForValue(
 /** Throws unless every path is one of a file. */
 export async function ensureFiles(paths: readonly string[]): Promise<void> {
   for (const path of paths) {
-    const found = await stat(path).catch(() => undefined);
-    if (!found?.isFile())
+    const info = await stat(path).catch(() => undefined);
+    if (!info?.isFile())
       throw fault("invalid_argument", `${path} is not a file`, "name files that exist");
   }
 }

@@ -82,12 +82,12 @@ function decode(blob: string): Buffer | undefined {
 }
 
 async function listedSize(connection: ServerConnection, uri: string): Promise<number | undefined> {
-  let seen = 0;
+  let readBytes = 0;
   try {
     for await (const resource of listResources(connection)) {
       if (isSameResource(resource.uri, uri)) return resource.size;
-      seen += 1;
-      if (seen >= maxListed) return undefined;
+      readBytes += 1;
+      if (readBytes >= maxListed) return undefined;
     }
   } catch (error) {
     connection.signal.throwIfAborted();

@@ -27,8 +27,8 @@ export async function lookAtStorage({
   timeoutMs = 10_000,
   signal,
 }: LookedAt): Promise<void> {
-  const ended = new AbortController();
-  const options = { limit: 1, signal: AbortSignal.any([signal, ended.signal]) };
+  const lookEnd = new AbortController();
+  const options = { limit: 1, signal: AbortSignal.any([signal, lookEnd.signal]) };
   const expired = (): Error =>
     new SluiceError("timeout", `${backend.name}: no answer in ${timeoutMs / 1_000} s`);
   try {
@@ -44,7 +44,7 @@ export async function lookAtStorage({
       `${printable(source)} cannot be listed, only read by URI: ${printable(message)}; check the permissions of these credentials`,
     );
   } finally {
-    ended.abort();
+    lookEnd.abort();
   }
 }
 

@@ -87,15 +87,15 @@ function takeApart(text: string, kind: string): Parts {
 function readParameters(
   parameters: URLSearchParams,
   kind: string,
-  known: readonly string[],
+  knownNames: readonly string[],
 ): Readonly<Record<string, string | undefined>> {
   const values: Record<string, string> = {};
   for (const [name, value] of parameters) {
     if (/key|secret|token|password|credential|connection|^sig$|^x-amz-/i.test(name))
       throw hasCredentials(kind);
-    if (!known.includes(name))
+    if (!knownNames.includes(name))
       throw refusal(
-        `has the unknown parameter "${name}"; ${known.length === 0 ? `${kind}: takes none` : `${kind}: takes ${known.join(" and ")}`}`,
+        `has the unknown parameter "${name}"; ${knownNames.length === 0 ? `${kind}: takes none` : `${kind}: takes ${knownNames.join(" and ")}`}`,
       );
     if (name in values || value === "") throw refusal(`needs one value for "${name}"`);
     values[name] = value;

@@ -112,9 +112,9 @@ export function formatProgress(facts: ProgressFacts, columns: number): string {
   );
   if (bytesPerSecond !== undefined) {
     parts.push(`${formatBytes(bytesPerSecond)}/s`.padStart(10));
-    const left = size === undefined ? undefined : (size - receivedBytes) / bytesPerSecond;
-    if (left !== undefined && Number.isFinite(left) && left >= 0)
-      parts.push(`${formatDuration(left * 1000)} left`);
+    const secondsLeft = size === undefined ? undefined : (size - receivedBytes) / bytesPerSecond;
+    if (secondsLeft !== undefined && Number.isFinite(secondsLeft) && secondsLeft >= 0)
+      parts.push(`${formatDuration(secondsLeft * 1000)} left`);
   }
   while (parts.length > 1 && parts.join("  ").length > columns) parts.pop();
   const text = parts.join("  ");

@@ -1,6 +1,6 @@
 import { type SluiceError, definedMembers } from "@sluice/core";
 import { STREAM_METHOD, type ClientStreaming, EXTENSION_ID } from "@sluice/core/wire";
-import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
 
 /** What both versions of the SDK's `Client` have. */
@@ -26,7 +26,7 @@ export interface StreamCall {
 
 /** What the middleware kept of the HTTP answer to a call, or knows in advance if that is a message. */
 export interface CallAnswer {
-  readonly exchange: Exchange;
+  readonly exchange: HopExchange;
   readonly credentials: SessionCredentials;
   /** HTTP status; absent if the answer is a message of another transport. */
   readonly status?: number;

@@ -1,5 +1,5 @@
 import { fetchExchange } from "../net/fetch-exchange.ts";
-import type { Exchange } from "../net/exchange.ts";
+import type { HopExchange } from "../net/exchange.ts";
 import { outgoingCall } from "./stream-calls.ts";
 
 /** The HTTP side of a server that speaks JSON-RPC another way. */
@@ -38,7 +38,7 @@ export function withDownloads<Sending extends SendingTransport>(
 export function interceptSend<Sending extends SendingTransport>(
   transport: Sending,
   side: () => DownloadSide | Promise<DownloadSide>,
-  exchange: Exchange,
+  exchange: HopExchange,
 ): Sending {
   const send = transport.send.bind(transport);
   transport.send = async (message, options) => {

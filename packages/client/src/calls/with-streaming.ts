@@ -8,7 +8,7 @@ import {
 } from "@sluice/core";
 import { onAbort, systemClock } from "@sluice/core/async";
 import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
-import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { isRedirect, isSuccess, retryAfterOf } from "../net/http-status.ts";
 import { unanswered } from "../net/timeouts.ts";
@@ -26,7 +26,7 @@ export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
 }
 
 /** The middleware over any exchange for the stream calls. */
-export function interceptFetch(fetch: FetchLike, exchange: Exchange): FetchLike {
+export function interceptFetch(fetch: FetchLike, exchange: HopExchange): FetchLike {
   return async (input, init) => {
     const request = readRequest(init);
     return request ? intercept(request, new URL(input), init ?? {}, exchange) : fetch(input, init);
@@ -54,7 +54,7 @@ async function intercept(
   request: InterceptedRequest,
   url: URL,
   init: RequestInit,
-  exchange: Exchange,
+  exchange: HopExchange,
 ): Promise<Response> {
   const { call } = request;
   const headers = Object.fromEntries(new Headers(init.headers));

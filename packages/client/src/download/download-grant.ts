@@ -1,5 +1,5 @@
 import type { DeliveryMode } from "@sluice/core/wire";
-import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
 import type { AcceptedUrl, UrlPolicy } from "../trust/accept-url.ts";
 import type { HopScope } from "../trust/classify-address.ts";
@@ -26,7 +26,7 @@ export interface DownloadGrant {
   readonly name?: string | undefined;
   readonly ttlMs?: number | undefined;
   readonly credentials?: SessionCredentials | undefined;
-  readonly exchange: Exchange;
+  readonly exchange: HopExchange;
   readonly scope: HopScope;
   readonly policy: UrlPolicy;
   /** The caller named the URL itself: an answer need not name the resource. */

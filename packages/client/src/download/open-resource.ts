@@ -7,12 +7,12 @@ import {
   type ByteFlow,
 } from "@sluice/core";
 import type { RequestingClient } from "../calls/stream-calls.ts";
-import type { Exchange } from "../net/exchange.ts";
+import type { HopExchange } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";
 import { createLoader, loadSha256 } from "../net/load-code.ts";
 import type { CheckedAnswer } from "./check-answer.ts";
 import type { DownloadGrant } from "./download-grant.ts";
-import { createGrantProvider, type GrantProvider } from "./grant-provider.ts";
+import { GrantProvider } from "./grant-provider.ts";
 import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
 import type { StreamFacts, StreamSettings, TransferCount } from "./stream-options.ts";
 
@@ -33,7 +33,7 @@ export async function openResource(
   client: RequestingClient,
   uri: string,
   wanted: StreamSettings,
-  fallback: Exchange,
+  fallback: HopExchange,
 ): Promise<OpenedResource> {
   const stop = new AbortController();
   const signal = AbortSignal.any([wanted.signal, stop.signal]);
@@ -41,7 +41,7 @@ export async function openResource(
     ...wanted,
     signal,
   };
-  const grants = createGrantProvider(client, uri, settings, fallback);
+  const grants = new GrantProvider(client, uri, settings, fallback);
   const download = createResumableDownload(uri, grants, settings);
   try {
     const answer = await download.open();

@@ -3,7 +3,7 @@ import { onAbort, systemClock } from "@sluice/core/async";
 import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { unanswered } from "../net/timeouts.ts";
-import type { Exchange } from "../net/exchange.ts";
+import type { HopExchange } from "../net/exchange.ts";
 import {
   type RequestingClient,
   beginCall,
@@ -35,7 +35,7 @@ export async function requestGrant(
   client: RequestingClient,
   uri: string,
   settings: StreamSettings,
-  fallback: Exchange,
+  fallback: HopExchange,
 ): Promise<DownloadGrant> {
   const { signal, maxStreamSize, prefer, timeouts } = settings;
   const call: StreamCall = {
@@ -117,7 +117,7 @@ async function sortAnswer(
   result: StreamResult,
   answer: CallAnswer | undefined,
   settings: StreamSettings,
-  fallback: Exchange,
+  fallback: HopExchange,
 ): Promise<DownloadGrant> {
   if (answer?.failure) throw answer.failure;
   const { trustedOrigins, redirects } = settings;

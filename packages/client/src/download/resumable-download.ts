@@ -75,7 +75,7 @@ export function createResumableDownload(
   let source: CheckedAnswer | undefined;
   /** The only version that bytes may come from. */
   let pinned: Pick<CheckedAnswer, "etag" | "size"> | undefined = kept;
-  let begun = false;
+  let hasBegun = false;
   let givesWay: (() => boolean) | undefined;
   let written = transfer.receivedBytes;
   let spentMs = 0;
@@ -271,11 +271,11 @@ export function createResumableDownload(
       }
     },
     async receive(sink, until, mayGiveWay) {
-      if (begun)
+      if (hasBegun)
         throw new TypeError(
           "client: the bytes are read or saved once; call streamResource again for another copy",
         );
-      begun = true;
+      hasBegun = true;
       if (!sink.restart) pinned ??= current;
       givesWay = mayGiveWay;
       try {

@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import { onAbort } from "@sluice/core/async";
 import { transferTimeouts } from "../download/stream-options.ts";
-import type { Exchange, HopAnswer } from "../net/exchange.ts";
+import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import { hopHeaders } from "../net/hop-headers.ts";
 import { isRedirect, retryAfterOf } from "../net/http-status.ts";
 import { unanswered, withDeadline } from "../net/timeouts.ts";
@@ -58,7 +58,7 @@ export type OpenForeignFile = (url: string, options: ForeignFileOptions) => Prom
 const maxRedirects = 5;
 
 /** Makes it over an exchange that holds connections to their scope. */
-export function createOpenForeignFile(exchange: Exchange): OpenForeignFile {
+export function createOpenForeignFile(exchange: HopExchange): OpenForeignFile {
   return async (text, { trustedOrigins = [], signal }) => {
     ensureTrustedOrigins(trustedOrigins);
     let target = acceptForeign(text, trustedOrigins, undefined);
@@ -89,7 +89,7 @@ function acceptForeign(
 }
 
 function sendHop(
-  exchange: Exchange,
+  exchange: HopExchange,
   { url, standing }: AcceptedUrl,
   signal: AbortSignal,
 ): Promise<HopAnswer> {

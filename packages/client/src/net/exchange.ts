@@ -8,7 +8,7 @@ import type { OutgoingBody } from "./outgoing-body.ts";
  * arrive, `interrupted` when it may have and has an {@link OutgoingBody}, `untrusted`, `protocol`, `unsupported` for a
  * redirect that the platform hides, with what reading the body threw, or with `signal.reason`.
  */
-export type Exchange = (request: HopRequest) => Promise<HopAnswer>;
+export type HopExchange = (request: HopRequest) => Promise<HopAnswer>;
 
 /** One request of one hop. */
 export interface HopRequest {

@@ -1,5 +1,5 @@
 import { SluiceError, type FetchLike, type ByteFlow } from "@sluice/core";
-import type { Exchange, HopAnswer, HopRequest } from "./exchange.ts";
+import type { HopExchange, HopAnswer, HopRequest } from "./exchange.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { OutgoingBody } from "./outgoing-body.ts";
 export function createFetchExchange(
   fetch: FetchLike,
   { explain, blobOf }: FetchExtras = {},
-): Exchange {
+): HopExchange {
   return async (request) => {
     const { url, signal } = request;
     const response = await send(fetch, request, blobOf).catch((error: unknown) => {
@@ -35,7 +35,7 @@ export function createFetchExchange(
 }
 
 /** The exchange over the platform's own `fetch`. */
-export const fetchExchange: Exchange = createFetchExchange((input, init) =>
+export const fetchExchange: HopExchange = createFetchExchange((input, init) =>
   globalThis.fetch(input, init),
 );
 

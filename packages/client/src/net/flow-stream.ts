@@ -9,7 +9,7 @@ export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
   let controller: ReadableByteStreamController;
   let started = false;
   /** What is left of the chunk that the flow gave last. */
-  let left: Uint8Array | undefined;
+  let pendingChunk: Uint8Array | undefined;
   let giveBack: (() => void) | undefined;
   let goOn: (() => void) | undefined;
 
@@ -32,7 +32,7 @@ export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
   }
 
   function keep(rest: Uint8Array | undefined): void {
-    left = rest;
+    pendingChunk = rest;
     if (rest) return;
     giveBack?.();
     giveBack = undefined;
@@ -62,7 +62,7 @@ export function streamOf(flow: ByteFlow): ReadableStream<Uint8Array> {
         controller = given;
       },
       pull() {
-        if (left) give(left);
+        if (pendingChunk) give(pendingChunk);
         else if (started) goOn?.();
         else {
           started = true;

@@ -11,12 +11,12 @@ interface BodyText {
 export async function readText(body: ByteFlow, maxBytes: number): Promise<BodyText> {
   const decoder = new TextDecoder();
   let text = "";
-  let left = maxBytes;
+  let remainingBytes = maxBytes;
   try {
     await body.pump((chunk) => {
-      text += decoder.decode(chunk.subarray(0, left), { stream: true });
-      left -= chunk.length;
-      if (left < 0) throw enough;
+      text += decoder.decode(chunk.subarray(0, remainingBytes), { stream: true });
+      remainingBytes -= chunk.length;
+      if (remainingBytes < 0) throw enough;
     });
   } catch (error) {
     if (error === enough) return { text, cut: "limit" };

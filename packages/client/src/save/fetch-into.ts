@@ -151,8 +151,8 @@ async function fetchConnection(
         progress.received += chunk.length;
         const reached = at + chunk.length;
         note(reached - kept);
-        const left = kept + end() - reached;
-        const isNear = left > 0 && left <= lending.blockBytes;
+        const remainingBytes = kept + end() - reached;
+        const isNear = remainingBytes > 0 && remainingBytes <= lending.blockBytes;
         const { end: answered = 0 } = shareDownload.latest() ?? {};
         // a single one continues the answer that it has
         if (isNear && running.count() === 1 && answered > kept + end()) extend();

@@ -4,14 +4,14 @@ import { dirname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { ChunkSink } from "../net/exchange.ts";
 import {
-  createOwnRun,
-  createSharedRun,
   isSharedChunk,
+  ownRun,
+  sharedRun,
   type ChunkRun,
-  createFileWrites,
+  FileWrites,
 } from "./write/file-writes.ts";
 import { diskError } from "./disk-error.ts";
-import { createFileThread, type FileThread } from "./write/file-thread.ts";
+import { FileThread } from "./write/file-thread.ts";
 import { randomPartName } from "./part-name.ts";
 
 /** A file that is being written beside its final place, under a name of its own. */
@@ -83,7 +83,7 @@ const syncEveryBytes = 64 * 2 ** 20;
 /** A part file over an open descriptor whose first `kept` bytes are to stay. */
 export function partFileOf(handle: FileHandle, path: string, kept: number): PartFile {
   let mark: Watermark = createWatermark(kept);
-  let thread: FileThread = createFileThread(handle.fd);
+  let thread: FileThread = new FileThread(handle.fd);
   let closed = false;
   const buffers: OpenBuffer[] = [];
   let unsyncedBytes = 0;
@@ -92,7 +92,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
   let isLost = false;
   thread.advance(kept);
 
-  const writes = createFileWrites(
+  const writes = new FileWrites(
     handle,
     () => thread,
     (start, end) => {
@@ -143,7 +143,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
         const isShared = isSharedChunk(chunk, release);
         // a run is written by one thread
         if (run && run.isShared !== isShared) void flush();
-        run ??= isShared ? createSharedRun(at) : createOwnRun(at);
+        run ??= isShared ? sharedRun(at) : ownRun(at);
         run.push(chunk, release);
         return run.bytes() >= minBytes ? flush() : undefined;
       },
@@ -198,7 +198,7 @@ export function partFileOf(handle: FileHandle, path: string, kept: number): Part
       await handle.truncate(0);
       mark = createWatermark();
       durable = 0;
-      thread = createFileThread(handle.fd);
+      thread = new FileThread(handle.fd);
     },
     async cut(spareBytes) {
       for (const each of buffers) each.drop();

@@ -7,7 +7,7 @@ import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
 import { isFullDisk } from "./disk-error.ts";
 import { createPartFile, type PartFile, partFileOf } from "./part-file.ts";
-import { createResumeKeeper } from "./resume-keeper.ts";
+import { ResumeKeeper } from "./resume-keeper.ts";
 import {
   recordName,
   sweepOrphans,
@@ -109,8 +109,7 @@ async function fill(
   const current = { opened };
   const latest = (): KeptVersion | undefined =>
     versionOf(facts.uri, current.opened.download.latest());
-  const keeper =
-    recordPath === undefined ? undefined : createResumeKeeper(part, recordPath, latest);
+  const keeper = recordPath === undefined ? undefined : new ResumeKeeper(part, recordPath, latest);
   const { onProgress = settings.onProgress, reserve } = options;
   const filling: Filling = { part, keeper, onProgress, reserve };
   const aborted = (): boolean => settings.signal.aborted;
@@ -227,10 +226,10 @@ function ensureLength(uri: string, promised: number | undefined, found: number):
  */
 async function openKept(recordPath: string, wanted: KeptVersion): Promise<PartFile | undefined> {
   const directory = dirname(recordPath);
-  const left = await readRecord(recordPath);
-  if (left?.writer && mayRun(left.writer)) return undefined;
+  const leftoverRecord = await readRecord(recordPath);
+  if (leftoverRecord?.writer && mayRun(leftoverRecord.writer)) return undefined;
   const part =
-    (left && (await takeOver(directory, left, wanted))) ??
+    (leftoverRecord && (await takeOver(directory, leftoverRecord, wanted))) ??
     (await createPartFile(directory, randomPartName("kept")));
   const claim = { part: basename(part.path), keptBytes: part.gapless(), writer: thisProcess() };
   // without a record it is an ordinary save

@@ -18,7 +18,7 @@ import {
 } from "./answer/elicitation-client.ts";
 import { blobSource, type FileSource, type NamedBlob } from "./source/file-source.ts";
 import { sendTimeouts, type SendTimeouts, type Sender } from "./send/sender.ts";
-import { createSession } from "./upload-target.ts";
+import { ClientSession } from "./upload-target.ts";
 import { uploadFile, type UploadedReference, type UploadOptions } from "./upload-file.ts";
 
 /** Options of {@link createFileSender}. */
@@ -84,7 +84,7 @@ export function assembleFileSender<Picked>(
       `client: maxFileSize ${maxFileSize} is not a byte count; pass an integer from 1`,
     );
   ensureTrustedOrigins(trustedOrigins);
-  const session = createSession(new URL(options.endpoint), authorization);
+  const session = new ClientSession(new URL(options.endpoint), authorization);
   const answering: AnswerSettings<Picked> = {
     ...platform,
     trust: { session, trustedOrigins },

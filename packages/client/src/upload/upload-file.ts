@@ -118,8 +118,8 @@ async function goOn(
   } as const;
   const target = acceptTarget(claim, settings.trust);
   try {
-    const begun = { location, keep: true };
-    const [sent] = await sendFiles({ ...shipment, target, begun }, settings);
+    const resumeState = { location, keep: true };
+    const [sent] = await sendFiles({ ...shipment, target, begun: resumeState }, settings);
     return sent;
   } catch (error) {
     if (SluiceError.is(error) && goneCodes.has(error.code)) return undefined;

@@ -54,39 +54,46 @@ function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
   return { endpoint: session.endpoint, trustedOrigins, redirects: "trusted" };
 }
 
-/** The server that a client is connected to, with the credentials that its transport uses. */
-export interface ClientSession {
+/**
+ * The server that a client is connected to, with the credentials that its transport uses: it watches one connection.
+ * `authorization` comes before what the requests carried.
+ */
+export class ClientSession {
+  readonly #authorization: (() => string | undefined | Promise<string | undefined>) | undefined;
+  #lastCredentials: SessionCredentials;
   /** The MCP endpoint. */
   readonly endpoint: URL;
-  /** The credentials as they are now. */
-  credentials(): Promise<SessionCredentials>;
-  /** Gives every request to `fetch` as it is, and remembers the credentials of those to the endpoint. */
-  watch(fetch: FetchLike): FetchLike;
-}
 
-/** Watches one connection. `authorization` comes before what the requests carried. */
-export function createSession(
-  endpoint: URL,
-  authorization?: () => string | undefined | Promise<string | undefined>,
-): ClientSession {
-  let seen: SessionCredentials = { endpoint };
-  return {
-    endpoint,
-    async credentials() {
-      const now = await authorization?.();
-      return now === undefined ? seen : { ...seen, authorization: now };
-    },
-    watch: (fetch) => (input, init) => {
+  constructor(
+    endpoint: URL,
+    authorization?: () => string | undefined | Promise<string | undefined>,
+  ) {
+    this.#authorization = authorization;
+    this.#lastCredentials = { endpoint };
+    this.endpoint = endpoint;
+  }
+
+  /** The credentials as they are now. */
+  async credentials(): Promise<SessionCredentials> {
+    const now = await this.#authorization?.();
+    return now === undefined
+      ? this.#lastCredentials
+      : { ...this.#lastCredentials, authorization: now };
+  }
+
+  /** Gives every request to `fetch` as it is, and remembers the credentials of those to the endpoint. */
+  watch(fetch: FetchLike): FetchLike {
+    return (input, init) => {
       // discovery and sign-in go through the same fetch, to other addresses
-      if (new URL(input).href === endpoint.href) {
+      if (new URL(input).href === this.endpoint.href) {
         const headers = new Headers(init?.headers);
-        seen = {
-          endpoint,
+        this.#lastCredentials = {
+          endpoint: this.endpoint,
           authorization: headers.get("authorization") ?? undefined,
           sessionId: headers.get("mcp-session-id") ?? undefined,
         };
       }
       return fetch(input, init);
-    },
-  };
+    };
+  }
 }

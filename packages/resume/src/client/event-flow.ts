@@ -13,17 +13,6 @@ import { isInTime, Notifier, onAbort, sleep, systemClock } from "@sluice/core/as
 import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
 
-/** An event stream over any number of connections. */
-export interface EventFlow {
-  /** True for the id of a request of the server whose answer belongs to this stream. */
-  expects(id: unknown): boolean;
-  /** Keeps an answer until it is the client's turn. */
-  answer(response: LooseResponse, text: string): void;
-  /** Every event as text, to the result. Ends with the result, or throws. */
-  follow(): AsyncGenerator<string>;
-}
-
-/** Options of {@link createEventFlow}. */
 export interface EventFlowOptions {
   /** The first answer. */
   readonly first: ReadableStream<Uint8Array>;
@@ -35,140 +24,164 @@ export interface EventFlowOptions {
   readonly signal: AbortSignal;
 }
 
-/** Makes the flow of one request. */
-export function createEventFlow(options: EventFlowOptions): EventFlow {
-  const { link, requestId, limits, signal } = options;
-  const { maxEventLength } = limits;
+/** An event stream over any number of connections. */
+export class EventFlow {
+  readonly #options: EventFlowOptions;
   /** Requests of the server: those without an answer, and all so far. */
-  const unansweredKeys = new Set<string>();
-  const askedKeys = new Set<string>();
+  readonly #unansweredKeys = new Set<string>();
+  readonly #askedKeys = new Set<string>();
   /** Of the wait until every request of the server has its answer. */
-  let answered: Notifier | undefined;
-  let answers: string[] = [];
-  let answerBytes = 0;
+  #answered: Notifier | undefined;
+  #answers: string[] = [];
+  #answerBytes = 0;
   /** Ends the connection that is read. */
-  let cut: (() => void) | undefined;
-  let cancelOverdue: (() => void) | undefined;
-  let lastEventId: string | undefined;
-  let { retryMs } = limits;
+  #cut: (() => void) | undefined;
+  #cancelOverdue: (() => void) | undefined;
+  #lastEventId: string | undefined;
+  #retryMs: number;
   /** Tries in a row that failed, and connections in a row that brought nothing. */
-  let failures = 0;
-  let silences = 0;
+  #failures = 0;
+  #silences = 0;
+
+  constructor(options: EventFlowOptions) {
+    this.#options = options;
+    this.#retryMs = options.limits.retryMs;
+  }
+
+  /** True for the id of a request of the server whose answer belongs to this stream. */
+  expects(id: unknown): boolean {
+    return this.#unansweredKeys.has(keyOf(id));
+  }
+
+  /** Keeps an answer until it is the client's turn. */
+  answer(response: LooseResponse, text: string): void {
+    this.#unansweredKeys.delete(keyOf(response.id));
+    this.#answerBytes += text.length;
+    if (this.#answerBytes > this.#options.limits.maxAnswerBytes) {
+      this.#options.link.fail(
+        new SluiceError("too_large", "client: the responses to the server are too long"),
+      );
+      return;
+    }
+    this.#answers.push(text);
+    if (this.#unansweredKeys.size > 0) return;
+    // a server that waits must end the connection; one that does not is cut off
+    if (this.#cut) this.#cancelOverdue = systemClock.schedule(this.#cut, overdueMs);
+    else this.#answered?.notify();
+  }
+
+  /** Every event as text, to the result. Ends with the result, or throws. */
+  async *follow(): AsyncGenerator<string> {
+    let body: ReadableStream<Uint8Array> | undefined = this.#options.first;
+    for (;;) {
+      if (body && (yield* this.#read(body))) return;
+      this.#options.signal.throwIfAborted();
+      // a server that always says "again, at once" is asked less and less often
+      await sleep(
+        Math.max(this.#retryMs, Math.min(2 ** this.#silences * minPauseMs, 1_000)),
+        this.#options.signal,
+      );
+      try {
+        this.#silences += 1;
+        body = await this.#reconnect();
+        this.#failures = 0;
+      } catch (error) {
+        this.#options.signal.throwIfAborted();
+        this.#failures += 1;
+        if (
+          !SluiceError.is(error) ||
+          !error.retryable ||
+          this.#failures >= this.#options.limits.maxTries
+        )
+          throw error;
+        body = undefined;
+        const againMs =
+          error.retryAfterMs ?? 2 ** (this.#failures - 1) * this.#options.limits.retryMs;
+        await sleep(Math.min(againMs, this.#options.limits.maxRetryMs), this.#options.signal);
+      }
+    }
+  }
 
   /** Takes in an event; `undefined` for one that the client has had, or that tells it nothing. */
-  function take({ id, data, retryMs: ms }: ServerEvent): "event" | "result" | undefined {
-    if (ms !== undefined) retryMs = Math.min(ms, limits.maxRetryMs);
+  #take({ id, data, retryMs: ms }: ServerEvent): "event" | "result" | undefined {
+    if (ms !== undefined) this.#retryMs = Math.min(ms, this.#options.limits.maxRetryMs);
     if (data === undefined) return undefined;
     // the same event again is not progress
-    if (id !== lastEventId) silences = 0;
+    if (id !== this.#lastEventId) this.#silences = 0;
     // an empty id means none (HTML, section 9.2.6)
-    if (id !== undefined) lastEventId = id === "" ? undefined : id;
+    if (id !== undefined) this.#lastEventId = id === "" ? undefined : id;
     const message = readJson(data).value;
     if (isResponse(message))
-      return requestId === undefined || keyOf(message.id) === keyOf(requestId) ? "result" : "event";
+      return this.#options.requestId === undefined ||
+        keyOf(message.id) === keyOf(this.#options.requestId)
+        ? "result"
+        : "event";
     const withdrawn = cancelledBy(message);
-    if (withdrawn !== undefined) unansweredKeys.delete(keyOf(withdrawn));
+    if (withdrawn !== undefined) this.#unansweredKeys.delete(keyOf(withdrawn));
     if (!isRequest(message)) return "event";
     const key = keyOf(message.id);
-    if (askedKeys.has(key)) return undefined;
-    if (askedKeys.size >= maxAsked)
+    if (this.#askedKeys.has(key)) return undefined;
+    if (this.#askedKeys.size >= maxAsked)
       throw new SluiceError(
         "protocol",
         "client: the server sends too many requests within one call",
       );
-    askedKeys.add(key);
-    unansweredKeys.add(key);
+    this.#askedKeys.add(key);
+    this.#unansweredKeys.add(key);
     return "event";
   }
 
-  async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<string, boolean> {
+  async *#read(body: ReadableStream<Uint8Array>): AsyncGenerator<string, boolean> {
     const reader = body.getReader();
     const end = (): void => void reader.cancel().catch(() => {});
-    const events = createEventReader({ operation: "client", maxEventLength });
-    const removeListener = onAbort(signal, end);
-    cut = end;
+    const events = createEventReader({
+      operation: "client",
+      maxEventLength: this.#options.limits.maxEventLength,
+    });
+    const removeListener = onAbort(this.#options.signal, end);
+    this.#cut = end;
     try {
       for (;;) {
-        const cancelIdle = systemClock.schedule(end, limits.idleMs);
+        const cancelIdle = systemClock.schedule(end, this.#options.limits.idleMs);
         // a broken body is an end
         const chunk = await reader.read().catch(() => undefined);
         cancelIdle();
         if (!chunk?.value) return false;
         for (const event of events.read(chunk.value)) {
-          const kind = take(event);
+          const kind = this.#take(event);
           if (kind) yield format(event);
           if (kind === "result") return true;
         }
       }
     } finally {
-      cancelOverdue?.();
-      cut = undefined;
+      this.#cancelOverdue?.();
+      this.#cut = undefined;
       removeListener();
       end();
     }
   }
 
   /** The next body, when there is one at once. */
-  async function reconnect(): Promise<ReadableStream<Uint8Array> | undefined> {
-    const asking = await link.get(lastEventId);
+  async #reconnect(): Promise<ReadableStream<Uint8Array> | undefined> {
+    const asking = await this.#options.link.get(this.#lastEventId);
     // answers stay until the server took them: further events do not say that they arrived
     if (asking !== "your turn") return asking;
-    if (unansweredKeys.size > 0) {
-      silences = 0;
-      answered = new Notifier();
-      await isInTime(answered.wait(), limits.renewMs, signal);
-      if (unansweredKeys.size > 0) return undefined;
+    if (this.#unansweredKeys.size > 0) {
+      this.#silences = 0;
+      this.#answered = new Notifier();
+      await isInTime(this.#answered.wait(), this.#options.limits.renewMs, this.#options.signal);
+      if (this.#unansweredKeys.size > 0) return undefined;
     }
-    if (answers.length === 0)
+    if (this.#answers.length === 0)
       throw new SluiceError(
         "interrupted",
         "client: the server waits for responses to requests that it has not sent",
       );
-    const body = await link.post(`[${answers.join(",")}]`, lastEventId);
-    answers = [];
-    answerBytes = 0;
+    const body = await this.#options.link.post(`[${this.#answers.join(",")}]`, this.#lastEventId);
+    this.#answers = [];
+    this.#answerBytes = 0;
     return body;
   }
-
-  async function* follow(): AsyncGenerator<string> {
-    let body: ReadableStream<Uint8Array> | undefined = options.first;
-    for (;;) {
-      if (body && (yield* read(body))) return;
-      signal.throwIfAborted();
-      // a server that always says "again, at once" is asked less and less often
-      await sleep(Math.max(retryMs, Math.min(2 ** silences * minPauseMs, 1_000)), signal);
-      try {
-        silences += 1;
-        body = await reconnect();
-        failures = 0;
-      } catch (error) {
-        signal.throwIfAborted();
-        failures += 1;
-        if (!SluiceError.is(error) || !error.retryable || failures >= limits.maxTries) throw error;
-        body = undefined;
-        const againMs = error.retryAfterMs ?? 2 ** (failures - 1) * limits.retryMs;
-        await sleep(Math.min(againMs, limits.maxRetryMs), signal);
-      }
-    }
-  }
-
-  return {
-    expects: (id) => unansweredKeys.has(keyOf(id)),
-    answer(response, text) {
-      unansweredKeys.delete(keyOf(response.id));
-      answerBytes += text.length;
-      if (answerBytes > limits.maxAnswerBytes) {
-        link.fail(new SluiceError("too_large", "client: the responses to the server are too long"));
-        return;
-      }
-      answers.push(text);
-      if (unansweredKeys.size > 0) return;
-      // a server that waits must end the connection; one that does not is cut off
-      if (cut) cancelOverdue = systemClock.schedule(cut, overdueMs);
-      else answered?.notify();
-    },
-    follow,
-  };
 }
 
 const maxAsked = 1_000;

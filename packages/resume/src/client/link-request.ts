@@ -11,19 +11,6 @@ import { streamLinkOf } from "../protocol/stream-link.ts";
 
 type Body = ReadableStream<Uint8Array>;
 
-/** Requests the link of a stream, and follows it when it changes. */
-export interface LinkRequest {
-  /** The rest of the stream, or that the server waits for the client. */
-  get(lastEventId: string | undefined): Promise<Body | "your turn">;
-  /** Hands over answers, a JSON array; gives the rest of the stream. */
-  post(answers: string, lastEventId: string | undefined): Promise<Body>;
-  /** Uses the credentials of a newer request of the same session. */
-  renew(authorization: string | undefined): void;
-  /** Ends the stream with an error. */
-  fail(error: SluiceError): void;
-}
-
-/** What {@link createLinkRequest} needs. */
 export interface LinkRequestOptions {
   readonly fetch: FetchLike;
   /** The endpoint. */
@@ -36,16 +23,45 @@ export interface LinkRequestOptions {
   readonly fail: (error: SluiceError) => void;
 }
 
-/** Makes the requests of one stream. */
-export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
-  const { fetch, url, headersMs, signal, fail } = options;
-  const headers = new Headers(options.headers);
-  for (const name of ["content-length", "content-type", "last-event-id"]) headers.delete(name);
-  headers.set("accept", "text/event-stream");
-  let { link } = options;
+/** Requests the link of a stream, and follows it when it changes. */
+export class LinkRequest {
+  readonly #options: LinkRequestOptions;
+  readonly #headers: Headers;
+  #link: URL;
 
-  async function send(init: RequestInit, lastEventId: string | undefined): Promise<Response> {
-    const requestHeaders = new Headers(headers);
+  constructor(options: LinkRequestOptions) {
+    this.#options = options;
+    this.#headers = new Headers(options.headers);
+    for (const name of ["content-length", "content-type", "last-event-id"])
+      this.#headers.delete(name);
+    this.#headers.set("accept", "text/event-stream");
+    this.#link = options.link;
+  }
+
+  /** The rest of the stream, or that the server waits for the client. */
+  async get(lastEventId: string | undefined): Promise<Body | "your turn"> {
+    const response = await this.#send({ method: "GET" }, lastEventId);
+    return response.status === 204 ? "your turn" : bodyOf(response);
+  }
+
+  /** Hands over answers, a JSON array; gives the rest of the stream. */
+  async post(body: string, lastEventId: string | undefined): Promise<Body> {
+    return bodyOf(await this.#send({ method: "POST", body }, lastEventId));
+  }
+
+  /** Uses the credentials of a newer request of the same session. */
+  renew(authorization: string | undefined): void {
+    if (authorization !== undefined) this.#headers.set("authorization", authorization);
+  }
+
+  /** Ends the stream with an error. */
+  fail(error: SluiceError): void {
+    this.#options.fail(error);
+  }
+
+  async #send(init: RequestInit, lastEventId: string | undefined): Promise<Response> {
+    const { fetch, url, headersMs, signal } = this.#options;
+    const requestHeaders = new Headers(this.#headers);
     if (lastEventId !== undefined) requestHeaders.set("last-event-id", utf8FieldOf(lastEventId));
     if (init.body !== undefined) requestHeaders.set("content-type", "application/json");
     const late = new AbortController();
@@ -54,13 +70,13 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
       headersMs,
     );
     try {
-      const response = await fetch(link, {
+      const response = await fetch(this.#link, {
         ...init,
         headers: requestHeaders,
         redirect: "manual",
         signal: AbortSignal.any([signal, late.signal]),
       });
-      link = streamLinkOf(response.headers, url) ?? link;
+      this.#link = streamLinkOf(response.headers, url) ?? this.#link;
       return response;
     } catch (error) {
       signal.throwIfAborted();
@@ -75,18 +91,6 @@ export function createLinkRequest(options: LinkRequestOptions): LinkRequest {
       cancelTimer();
     }
   }
-
-  return {
-    async get(lastEventId) {
-      const response = await send({ method: "GET" }, lastEventId);
-      return response.status === 204 ? "your turn" : bodyOf(response);
-    },
-    post: async (body, lastEventId) => bodyOf(await send({ method: "POST", body }, lastEventId)),
-    renew(authorization) {
-      if (authorization !== undefined) headers.set("authorization", authorization);
-    },
-    fail,
-  };
 }
 
 /** A text as a field value in UTF-8, as HTML section 9.2.4 has it: `Headers` takes one character for each byte. */

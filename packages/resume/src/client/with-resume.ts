@@ -11,8 +11,8 @@ import {
 import { backgroundClock, onAbort } from "@sluice/core/async";
 import { isStateless } from "../protocol/revision.ts";
 import { streamLinkOf } from "../protocol/stream-link.ts";
-import { createEventFlow, type EventFlow } from "./event-flow.ts";
-import { createLinkRequest, type LinkRequest } from "./link-request.ts";
+import { EventFlow } from "./event-flow.ts";
+import { LinkRequest } from "./link-request.ts";
 import { readResumeOptions, type ResumeOptions } from "./options.ts";
 
 /** An answer that is followed over its connections. */
@@ -47,7 +47,7 @@ export function withResume(
     const controller = new AbortController();
     const requestId = isRequest(message) ? message.id : undefined;
     const fail = (error: SluiceError): void => controller.abort(error);
-    const link = createLinkRequest({
+    const link = new LinkRequest({
       fetch,
       url,
       headers,
@@ -57,7 +57,7 @@ export function withResume(
       fail,
     });
     const first = response.body;
-    const flow = createEventFlow({ first, link, requestId, limits, signal: controller.signal });
+    const flow = new EventFlow({ first, link, requestId, limits, signal: controller.signal });
     const followed = {
       flow,
       link,

@@ -1,7 +1,7 @@
 import { definedMembers } from "@sluice/core";
 import type { StreamPage } from "@sluice/state";
 import { markPaced } from "@sluice/transport-http/handlers";
-import { createEventFeed, type SendAway } from "../stream/event-feed.ts";
+import { eventFeed, type SendAway } from "../stream/event-feed.ts";
 import type { StreamPosition } from "../stream/event-id.ts";
 import type { ResumeParts } from "./parts.ts";
 import { noteRead } from "./read-note.ts";
@@ -25,10 +25,10 @@ export function answerWithEvents(
   { position, sessionId, link, primed, sendAway, adopt, owner = "" }: EventAnswer,
 ): Response {
   const { store, calls, holdMs, retryMs, onError } = parts;
-  const feed = createEventFeed({
+  const feed = eventFeed({
     store,
     position,
-    writerOf: calls.writerOf,
+    writerOf: (streamId) => calls.writerOf(streamId),
     isClosing: () => calls.isClosing,
     primed,
     sendAway,

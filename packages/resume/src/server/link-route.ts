@@ -131,8 +131,8 @@ function goOn(
 ): Response {
   const link = parts.links.linkTo(member, position);
   const { owner } = member;
-  const shown = { position, sessionId, link, owner };
-  return answerWithEvents(parts, { ...shown, primed: false, sendAway: "asking" });
+  const answerTerms = { position, sessionId, link, owner };
+  return answerWithEvents(parts, { ...answerTerms, primed: false, sendAway: "asking" });
 }
 
 /** The state of a stream. */

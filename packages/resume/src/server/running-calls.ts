@@ -5,25 +5,6 @@ import type { Sluice } from "@sluice/server";
 import type { RunningCall, StreamWriter } from "../stream/stream-writer.ts";
 import type { CloseResumeOptions } from "./options.ts";
 
-/** The calls that this process is working on. */
-export interface RunningCalls {
-  /** Adds one; it leaves when its stream ends. */
-  add(call: RunningCall): void;
-  of(streamId: string): RunningCall | undefined;
-  readonly writerOf: (streamId: string) => StreamWriter | undefined;
-  /** Deletes a session, and ends its calls if it is gone: until that is clear, none of them fails because its server left. */
-  deleteSession(sessionId: string, work: () => Promise<Response>): Promise<Response>;
-  /** Resolves once it is clear whether the session that a call is in was deleted. */
-  deletionOf(sessionId: string): Promise<unknown> | undefined;
-  /** Ends the calls of a session, or only the one of a request, and forgets their streams. */
-  end(sessionId: string, requestId?: RpcId): Promise<void>;
-  /** True once this process is about to end: its readers go elsewhere. */
-  readonly isClosing: boolean;
-  /** Waits until the calls are done, and gives up the others: another process can take them over at once. */
-  close(options?: CloseResumeOptions): Promise<void>;
-}
-
-/** Options of {@link createRunningCalls}. */
 export interface RunningCallsOptions {
   readonly store: EventStore;
   /** Milliseconds for which a silent process keeps its streams. */
@@ -33,32 +14,97 @@ export interface RunningCallsOptions {
 }
 
 /**
- * Makes the collection. While it has a call, every quarter of the lease it prolongs what this process holds, and looks
- * for answers, and for ends of sessions, that came to another process.
+ * The calls that this process is working on. While it has a call, every quarter of the lease it prolongs what this
+ * process holds, and looks for answers, and for ends of sessions, that came to another process.
  */
-export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
-  const { store, leaseMs, sluice, onError } = options;
-  const calls = new Map<string, RunningCall>();
-  const sessions = new Map<string, Set<RunningCall>>();
-  const deletions = new Map<string, Promise<Response>>();
-  let cancelLook: (() => void) | undefined;
-  let isClosing = false;
+export class RunningCalls {
+  readonly #options: RunningCallsOptions;
+  readonly #calls = new Map<string, RunningCall>();
+  readonly #sessions = new Map<string, Set<RunningCall>>();
+  readonly #deletions = new Map<string, Promise<Response>>();
+  #cancelLook: (() => void) | undefined;
+  #isClosing = false;
 
-  /** Looks after all calls, again and again. Its timer keeps no process alive. */
-  function scheduleLook(): void {
-    cancelLook = backgroundClock.schedule(() => {
-      scheduleLook();
-      for (const call of calls.values()) lookAfter(call).catch(onError);
-      if (!sluice.host.state.shared) return;
-      for (const sessionId of sessions.keys()) lookAfterSession(sessionId).catch(onError);
-    }, leaseMs / 4);
+  constructor(options: RunningCallsOptions) {
+    this.#options = options;
   }
 
-  async function lookAfter(call: RunningCall): Promise<void> {
+  /** Adds one; it leaves when its stream ends. */
+  add(call: RunningCall): void {
     const { writer } = call;
-    await writer.hold(Date.now() + leaseMs);
+    if (writer.isOver) return;
+    this.#calls.set(writer.streamId, call);
+    const session = this.#sessions.get(call.sessionId) ?? new Set();
+    this.#sessions.set(call.sessionId, session.add(call));
+    writer.onEnd(() => this.#remove(call));
+    if (!this.#cancelLook) this.#scheduleLook();
+  }
+
+  of(streamId: string): RunningCall | undefined {
+    return this.#calls.get(streamId);
+  }
+
+  writerOf(streamId: string): StreamWriter | undefined {
+    return this.#calls.get(streamId)?.writer;
+  }
+
+  /** Ends the calls of a session, or only the one of a request, and forgets their streams. */
+  async end(sessionId: string, requestId?: RpcId): Promise<void> {
+    const endingCalls = [...(this.#sessions.get(sessionId) ?? [])].filter(
+      (call) => requestId === undefined || call.requestId === requestId,
+    );
+    for (const { writer } of endingCalls) writer.end();
+    // one that cannot be dropped expires; it keeps neither the others nor the session
+    for (const { writer } of endingCalls)
+      await this.#options.store.drop(writer.streamId).catch(this.#options.onError);
+  }
+
+  /** Resolves once it is clear whether the session that a call is in was deleted. */
+  deletionOf(sessionId: string): Promise<unknown> | undefined {
+    return this.#deletions.get(sessionId)?.catch(() => {});
+  }
+
+  /** Deletes a session, and ends its calls if it is gone: until that is clear, none of them fails because its server left. */
+  async deleteSession(sessionId: string, work: () => Promise<Response>): Promise<Response> {
+    const deletion = this.#deleteSession(sessionId, work);
+    this.#deletions.set(sessionId, deletion);
+    return deletion.finally(() => {
+      // a later request may be deleting the same session
+      if (this.#deletions.get(sessionId) === deletion) this.#deletions.delete(sessionId);
+    });
+  }
+
+  /** True once this process is about to end: its readers go elsewhere. */
+  get isClosing(): boolean {
+    return this.#isClosing;
+  }
+
+  /** Waits until the calls are done, and gives up the others: another process can take them over at once. */
+  async close({ deadlineMs = 0, signal }: CloseResumeOptions = {}): Promise<void> {
+    this.#isClosing = true;
+    for (const { writer } of this.#calls.values()) writer.notify();
+    if (this.#calls.size > 0) await isInTime(this.#emptied(), deadlineMs, signal);
+    await Promise.all(
+      [...this.#calls.values()].map((call) => giveUp(call).catch(this.#options.onError)),
+    );
+  }
+
+  /** Looks after all calls, again and again. Its timer keeps no process alive. */
+  #scheduleLook(): void {
+    this.#cancelLook = backgroundClock.schedule(() => {
+      this.#scheduleLook();
+      for (const call of this.#calls.values()) this.#lookAfter(call).catch(this.#options.onError);
+      if (!this.#options.sluice.host.state.shared) return;
+      for (const sessionId of this.#sessions.keys())
+        this.#lookAfterSession(sessionId).catch(this.#options.onError);
+    }, this.#options.leaseMs / 4);
+  }
+
+  async #lookAfter(call: RunningCall): Promise<void> {
+    const { writer } = call;
+    await writer.hold(Date.now() + this.#options.leaseMs);
     if (!writer.isAsking) return;
-    const page = await store.read(writer.streamId, {
+    const page = await this.#options.store.read(writer.streamId, {
       after: writer.lastSeq,
       now: Date.now(),
       maxEvents: 1,
@@ -68,77 +114,32 @@ export function createRunningCalls(options: RunningCallsOptions): RunningCalls {
   }
 
   /** Any process that shares the state store may delete a session. */
-  async function lookAfterSession(sessionId: string): Promise<void> {
-    if (await sluice.isSessionOver(sessionId)) await end(sessionId);
+  async #lookAfterSession(sessionId: string): Promise<void> {
+    if (await this.#options.sluice.isSessionOver(sessionId)) await this.end(sessionId);
   }
 
-  async function end(sessionId: string, requestId?: RpcId): Promise<void> {
-    const endingCalls = [...(sessions.get(sessionId) ?? [])].filter(
-      (call) => requestId === undefined || call.requestId === requestId,
-    );
-    for (const { writer } of endingCalls) writer.end();
-    // one that cannot be dropped expires; it keeps neither the others nor the session
-    for (const { writer } of endingCalls) await store.drop(writer.streamId).catch(onError);
-  }
-
-  async function deleteSession(
-    sessionId: string,
-    work: () => Promise<Response>,
-  ): Promise<Response> {
+  async #deleteSession(sessionId: string, work: () => Promise<Response>): Promise<Response> {
     const response = await work();
-    if (response.ok) await end(sessionId);
+    if (response.ok) await this.end(sessionId);
     return response;
   }
 
-  function remove(call: RunningCall): void {
-    const session = sessions.get(call.sessionId);
+  #remove(call: RunningCall): void {
+    const session = this.#sessions.get(call.sessionId);
     session?.delete(call);
-    if (session?.size === 0) sessions.delete(call.sessionId);
-    calls.delete(call.writer.streamId);
-    if (calls.size > 0) return;
-    cancelLook?.();
-    cancelLook = undefined;
+    if (session?.size === 0) this.#sessions.delete(call.sessionId);
+    this.#calls.delete(call.writer.streamId);
+    if (this.#calls.size > 0) return;
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
   }
 
   /** Resolves when there are no calls any more. */
-  async function emptied(): Promise<void> {
+  async #emptied(): Promise<void> {
     // the loop reaches those that are added during it
-    for (const { writer } of calls.values())
+    for (const { writer } of this.#calls.values())
       await new Promise<void>((resolve) => writer.onEnd(resolve));
   }
-
-  return {
-    add(call) {
-      const { writer } = call;
-      if (writer.isOver) return;
-      calls.set(writer.streamId, call);
-      const session = sessions.get(call.sessionId) ?? new Set();
-      sessions.set(call.sessionId, session.add(call));
-      writer.onEnd(() => remove(call));
-      if (!cancelLook) scheduleLook();
-    },
-    of: (streamId) => calls.get(streamId),
-    writerOf: (streamId) => calls.get(streamId)?.writer,
-    end,
-    deletionOf: (sessionId) => deletions.get(sessionId)?.catch(() => {}),
-    async deleteSession(sessionId, work) {
-      const deletion = deleteSession(sessionId, work);
-      deletions.set(sessionId, deletion);
-      return deletion.finally(() => {
-        // a later request may be deleting the same session
-        if (deletions.get(sessionId) === deletion) deletions.delete(sessionId);
-      });
-    },
-    get isClosing() {
-      return isClosing;
-    },
-    async close({ deadlineMs = 0, signal } = {}) {
-      isClosing = true;
-      for (const { writer } of calls.values()) writer.notify();
-      if (calls.size > 0) await isInTime(emptied(), deadlineMs, signal);
-      await Promise.all([...calls.values()].map((call) => giveUp(call).catch(onError)));
-    },
-  };
 }
 
 async function giveUp({ writer }: RunningCall): Promise<void> {

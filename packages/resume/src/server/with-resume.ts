@@ -1,5 +1,5 @@
 import type { Sluice } from "@sluice/server";
-import type { McpFetchHandler } from "@sluice/transport-http";
+import type { EndpointOptions, McpFetchHandler } from "@sluice/transport-http";
 import {
   createRoutedHandler,
   createRouter,
@@ -10,10 +10,15 @@ import {
 import { StreamWriter } from "../stream/stream-writer.ts";
 import { answerGet, answerPost } from "./endpoint.ts";
 import { linkRoutes } from "./link-route.ts";
-import { createStreamLinks } from "./links.ts";
-import { readTimes, type ResumeHandler, type WithResumeOptions } from "./options.ts";
+import { StreamLinks } from "./links.ts";
+import {
+  readTimes,
+  type CloseResumeOptions,
+  type ResumeHandler,
+  type WithResumeOptions,
+} from "./options.ts";
 import type { ResumeParts } from "./parts.ts";
-import { createRunningCalls } from "./running-calls.ts";
+import { RunningCalls } from "./running-calls.ts";
 
 /**
  * Lets clients pick up the streams of events that answer their requests (SEP-1335), in sessions of MCP 2025-11-25 and
@@ -33,7 +38,7 @@ export function withResume(
   const times = readTimes(options);
   const { leaseMs, keepMs } = times;
   const terms = { store, keepMs, patienceMs: leaseMs, onError };
-  const calls = createRunningCalls({ store, leaseMs, sluice, onError });
+  const calls = new RunningCalls({ store, leaseMs, sluice, onError });
   const reruns = options.rerun?.open({ state: sluice.host.state, onError });
   const parts: ResumeParts = {
     ...times,
@@ -41,7 +46,7 @@ export function withResume(
     sluice,
     store,
     calls,
-    links: createStreamLinks(sluice, options.linkTtlMs ?? 300_000),
+    links: new StreamLinks(sluice, options.linkTtlMs ?? 300_000),
     openWriter: (stream) => new StreamWriter(terms, stream),
     reruns,
     maxBodyBytes: maxRequestBodySize,
@@ -69,4 +74,30 @@ export function withResume(
     return response;
   });
   return { ...routed, maxRequestBodySize, close: (closing) => calls.close(closing) };
+}
+
+/** Resumable streams as a part of `composeHandler`. */
+export interface Resume {
+  /** Called by `composeHandler`. The options given to `createResume` come before those of the endpoint. */
+  wrap(mcp: McpFetchHandler, sluice: Sluice, endpoint: EndpointOptions): ResumeHandler;
+  /** Closes the handlers that were made with it, as {@link ResumeHandler} says. */
+  close(options?: CloseResumeOptions): Promise<void>;
+}
+
+/**
+ * Lets clients pick up streams of events (SEP-1335): the part `resume` of `composeHandler`, which does what
+ * {@link withResume} does.
+ */
+export function createResume(options: WithResumeOptions): Resume {
+  const handlers: ResumeHandler[] = [];
+  return {
+    wrap(mcp, sluice, endpoint) {
+      const handler = withResume(mcp, sluice, { ...endpoint, ...options });
+      handlers.push(handler);
+      return handler;
+    },
+    async close(closing) {
+      await Promise.all(handlers.map((handler) => handler.close(closing)));
+    },
+  };
 }

@@ -41,7 +41,7 @@ interface FeedPart {
  * The events behind a position as server-sent events, until the result is there. A reader is sent away with a `retry`
  * as `sendAway` says, and when another process works on the call.
  */
-export function createEventFeed(options: EventFeedOptions): ReadableStream<Uint8Array> {
+export function eventFeed(options: EventFeedOptions): ReadableStream<Uint8Array> {
   const { store, position, writerOf, isClosing, primed, sendAway } = options;
   const { onAsked, adopt, holdMs, retryMs, onError } = options;
   const { streamId } = position;

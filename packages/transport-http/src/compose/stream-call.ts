@@ -28,14 +28,14 @@ type AnswerCall = (
  * Makes the function that answers `resources/stream`. The handler answers the call in any case; where its server has
  * filled the reply slot of the request meanwhile, that reply is the answer: bytes, a redirect or an error.
  */
-export function createStreamCall(
+export function streamCalls(
   handler: McpFetchHandler,
   capabilities: SessionCapabilities,
 ): AnswerCall {
-  return async (given, call, mcpOptions, exchange) => {
-    if (isMisnamed(given, call)) return errorResponse(400, headerMismatch, { id: call.id });
-    const request = acceptStream(given);
-    if (request !== given) exchange.carryTo(request);
+  return async (original, call, mcpOptions, exchange) => {
+    if (isMisnamed(original, call)) return errorResponse(400, headerMismatch, { id: call.id });
+    const request = acceptStream(original);
+    if (request !== original) exchange.carryTo(request);
     const slot = exchange.openSlot(request, {
       capabilities: capabilities.of(request.headers.get("mcp-session-id")),
     });

@@ -15,7 +15,7 @@ import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { createRouter, withRoutes, type EndpointOptions } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
-import { createStreamCall } from "./stream-call.ts";
+import { streamCalls } from "./stream-call.ts";
 import { headerReader } from "../endpoint/web-request.ts";
 import type { LayerAnswer } from "../endpoint/web-response.ts";
 
@@ -56,7 +56,7 @@ export function withSluice(
     // the SDK drops the literal field of SEP-2532
     resourceStreaming === undefined ? undefined : { resourceStreaming },
   );
-  const stream = createStreamCall(handler, sessions);
+  const stream = streamCalls(handler, sessions);
 
   /** The SDK acknowledges and keeps the stream; changes of our resources are put into it. */
   async function listen(

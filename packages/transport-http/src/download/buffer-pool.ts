@@ -7,18 +7,7 @@ interface BufferLoan {
   forget(): void;
 }
 
-/** Lends buffers to every transfer of the process, within one bound. */
-export interface BufferPool {
-  /**
-   * A buffer for `bytes` bytes or fewer: a large one while there are some left, else a small one.
-   * It never waits, so that readers that stall cannot hold up the others.
-   */
-  take(bytes: number): BufferLoan;
-  /** Bytes of large buffers that exist now, lent or idle. */
-  readonly pooledBytes: number;
-}
-
-/** Settings of {@link createBufferPool}, in bytes. */
+/** Settings of a pool, in bytes. */
 interface BufferPoolOptions {
   /** Size of a large buffer. Default 256 KiB: throughput grows with it up to there. */
   readonly largeBytes?: number;
@@ -33,41 +22,60 @@ interface BufferPoolOptions {
   readonly idleBytes?: number;
 }
 
-/** Makes a pool. */
-export function createBufferPool(options: BufferPoolOptions = {}): BufferPool {
-  const { largeBytes = 256 * 1024, smallBytes = 64 * 1024 } = options;
-  const { maxBytes = 16 * 1024 * 1024, idleBytes = 4 * 1024 * 1024 } = options;
-  const idleLarge: Buffer[] = [];
-  const idleSmall: Buffer[] = [];
-  let pooledBytes = 0;
+/** Where transfers take their memory from. */
+export type BufferLender = Pick<BufferPool, "take">;
 
-  function lend(buffer: Buffer): BufferLoan {
-    const isLarge = buffer.length === largeBytes;
+/** Lends buffers to every transfer of the process, within one bound. */
+export class BufferPool {
+  readonly #largeBytes: number;
+  readonly #smallBytes: number;
+  readonly #maxBytes: number;
+  readonly #idleBytes: number;
+  readonly #idleLarge: Buffer[] = [];
+  readonly #idleSmall: Buffer[] = [];
+  #pooledBytes = 0;
+
+  constructor(options: BufferPoolOptions = {}) {
+    const { largeBytes = 256 * 1024, smallBytes = 64 * 1024 } = options;
+    this.#largeBytes = largeBytes;
+    this.#smallBytes = smallBytes;
+    const { maxBytes = 16 * 1024 * 1024, idleBytes = 4 * 1024 * 1024 } = options;
+    this.#maxBytes = maxBytes;
+    this.#idleBytes = idleBytes;
+  }
+
+  /** Bytes of large buffers that exist now, lent or idle. */
+  get pooledBytes(): number {
+    return this.#pooledBytes;
+  }
+
+  /**
+   * A buffer for `bytes` bytes or fewer: a large one while there are some left, else a small one.
+   * It never waits, so that readers that stall cannot hold up the others.
+   */
+  take(bytes: number): BufferLoan {
+    if (bytes > this.#smallBytes) {
+      const idle = this.#idleLarge.pop();
+      if (idle) return this.#lend(idle);
+      if (this.#pooledBytes + this.#largeBytes <= this.#maxBytes) {
+        this.#pooledBytes += this.#largeBytes;
+        return this.#lend(Buffer.allocUnsafeSlow(this.#largeBytes));
+      }
+    }
+    return this.#lend(this.#idleSmall.pop() ?? Buffer.allocUnsafeSlow(this.#smallBytes));
+  }
+
+  #lend(buffer: Buffer): BufferLoan {
+    const isLarge = buffer.length === this.#largeBytes;
     let lent = true;
     const end = (isKept: boolean): void => {
       if (!lent) return;
       lent = false;
-      if (isLarge && isKept) idleLarge.push(buffer);
-      else if (isLarge) pooledBytes -= largeBytes;
-      else if (isKept && (idleSmall.length + 1) * smallBytes <= idleBytes) idleSmall.push(buffer);
+      if (isLarge && isKept) this.#idleLarge.push(buffer);
+      else if (isLarge) this.#pooledBytes -= this.#largeBytes;
+      else if (isKept && (this.#idleSmall.length + 1) * this.#smallBytes <= this.#idleBytes)
+        this.#idleSmall.push(buffer);
     };
     return { buffer, release: () => end(true), forget: () => end(false) };
   }
-
-  return {
-    get pooledBytes() {
-      return pooledBytes;
-    },
-    take(bytes) {
-      if (bytes > smallBytes) {
-        const used = idleLarge.pop();
-        if (used) return lend(used);
-        if (pooledBytes + largeBytes <= maxBytes) {
-          pooledBytes += largeBytes;
-          return lend(Buffer.allocUnsafeSlow(largeBytes));
-        }
-      }
-      return lend(idleSmall.pop() ?? Buffer.allocUnsafeSlow(smallBytes));
-    },
-  };
 }

@@ -20,44 +20,50 @@ export interface OffloadOptions {
   readonly secret: string;
 }
 
-/** Asks whether nginx could send a file in place of this process. */
-export interface Offload {
-  /** Whether a request came through the proxy. Takes the secret off it: handlers behind have no use for it. */
-  claim(req: IncomingMessage): boolean;
-  /** Headers that have nginx send a reply's file, or `undefined` when it would not send the same bytes. */
-  headersFor(req: IncomingMessage, reply: Reply, file: FileRegion): Promise<string[] | undefined>;
-}
-
 const fstatAsync = promisify(fstat);
 const lstatAsync = promisify(lstat);
 
-/** Throws a `TypeError` for options that cannot work, and when there is no such folder. */
-export function createOffload({ root, prefix, secret }: OffloadOptions): Offload {
-  if (!/^\/(?:\w[\w.-]*\/)+$/.test(prefix))
-    throw new TypeError('http: offload: write `prefix` like "/_sluice/", as nginx has it');
-  if (!/^[\x21-\x7e]{16,}$/.test(secret))
-    throw new TypeError("http: offload: `secret` needs 16 visible characters or more");
-  const folder = canonical(root);
-  const expected = hash("sha256", secret, "buffer");
+/**
+ * Has nginx send files in place of this process, where it would send the same bytes. Throws a `TypeError` for options
+ * that cannot work, and when there is no such folder.
+ */
+export class Offload {
+  readonly #prefix: string;
+  readonly #folder: string;
+  readonly #expected: NonSharedBuffer;
 
-  return {
-    claim(req) {
-      const secretHeader = req.headers[OFFLOAD_HEADER];
-      delete req.headers[OFFLOAD_HEADER];
-      return (
-        typeof secretHeader === "string" &&
-        timingSafeEqual(hash("sha256", secretHeader, "buffer"), expected)
-      );
-    },
+  constructor({ root, prefix, secret }: OffloadOptions) {
+    this.#prefix = prefix;
+    if (!/^\/(?:\w[\w.-]*\/)+$/.test(prefix))
+      throw new TypeError('http: offload: write `prefix` like "/_sluice/", as nginx has it');
+    if (!/^[\x21-\x7e]{16,}$/.test(secret))
+      throw new TypeError("http: offload: `secret` needs 16 visible characters or more");
+    this.#folder = canonical(root);
+    this.#expected = hash("sha256", secret, "buffer");
+  }
 
-    async headersFor(req, reply, file) {
-      const name = nameIn(folder, file.path);
-      if (name === undefined || !isReadAlike(req, reply) || !(await isWhere(file, reply)))
-        return undefined;
-      const target = prefix + name.split(sep).map(encodeURIComponent).join("/");
-      return [...handedOn(reply), "Content-Length", "0", "X-Accel-Redirect", target];
-    },
-  };
+  /** Whether a request came through the proxy. Takes the secret off it: handlers behind have no use for it. */
+  claim(req: IncomingMessage): boolean {
+    const secretHeader = req.headers[OFFLOAD_HEADER];
+    delete req.headers[OFFLOAD_HEADER];
+    return (
+      typeof secretHeader === "string" &&
+      timingSafeEqual(hash("sha256", secretHeader, "buffer"), this.#expected)
+    );
+  }
+
+  /** Headers that have nginx send a reply's file, or `undefined` when it would not send the same bytes. */
+  async headersFor(
+    req: IncomingMessage,
+    reply: Reply,
+    file: FileRegion,
+  ): Promise<string[] | undefined> {
+    const name = nameIn(this.#folder, file.path);
+    if (name === undefined || !isReadAlike(req, reply) || !(await isWhere(file, reply)))
+      return undefined;
+    const target = this.#prefix + name.split(sep).map(encodeURIComponent).join("/");
+    return [...handedOn(reply), "Content-Length", "0", "X-Accel-Redirect", target];
+  }
 }
 
 function canonical(root: string): string {

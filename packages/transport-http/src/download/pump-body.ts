@@ -1,5 +1,5 @@
 import { flowOf, SluiceError, type Lending } from "@sluice/core";
-import type { BufferPool } from "./buffer-pool.ts";
+import type { BufferLender } from "./buffer-pool.ts";
 import type { Outflow } from "./outflow.ts";
 
 /** How a body is sent. */
@@ -7,7 +7,7 @@ interface BodyPump {
   /** Bytes that it promised. */
   readonly bytes?: number | undefined;
   /** Memory for a source that can read into it. */
-  readonly pool: BufferPool;
+  readonly pool: BufferLender;
   /** Called once, before the first chunk or the end. */
   readonly begin: () => void;
 }
@@ -77,8 +77,8 @@ const blockBytes = 256 * 1024;
 const blocks = 3;
 
 /** Memory for one transfer, taken when its source begins to read into it. */
-export function createLentMemory(pool: BufferPool): LentMemory {
-  const loans: ReturnType<BufferPool["take"]>[] = [];
+export function createLentMemory(pool: BufferLender): LentMemory {
+  const loans: ReturnType<BufferLender["take"]>[] = [];
   function allocate(bytes: number): Uint8Array {
     const loan = pool.take(bytes);
     loans.push(loan);

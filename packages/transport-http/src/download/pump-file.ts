@@ -1,7 +1,7 @@
 import { read } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError, type FileRegion } from "@sluice/core";
-import type { BufferPool } from "./buffer-pool.ts";
+import type { BufferLender } from "./buffer-pool.ts";
 import type { Outflow } from "./outflow.ts";
 
 const firstChunkBytes = 128 * 1024;
@@ -57,7 +57,7 @@ const turns = new ChunkTurns(2);
 export async function pumpFile(
   region: FileRegion,
   outflow: Outflow,
-  { pool, begin }: { readonly pool: BufferPool; readonly begin: () => void },
+  { pool, begin }: { readonly pool: BufferLender; readonly begin: () => void },
 ): Promise<void> {
   const { fd, start, end } = region;
   let position = start;

@@ -1,13 +1,13 @@
 import type { ServerResponse } from "node:http";
 import { discardReply, problemOf, type Reply, type ReplyTransfer } from "@sluice/server/transport";
-import { createBufferPool } from "./buffer-pool.ts";
+import { BufferPool } from "./buffer-pool.ts";
 import type { Offload } from "./offload.ts";
 import { createOutflow, type OutflowOptions } from "./outflow.ts";
 import { pumpBody } from "./pump-body.ts";
 import { pumpFile } from "./pump-file.ts";
 
 /** One bound for all transfers of the process. */
-const pool = createBufferPool();
+const pool = new BufferPool();
 
 /** How a reply is sent. */
 export interface SendOptions extends OutflowOptions {
@@ -72,15 +72,15 @@ async function sendTransfer(
   const { source } = transfer;
   const { file, bytes } = source;
   const outflow = createOutflow(res, options);
-  let begun = false;
+  let hasBegun = false;
   const begin = (): void => {
-    begun = true;
+    hasBegun = true;
     writeHead(res, reply);
   };
   try {
     const headers = file && (await options.offload?.headersFor(res.req, reply, file));
     if (headers) {
-      begun = true;
+      hasBegun = true;
       writeHead(res, { status: reply.status, headers });
       await outflow.end();
       if (outflow.isBroken) return transfer.end({ outcome: "aborted", bytes: 0 });
@@ -94,7 +94,7 @@ async function sendTransfer(
     transfer.end({ outcome, bytes: outflow.sentBytes });
   } catch (error) {
     transfer.end({ outcome: "failed", bytes: outflow.sentBytes, error });
-    if (begun) res.destroy();
+    if (hasBegun) res.destroy();
     else await sendReply(res, problemOf(error));
   } finally {
     outflow.dispose();

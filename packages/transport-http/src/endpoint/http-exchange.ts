@@ -29,11 +29,11 @@ export class HttpExchange extends Exchange {
 
   /** That of a request, found again behind a layer of others, or begun where nothing in front has one. */
   static of(request: Request): HttpExchange {
-    const known = ownExchangeOf(request);
-    if (known instanceof HttpExchange) return known;
-    const exchange = new HttpExchange(request, known);
-    if (known) {
-      exchange.slot = known.slot;
+    const ownExchange = ownExchangeOf(request);
+    if (ownExchange instanceof HttpExchange) return ownExchange;
+    const exchange = new HttpExchange(request, ownExchange);
+    if (ownExchange) {
+      exchange.slot = ownExchange.slot;
       exchange.carryTo(request);
     }
     return exchange;

@@ -38,10 +38,10 @@ export function replyOf(response: Response): Reply | undefined {
 /** The bytes as a stream that counts them and fails when there are too few or too many. */
 function bodyOf(transfer: ReplyTransfer): ReadableStream<Uint8Array> {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
-  let sent = 0;
+  let sentBytes = 0;
   const { bytes } = transfer;
   const fail = (error: unknown): never => {
-    transfer.end({ outcome: "failed", bytes: sent, error });
+    transfer.end({ outcome: "failed", bytes: sentBytes, error });
     throw error;
   };
   return new ReadableStream<Uint8Array>(
@@ -50,18 +50,18 @@ function bodyOf(transfer: ReplyTransfer): ReadableStream<Uint8Array> {
         reader ??= transfer.source.body.getReader();
         const { done, value } = await reader.read().catch(fail);
         if (!done) {
-          sent += value.byteLength;
-          if (bytes === undefined || sent <= bytes) return controller.enqueue(value);
+          sentBytes += value.byteLength;
+          if (bytes === undefined || sentBytes <= bytes) return controller.enqueue(value);
           void reader.cancel().catch(() => {});
           return fail(new Error(`http: the source gave more than the promised ${bytes} bytes`));
         }
-        if (bytes !== undefined && sent < bytes)
-          fail(new Error(`http: the source gave ${sent} of ${bytes} promised bytes`));
-        transfer.end({ outcome: "complete", bytes: sent });
+        if (bytes !== undefined && sentBytes < bytes)
+          fail(new Error(`http: the source gave ${sentBytes} of ${bytes} promised bytes`));
+        transfer.end({ outcome: "complete", bytes: sentBytes });
         controller.close();
       },
       async cancel(reason) {
-        transfer.end({ outcome: "aborted", bytes: sent });
+        transfer.end({ outcome: "aborted", bytes: sentBytes });
         await (reader ?? transfer.source.body).cancel(reason);
       },
     },

@@ -52,8 +52,8 @@ export function noteConnections(server: Server, maxRequests: number): void {
   servers.set(server, open);
 
   function note(socket: Socket): Connection {
-    const known = open.get(socket);
-    if (known) return known;
+    const noted = open.get(socket);
+    if (noted) return noted;
     const connection = Connection.of(socket);
     open.set(socket, connection);
     // an answer that is queued behind another one is not told that its connection is gone
@@ -77,4 +77,31 @@ export function noteConnections(server: Server, maxRequests: number): void {
 /** The open connections of a server; `undefined` for one that keeps no account of them. */
 export function connectionsOf(server: Server): ReadonlyMap<Socket, Connection> | undefined {
   return servers.get(server);
+}
+
+/** As many as `hardenServer` lets a connection have in all. */
+const maxWaiting = 100;
+/** More than a hundred requests of a usual size. */
+const maxBytesBehind = 2 ** 18;
+
+/**
+ * Calls `start` when it is the turn of a response on its connection: at once, but for a pipelined request, which waits until
+ * the answers before it are sent and takes nothing until then. Never where the connection closes before. One that has too many
+ * of them, or more than 256 KiB behind the oldest, is destroyed.
+ */
+export function startInOrder(res: ServerResponse, socket: Socket, start: () => void): void {
+  // Node gives the socket to the response whose turn it is
+  if (res.socket) return start();
+  const { waiting: marks } = Connection.of(socket);
+  const { bytesRead } = socket;
+  if (marks.length >= maxWaiting || bytesRead - (marks[0] ?? bytesRead) > maxBytesBehind)
+    return void socket.destroy();
+  marks.push(bytesRead);
+  res.once("socket", () => {
+    marks.shift();
+    // first what ends with the answer before gives its place back
+    setImmediate(() => {
+      if (!res.destroyed) start();
+    });
+  });
 }

@@ -69,7 +69,7 @@ export function nodeBody(req: IncomingMessage): RequestBody | undefined {
  */
 export async function drainBody(req: IncomingMessage): Promise<void> {
   if (req.complete || req.destroyed || NodeExchange.find(req)?.awaitsContinue) return;
-  let left = maxDrainBytes;
+  let remainingBytes = maxDrainBytes;
   await new Promise<void>((resolve) => {
     const stop = (): void => {
       clearTimeout(timer);
@@ -78,8 +78,8 @@ export async function drainBody(req: IncomingMessage): Promise<void> {
       resolve();
     };
     const onData = (chunk: Uint8Array | string): void => {
-      left -= chunk.length;
-      if (left < 0) stop();
+      remainingBytes -= chunk.length;
+      if (remainingBytes < 0) stop();
     };
     const timer = setTimeout(stop, maxDrainMs);
     req.on("data", onData).on("end", stop).on("error", stop).on("close", stop);

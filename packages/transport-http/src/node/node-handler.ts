@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AuthInfo } from "@modelcontextprotocol/server";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { definedMembers, parseJson, readTarget } from "@sluice/core";
 import {
@@ -10,21 +11,24 @@ import {
 } from "@sluice/server/transport";
 import { createClientAddress } from "@sluice/server/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
-import { authenticateFirst, type Authenticate } from "./authenticate-first.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
 import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
 import { wireOf } from "./captured-answer.ts";
-import { admit, endpointRoute, withHeaders, type Admission } from "../endpoint/router.ts";
-import { drainBody, nodeBody } from "./node-body.ts";
-import { createOffload, type OffloadOptions } from "../download/offload.ts";
+import {
+  admit,
+  endpointRoute,
+  withHeaders,
+  type Admission,
+  type Route,
+} from "../endpoint/router.ts";
+import { drainBody, endBody, nodeBody } from "./node-body.ts";
+import { Offload, type OffloadOptions } from "../download/offload.ts";
 import type { OutflowOptions } from "../download/outflow.ts";
-import type { PlainRequest } from "../endpoint/plain-route.ts";
-import { createRequestLimiter } from "./requests-per-address.ts";
-import { NodePlainRequest } from "./node-plain-request.ts";
+import type { PlainRequest, RequestBody } from "../endpoint/plain-route.ts";
 import type { NodeRequest } from "./node-request.ts";
-import { startInOrder } from "./pipelined-response.ts";
 import { askHandler, withCors } from "../endpoint/routed-handler.ts";
-import { createUnsentAccount, type UnsentLimits } from "./unsent-answers.ts";
+import { Connection, startInOrder } from "./connection.ts";
+import { requestLimiter, unsentAccount, type UnsentLimits } from "./handler-limits.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
 import { sendResponse } from "./send-response.ts";
 import { BodyTooLargeError, toCollectedRequest, toStreamingRequest } from "./incoming-request.ts";
@@ -34,6 +38,22 @@ import { missingNext, type McpFetchHandler } from "../endpoint/sluice-handler.ts
 
 /** A request handler for `node:http` and for everything that passes its objects on, such as Express. */
 export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown) => void;
+
+/**
+ * Verifies the access token of a request: puts what it found on `req.auth` and calls `next`, or answers by itself; then
+ * `next` does nothing any more. What it throws or gives to `next` is a fault, and 500 to the client.
+ */
+// bivariant, so that middleware of Express fits, which gets its own request and response there
+export type Authenticate = Middleware["verify"];
+
+interface Middleware {
+  verify(
+    req: NodeRequest,
+    res: ServerResponse,
+    next: (error?: unknown) => void,
+    route: Route,
+  ): unknown;
+}
 
 /** Options of {@link toNodeHandler}. */
 export interface NodeHandlerOptions extends OutflowOptions {
@@ -86,9 +106,9 @@ export function toNodeHandler(
     ...outflowOptions
   } = options;
   const addressOf = createClientAddress(proxyHops);
-  const mayAnswer = createRequestLimiter(maxRequestsPerAddress);
-  const openUnsent = createUnsentAccount(unsentLimits);
-  const offload = offloadOptions && createOffload(offloadOptions);
+  const mayAnswer = requestLimiter(maxRequestsPerAddress);
+  const openUnsent = unsentAccount(unsentLimits);
+  const offload = offloadOptions && new Offload(offloadOptions);
 
   async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
     dropRequestId(req);
@@ -199,6 +219,69 @@ function answer(
   const isClosing = reply.headers.some((field) => field.toLowerCase() === "connection");
   const headers = isClosing ? reply.headers : [...reply.headers, "Connection", "close"];
   return sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
+}
+
+/** True when the middleware lets the request go on; false when it has answered. Its answers are readable for allowed pages, too. */
+async function authenticateFirst(
+  authenticate: Authenticate,
+  request: {
+    readonly req: NodeRequest;
+    readonly res: ServerResponse;
+    readonly route: Route;
+    readonly cors: readonly string[];
+  },
+): Promise<boolean> {
+  const { req, res, route, cors } = request;
+  for (let at = 0; at < cors.length; at += 2) res.setHeader(cors[at]!, cors[at + 1]!);
+  return new Promise<boolean>((resolve, reject) => {
+    const onClose = (): void => resolve(false);
+    // of an answer by the hook: Node would take the rest of a refused body for as long as it comes
+    const onFinish = (): void => void endBody(req);
+    const settle = (): void => void res.off("close", onClose);
+    res.once("close", onClose).once("finish", onFinish);
+    const next = (error?: unknown): void => {
+      settle();
+      if (!res.headersSent) res.off("finish", onFinish);
+      // what it has answered is answered, whatever it says behind that
+      if (error === undefined || error === null) resolve(!res.headersSent);
+      else reject(error);
+    };
+    // async middleware may reject
+    Promise.resolve(authenticate(req, res, next, route)).catch((error: unknown) => {
+      settle();
+      reject(error);
+    });
+  });
+}
+
+/** A request of `node:http` as plain values. A class: an object with a getter of its own for each request would be slow. */
+class NodePlainRequest implements PlainRequest {
+  readonly method: string;
+  /** Names come from us, never from the request; lists are joined by Node already. */
+  readonly header: (name: string) => string | undefined;
+  readonly target: string;
+  readonly address: string | undefined;
+  readonly signal: AbortSignal;
+  readonly body: RequestBody | undefined;
+  readonly #req: NodeRequest;
+
+  constructor(req: NodeRequest, { target, address }: Pick<PlainRequest, "target" | "address">) {
+    this.method = req.method ?? "GET";
+    this.target = target;
+    this.address = address;
+    this.signal = Connection.of(req.socket).signalOf(req.socket);
+    this.body = nodeBody(req);
+    this.header = (name) => {
+      const value = req.headers[name];
+      return typeof value === "string" ? value : undefined;
+    };
+    this.#req = req;
+  }
+
+  /** What authenticates may put it there later. */
+  get authInfo(): AuthInfo | undefined {
+    return this.#req.auth;
+  }
 }
 
 /** What the SDK's conversion reads; Express shortens `url` to what follows the mount path. */

@@ -62,18 +62,18 @@ async function pump(
   const { unsent } = options;
   const promised = headers.get("content-length");
   const outflow = createOutflow(res, options, { mayRest: true });
-  let sent = 0;
+  let sentBytes = 0;
   try {
     for (let next = first; ; next = undefined) {
       const { done, value } = next ?? (await reader.read());
       if (outflow.isBroken || res.writableEnded) return;
       if (done) break;
       if (!next) unsent.add(value.byteLength);
-      sent += value.byteLength;
-      if (promised !== null && sent > Number(promised)) return void res.destroy();
+      sentBytes += value.byteLength;
+      if (promised !== null && sentBytes > Number(promised)) return void res.destroy();
       await writePieces(value, outflow, unsent);
     }
-    if (promised !== null && sent < Number(promised)) res.destroy();
+    if (promised !== null && sentBytes < Number(promised)) res.destroy();
     else await outflow.end();
   } catch {
     // the stream's maker knows why it broke; the receiver must see that it did

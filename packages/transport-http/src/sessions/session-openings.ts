@@ -13,18 +13,6 @@ interface SessionOpening {
   readonly holder: string;
 }
 
-/** The openings of sessions in a store that processes share. */
-export interface SharedOpenings {
-  /** Rejects with `too_large` above 16 KiB, and with errors of the store. */
-  keep(id: string, opening: SessionOpening, owner: string): Promise<void>;
-  find(id: string): Promise<SessionOpening | undefined>;
-  /** Gives an opening that nothing vouched for to a principal. False when another one has it by now. */
-  claim(id: string, holder: string, owner: string): Promise<boolean>;
-  forget(id: string): Promise<void>;
-  /** Says an opening to the server of another process, as its client did. */
-  replay(transport: WebStandardStreamableHTTPServerTransport, replay: Replay): Promise<void>;
-}
-
 interface Replay {
   readonly id: string;
   readonly opening: SessionOpening;
@@ -45,49 +33,63 @@ export function encodeOpening(opening: SessionOpening): Uint8Array {
 
 const claimOf = (id: string): string => `claim of ${nameOf(id)}`;
 
-/** Keeps openings in a store. */
-export function createSharedOpenings(state: StateStore): SharedOpenings {
-  async function claimed(id: string): Promise<string> {
-    const record = await state.get(claimOf(id), Date.now());
-    return record ? new TextDecoder().decode(record) : "";
+/** The openings of sessions in a store that processes share. */
+export class SharedOpenings {
+  readonly #state: StateStore;
+
+  constructor(state: StateStore) {
+    this.#state = state;
   }
 
-  return {
-    async keep(id, opening, owner) {
-      const record = encodeOpening(opening);
-      const now = Date.now();
-      await state.put(nameOf(id), record, { now, expiresAt: now + lifeMs, owner });
-    },
-    async find(id) {
-      const record = await state.get(nameOf(id), Date.now());
-      if (!record) return undefined;
-      const opening = JSON.parse(new TextDecoder().decode(record)) as SessionOpening;
-      return opening.holder === "" ? { ...opening, holder: await claimed(id) } : opening;
-    },
-    async claim(id, holder, owner) {
-      const now = Date.now();
-      const terms = { now, expiresAt: now + lifeMs, owner };
-      try {
-        await state.put(claimOf(id), new TextEncoder().encode(holder), terms);
-        return true;
-      } catch (error) {
-        if (!SluiceError.is(error) || error.code !== "already_exists") throw error;
-        return (await claimed(id)) === holder;
-      }
-    },
-    async forget(id) {
-      await state.take(nameOf(id), Date.now());
-      await state.take(claimOf(id), Date.now());
-    },
-    async replay(transport, { id, opening, authInfo }) {
-      const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
-      for (const parsedBody of [opening.message, initialized]) {
-        const options = definedMembers({ parsedBody, authInfo });
-        const answer = await transport.handleRequest(asRequest(id), options);
-        await answer.text();
-      }
-    },
-  };
+  /** Rejects with `too_large` above 16 KiB, and with errors of the store. */
+  async keep(id: string, opening: SessionOpening, owner: string): Promise<void> {
+    const record = encodeOpening(opening);
+    const now = Date.now();
+    await this.#state.put(nameOf(id), record, { now, expiresAt: now + lifeMs, owner });
+  }
+
+  async find(id: string): Promise<SessionOpening | undefined> {
+    const record = await this.#state.get(nameOf(id), Date.now());
+    if (!record) return undefined;
+    const opening = JSON.parse(new TextDecoder().decode(record)) as SessionOpening;
+    return opening.holder === "" ? { ...opening, holder: await this.#claimed(id) } : opening;
+  }
+
+  /** Gives an opening that nothing vouched for to a principal. False when another one has it by now. */
+  async claim(id: string, holder: string, owner: string): Promise<boolean> {
+    const now = Date.now();
+    const terms = { now, expiresAt: now + lifeMs, owner };
+    try {
+      await this.#state.put(claimOf(id), new TextEncoder().encode(holder), terms);
+      return true;
+    } catch (error) {
+      if (!SluiceError.is(error) || error.code !== "already_exists") throw error;
+      return (await this.#claimed(id)) === holder;
+    }
+  }
+
+  async forget(id: string): Promise<void> {
+    await this.#state.take(nameOf(id), Date.now());
+    await this.#state.take(claimOf(id), Date.now());
+  }
+
+  /** Says an opening to the server of another process, as its client did. */
+  async replay(
+    transport: WebStandardStreamableHTTPServerTransport,
+    { id, opening, authInfo }: Replay,
+  ): Promise<void> {
+    const initialized = { jsonrpc: "2.0", method: "notifications/initialized" };
+    for (const parsedBody of [opening.message, initialized]) {
+      const options = definedMembers({ parsedBody, authInfo });
+      const answer = await transport.handleRequest(asRequest(id), options);
+      await answer.text();
+    }
+  }
+
+  async #claimed(id: string): Promise<string> {
+    const record = await this.#state.get(claimOf(id), Date.now());
+    return record ? new TextDecoder().decode(record) : "";
+  }
 }
 
 function asRequest(id: string): Request {

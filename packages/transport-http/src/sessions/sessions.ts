@@ -21,7 +21,7 @@ import {
   sessionsFull,
   type SessionCaller,
 } from "./session-caller.ts";
-import { createSharedOpenings, encodeOpening } from "./session-openings.ts";
+import { SharedOpenings, encodeOpening } from "./session-openings.ts";
 import { watchEnd } from "./watch-end.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
@@ -74,7 +74,7 @@ export function createSessions(
   ensureSluice("createSessions", sluice);
   const { host } = sluice;
   const stateless = createMcpHandler(create, { legacy: "reject" });
-  const shared = host.state.shared ? createSharedOpenings(host.state) : undefined;
+  const shared = host.state.shared ? new SharedOpenings(host.state) : undefined;
   const table = createSessionTable<Promise<Live>>(readBounds(options), (entry) => {
     void close(entry);
     // elsewhere it may go on
@@ -105,10 +105,10 @@ export function createSessions(
     onClaim?: () => void,
   ) {
     let begin: (() => void) | undefined;
-    const begun = new Promise<void>((resolve) => {
+    const opening = new Promise<void>((resolve) => {
       begin = resolve;
     });
-    const entry = { ...caller, id, live: begun.then(start) };
+    const entry = { ...caller, id, live: opening.then(start) };
     if (isClosed || !table.add(entry)) return undefined;
     const release = table.hold(entry, onClaim);
     begin?.();
@@ -118,7 +118,7 @@ export function createSessions(
   async function open(
     caller: SessionCaller,
     request: Request,
-    { message, ...told }: McpHandlerRequestOptions & { readonly message: unknown },
+    { message, ...mcpOptions }: McpHandlerRequestOptions & { readonly message: unknown },
   ): Promise<Response> {
     const id = crypto.randomUUID();
     const opening = { message, holder: caller.holder };
@@ -132,7 +132,10 @@ export function createSessions(
     let isOpen = false;
     try {
       const { transport } = await entry.live;
-      const response = await transport.handleRequest(request, { ...told, parsedBody: message });
+      const response = await transport.handleRequest(request, {
+        ...mcpOptions,
+        parsedBody: message,
+      });
       isOpen = response.ok;
       return watchEnd(response, release);
     } finally {

@@ -6,8 +6,8 @@ import {
   createBinaryPeer,
   type BinaryLimits,
 } from "@sluice/binary-transfer/transport";
-import { createFrameInlet } from "./frame-inlet.ts";
-import { createFrameOutlet } from "./frame-outlet.ts";
+import { FrameInlet } from "./frame-inlet.ts";
+import { FrameOutlet } from "./frame-outlet.ts";
 
 /** The part of its socket that the channel uses. */
 interface BinaryLink {
@@ -61,7 +61,7 @@ export function createBinaryChannel(
 ): BinaryChannel {
   const { maxBinarySize = 2 ** 30, windowBytes = 2 ** 20, ...limits } = options;
   const { idleMs = 30_000 } = limits;
-  const outlet = createFrameOutlet(
+  const outlet = new FrameOutlet(
     {
       send: (frame) => link.sendBinary(frame),
       giveUp({ ref }, reason) {
@@ -72,7 +72,7 @@ export function createBinaryChannel(
     // after the receiver's own limit, whose error says what is wrong
     2 * idleMs,
   );
-  const inlet = createFrameInlet({
+  const inlet = new FrameInlet({
     inbox: () => peer.inbox,
     windowBytes,
     canPause: () => link.canPause,

@@ -20,26 +20,6 @@ interface FrameSink {
   giveUp(stream: OutgoingStream, reason: SluiceErrorCode): void;
 }
 
-/** Streams of one connection on their way out, chunk by chunk in turn. */
-interface FrameOutlet {
-  /** Streams in progress. */
-  readonly size: number;
-  /**
-   * Sends a stream; a receiver that gives credit takes `windowBytes` before its first. It never
-   * rejects: `stream.end` tells how it went.
-   */
-  add(stream: OutgoingStream, windowBytes?: number): Promise<void>;
-  /**
-   * The receiver takes this many more bytes. False for a credit of no stream here, or of more bytes
-   * than were sent.
-   */
-  credit(streamId: string, bytes: number): boolean;
-  /** The receiver wants no more of a stream. */
-  drop(streamId: string, reason: SluiceErrorCode): void;
-  /** Ends all of them: the connection is gone. */
-  close(reason: unknown): void;
-}
-
 /** A stream in progress. */
 interface OutgoingFrames {
   readonly stream: OutgoingStream;
@@ -55,32 +35,102 @@ interface OutgoingFrames {
   wake: (() => void) | undefined;
 }
 
-/** Makes the outlet of a connection. A stream for which no credit, or too little, comes in `stallMs` is given up. */
-export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet {
-  const sendings = new Map<string, OutgoingFrames>();
+/**
+ * Streams of one connection on their way out, chunk by chunk in turn. A stream for which no credit, or too little,
+ * comes in `stallMs` is given up.
+ */
+export class FrameOutlet {
+  readonly #sink: FrameSink;
+  readonly #stallMs: number;
+  readonly #sendings = new Map<string, OutgoingFrames>();
   // one frame at a time is in progress, so one buffer does
-  const frame = new Uint8Array(streamIdBytes + chunkBytes);
-  let turn: Promise<void> = Promise.resolve();
+  readonly #frame = new Uint8Array(streamIdBytes + chunkBytes);
+  #turn: Promise<void> = Promise.resolve();
+
+  constructor(sink: FrameSink, stallMs: number) {
+    this.#sink = sink;
+    this.#stallMs = stallMs;
+  }
+
+  /** Streams in progress. */
+  get size(): number {
+    return this.#sendings.size;
+  }
+
+  /**
+   * Sends a stream; a receiver that gives credit takes `windowBytes` before its first. It never
+   * rejects: `stream.end` tells how it went.
+   */
+  async add(stream: OutgoingStream, windowBytes?: number): Promise<void> {
+    const { ref } = stream;
+    const sending: OutgoingFrames = {
+      stream,
+      stopped: new AbortController(),
+      allowance: windowBytes ?? Infinity,
+      sent: 0,
+      handed: 0,
+      credited: 0,
+      budget: new ThroughputBudget(this.#stallMs),
+      wake: undefined,
+    };
+    this.#sendings.set(ref.streamId, sending);
+    try {
+      await this.#sendAll(sending);
+      stream.end({ outcome: "complete", bytes: sending.sent });
+    } catch (error) {
+      const { aborted } = sending.stopped.signal;
+      stream.end({ outcome: aborted ? "aborted" : "failed", bytes: sending.sent, error });
+      if (!aborted) this.#sink.giveUp(stream, SluiceError.is(error) ? error.code : "internal");
+    } finally {
+      this.#sendings.delete(ref.streamId);
+    }
+  }
+
+  /**
+   * The receiver takes this many more bytes. False for a credit of no stream here, or of more bytes
+   * than were sent.
+   */
+  credit(streamId: string, bytes: number): boolean {
+    const sending = this.#sendings.get(streamId);
+    if (!sending || sending.credited + bytes > sending.handed) return false;
+    sending.credited += bytes;
+    sending.allowance += bytes;
+    sending.wake?.();
+    return true;
+  }
+
+  /** The receiver wants no more of a stream. */
+  drop(streamId: string, reason: SluiceErrorCode): void {
+    const error = new SluiceError(reason, `ws: the receiver gave up stream ${streamId}`);
+    this.#sendings.get(streamId)?.stopped.abort(error);
+  }
+
+  /** Ends all of them: the connection is gone. */
+  close(reason: unknown): void {
+    for (const { stopped } of this.#sendings.values()) stopped.abort(reason);
+  }
 
   /** Sends one frame behind those that were asked for before. */
-  function sendInTurn(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {
+  #sendInTurn(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {
     const { stream, stopped } = sending;
-    const ownTurn = turn.then(async () => {
+    const ownTurn = this.#turn.then(async () => {
       stopped.signal.throwIfAborted();
-      frame.set(encodeStreamId(stream.ref.streamId));
-      frame.set(chunk, streamIdBytes);
+      this.#frame.set(encodeStreamId(stream.ref.streamId));
+      this.#frame.set(chunk, streamIdBytes);
       sending.handed += chunk.length;
-      await sink.send(frame.subarray(0, streamIdBytes + chunk.length)).catch((error: unknown) => {
-        stopped.abort(error);
-        throw error;
-      });
+      await this.#sink
+        .send(this.#frame.subarray(0, streamIdBytes + chunk.length))
+        .catch((error: unknown) => {
+          stopped.abort(error);
+          throw error;
+        });
       return undefined;
     });
-    turn = ownTurn.catch(() => {});
+    this.#turn = ownTurn.catch(() => {});
     return ownTurn;
   }
 
-  async function sendChunk(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {
+  async #sendChunk(sending: OutgoingFrames, chunk: Uint8Array): Promise<void> {
     const { stream, stopped } = sending;
     if (sending.sent + chunk.length > stream.ref.size)
       throw new SluiceError("corrupt", `ws: the source gave more than ${stream.ref.size} bytes`);
@@ -90,14 +140,14 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
         await nextCredit(sending);
       }
       const piece = chunk.subarray(at, at + Math.min(chunkBytes, sending.allowance));
-      await sendInTurn(sending, piece);
+      await this.#sendInTurn(sending, piece);
       at += piece.length;
       sending.sent += piece.length;
       sending.allowance -= piece.length;
     }
   }
 
-  async function sendAll(sending: OutgoingFrames): Promise<void> {
+  async #sendAll(sending: OutgoingFrames): Promise<void> {
     const { stream, stopped } = sending;
     const reader = stream.source.body.getReader();
     const stop = (): void => {
@@ -107,7 +157,7 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
     const unlisten = onAbort(stopped.signal, stop);
     try {
       for (let step = await reader.read(); !step.done; step = await reader.read())
-        await sendChunk(sending, step.value);
+        await this.#sendChunk(sending, step.value);
       stopped.signal.throwIfAborted();
       if (sending.sent < stream.ref.size)
         throw new SluiceError(
@@ -119,51 +169,6 @@ export function createFrameOutlet(sink: FrameSink, stallMs: number): FrameOutlet
       reader.cancel().catch(() => {});
     }
   }
-
-  return {
-    get size() {
-      return sendings.size;
-    },
-    async add(stream, windowBytes) {
-      const { ref } = stream;
-      const sending: OutgoingFrames = {
-        stream,
-        stopped: new AbortController(),
-        allowance: windowBytes ?? Infinity,
-        sent: 0,
-        handed: 0,
-        credited: 0,
-        budget: new ThroughputBudget(stallMs),
-        wake: undefined,
-      };
-      sendings.set(ref.streamId, sending);
-      try {
-        await sendAll(sending);
-        stream.end({ outcome: "complete", bytes: sending.sent });
-      } catch (error) {
-        const { aborted } = sending.stopped.signal;
-        stream.end({ outcome: aborted ? "aborted" : "failed", bytes: sending.sent, error });
-        if (!aborted) sink.giveUp(stream, SluiceError.is(error) ? error.code : "internal");
-      } finally {
-        sendings.delete(ref.streamId);
-      }
-    },
-    credit(streamId, bytes) {
-      const sending = sendings.get(streamId);
-      if (!sending || sending.credited + bytes > sending.handed) return false;
-      sending.credited += bytes;
-      sending.allowance += bytes;
-      sending.wake?.();
-      return true;
-    },
-    drop(streamId, reason) {
-      const error = new SluiceError(reason, `ws: the receiver gave up stream ${streamId}`);
-      sendings.get(streamId)?.stopped.abort(error);
-    },
-    close(reason) {
-      for (const { stopped } of sendings.values()) stopped.abort(reason);
-    },
-  };
 }
 
 /** Waits until more may be sent, or the stream is stopped. Rejects with `timeout`. */

@@ -5,7 +5,7 @@ import type { Outlet } from "@sluice/binary-transfer/client";
 import { outletTo, type BinaryLimits } from "@sluice/binary-transfer/transport";
 import { type BinaryChannel, createBinaryChannel } from "../binary/binary-channel.ts";
 import { brokenBy, closingOf, closings, type Closing } from "../messages/closing.ts";
-import { createPendingRequests } from "./pending-requests.ts";
+import { PendingRequests } from "./pending-requests.ts";
 import type { OpenSocket, SocketPort } from "./socket-port.ts";
 import type { ClientTransportOptions, ReconnectOptions } from "./transport-options.ts";
 
@@ -25,8 +25,8 @@ export class WebSocketClientTransport implements Transport {
   readonly pid: undefined;
   readonly #open: OpenSocket;
   readonly #options: ClientTransportOptions;
-  readonly #pending = createPendingRequests();
-  readonly #handshake = createHandshakeMemory();
+  readonly #pending = new PendingRequests();
+  readonly #handshake = new HandshakeMemory();
   readonly #ended = new AbortController();
   #line: Line | undefined;
   /** The connection that is being made, or was made last. */
@@ -300,15 +300,6 @@ function isTemporary(error: unknown): boolean {
 // as for downloads; and a timer goes off at once beyond 2^31 ms
 const maxRetryAfterMs = 60_000;
 
-/** The legacy handshake of a client, to be repeated on a new connection. */
-interface HandshakeMemory {
-  /** Looks at what the client sends and at what it gets. */
-  sent(message: JSONRPCMessage): void;
-  received(message: JSONRPCMessage): void;
-  /** The handshake for a new connection. Absent if there was none, as with modern servers. */
-  repeat(): HandshakeRepeat | undefined;
-}
-
 /** A handshake to be repeated. `accepts`: the server still speaks the revision that was agreed on. */
 interface HandshakeRepeat {
   readonly id: string;
@@ -317,42 +308,44 @@ interface HandshakeRepeat {
   accepts(answer: JSONRPCMessage): boolean;
 }
 
-/** Makes an empty memory. */
-function createHandshakeMemory(): HandshakeMemory {
-  let params: object | undefined;
-  let id: RequestId | undefined;
-  let version: unknown;
-  let repeats = 0;
+/** The legacy handshake of a client, to be repeated on a new connection. */
+class HandshakeMemory {
+  #params: object | undefined;
+  #id: RequestId | undefined;
+  #version: unknown;
+  #repeats = 0;
 
-  return {
-    sent(message) {
-      if (!("method" in message) || !("id" in message) || message.method !== "initialize") return;
-      ({ id } = message);
-      params = message.params;
-      version = undefined;
-    },
-    received(message) {
-      if (id === undefined || !("result" in message) || message.id !== id) return;
-      id = undefined;
-      version = message.result["protocolVersion"];
-    },
-    repeat() {
-      if (version === undefined) return undefined;
-      repeats += 1;
-      const repeatId = `handshake-${repeats}`;
-      return {
+  /** Looks at what the client sends and at what it gets. */
+  sent(message: JSONRPCMessage): void {
+    if (!("method" in message) || !("id" in message) || message.method !== "initialize") return;
+    ({ id: this.#id } = message);
+    this.#params = message.params;
+    this.#version = undefined;
+  }
+
+  received(message: JSONRPCMessage): void {
+    if (this.#id === undefined || !("result" in message) || message.id !== this.#id) return;
+    this.#id = undefined;
+    this.#version = message.result["protocolVersion"];
+  }
+
+  /** The handshake for a new connection. Absent if there was none, as with modern servers. */
+  repeat(): HandshakeRepeat | undefined {
+    if (this.#version === undefined) return undefined;
+    this.#repeats += 1;
+    const repeatId = `handshake-${this.#repeats}`;
+    return {
+      id: repeatId,
+      request: {
+        jsonrpc: "2.0",
         id: repeatId,
-        request: {
-          jsonrpc: "2.0",
-          id: repeatId,
-          method: "initialize",
-          params: { ...params, protocolVersion: version },
-        },
-        confirmation: { jsonrpc: "2.0", method: "notifications/initialized" },
-        accepts: (answer) => "result" in answer && answer.result["protocolVersion"] === version,
-      };
-    },
-  };
+        method: "initialize",
+        params: { ...this.#params, protocolVersion: this.#version },
+      },
+      confirmation: { jsonrpc: "2.0", method: "notifications/initialized" },
+      accepts: (answer) => "result" in answer && answer.result["protocolVersion"] === this.#version,
+    };
+  }
 }
 
 /** Parts of the client's end of a channel. */

@@ -5,40 +5,39 @@ import { cancelledBy } from "@sluice/core";
 const lostReason = "connection_lost";
 
 /** The unanswered requests of one connection, in both directions. */
-interface PendingRequests {
-  sent(message: JSONRPCMessage): void;
-  received(message: JSONRPCMessage): void;
+export class PendingRequests {
+  readonly #ours = new Set<RequestId>();
+  readonly #theirs = new Set<RequestId>();
+
+  sent(message: JSONRPCMessage): void {
+    note(message, this.#ours, this.#theirs);
+  }
+
+  received(message: JSONRPCMessage): void {
+    note(message, this.#theirs, this.#ours);
+  }
+
   /** False for an answer to a request that came on an earlier connection, where it is not waited for. */
-  mayAnswer(message: JSONRPCMessage): boolean;
+  mayAnswer(message: JSONRPCMessage): boolean {
+    return "method" in message || this.#theirs.has(message.id!);
+  }
+
   /** Forgets everything; gives an error for each request of ours. */
-  lose(): JSONRPCMessage[];
-}
-
-/** Makes an empty list. */
-export function createPendingRequests(): PendingRequests {
-  const ours = new Set<RequestId>();
-  const theirs = new Set<RequestId>();
-
-  return {
-    sent: (message) => note(message, ours, theirs),
-    received: (message) => note(message, theirs, ours),
-    mayAnswer: (message) => "method" in message || theirs.has(message.id!),
-    lose() {
-      const lost = [...ours];
-      ours.clear();
-      theirs.clear();
-      return lost.map((id) => ({
-        jsonrpc: "2.0",
-        id,
-        error: {
-          code: -32_000,
-          message:
-            "Connection lost before the answer; the request may or may not have been carried out",
-          data: { reason: lostReason },
-        },
-      }));
-    },
-  };
+  lose(): JSONRPCMessage[] {
+    const lost = [...this.#ours];
+    this.#ours.clear();
+    this.#theirs.clear();
+    return lost.map((id) => ({
+      jsonrpc: "2.0",
+      id,
+      error: {
+        code: -32_000,
+        message:
+          "Connection lost before the answer; the request may or may not have been carried out",
+        data: { reason: lostReason },
+      },
+    }));
+  }
 }
 
 function note(message: JSONRPCMessage, asked: Set<RequestId>, answered: Set<RequestId>): void {

@@ -63,7 +63,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
       async sendBinary(frame) {
         socket.send(frame);
         // no event tells when the buffer has emptied
-        for (let left = socket.bufferedAmount; left > 0;) {
+        for (let bufferedBytes = socket.bufferedAmount; bufferedBytes > 0;) {
           if (socket.readyState !== open)
             throw new SluiceError("interrupted", "ws: send: the connection is gone");
           const at = performance.now();
@@ -71,8 +71,8 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
           const now = socket.bufferedAmount;
           // a page in the background looks only now and then: bytes that have left by then are not
           // late
-          if (now > 0) budget.spend(performance.now() - at, Math.max(0, left - now));
-          left = now;
+          if (now > 0) budget.spend(performance.now() - at, Math.max(0, bufferedBytes - now));
+          bufferedBytes = now;
           if (budget.leftMs < 0) {
             socket.close(1000);
             throw new SluiceError("timeout", `ws: send: ${url.host} reads nothing, or too little`);

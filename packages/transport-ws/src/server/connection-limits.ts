@@ -28,9 +28,7 @@ export interface ConnectionLease {
 }
 
 /** Makes the limiter of one handler: a function that gives a lease, or `undefined` if all are taken. */
-export function createConnectionLimiter(
-  limits: ConnectionLimits,
-): () => ConnectionLease | undefined {
+export function connectionLimiter(limits: ConnectionLimits): () => ConnectionLease | undefined {
   const { maxConnections = 2_000, maxConnectionsPerPrincipal = 16 } = limits;
   const { maxConnectionsPerAddress = maxConnections } = limits;
   for (const limit of [maxConnections, maxConnectionsPerPrincipal, maxConnectionsPerAddress])
@@ -85,7 +83,7 @@ export function ensureRate({ perSecond, burst }: MessageRate): void {
  * A full token bucket that may go into debt: nothing is refused, but a peer that takes too much waits.
  * A call takes one token and gives the milliseconds to wait before the next one; 0 while there is one.
  */
-export function createTokenBucket({ perSecond, burst }: MessageRate): () => number {
+export function tokenBucket({ perSecond, burst }: MessageRate): () => number {
   let tokens = burst;
   let filledAt = performance.now();
   return () => {

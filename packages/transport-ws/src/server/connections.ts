@@ -4,7 +4,7 @@ import { closings, type Closing } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
 /** An open connection. */
-interface Connection {
+interface OpenConnection {
   readonly socket: WebSocket;
   readonly channel: ServerChannel;
 }
@@ -19,77 +19,76 @@ export interface CloseOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The open connections of a handler: looks whether they live, and ends them in good order. */
-interface Connections {
-  readonly size: number;
-  add(connection: Connection): void;
+/**
+ * The open connections of a handler: looks whether they live, and ends them in good order. Its one timer runs while
+ * there are connections.
+ */
+export class Connections {
+  readonly #pingIntervalMs: number;
+  readonly #open = new Set<OpenConnection>();
+  readonly #silent = new Set<OpenConnection>();
+  #timer: NodeJS.Timeout | undefined;
+  readonly #emptied: (() => void)[] = [];
+
+  /** A connection that said nothing since the last ping, not even its answer, is gone. */
+  readonly #sweep = (): void => {
+    for (const connection of this.#open) {
+      const { socket, channel } = connection;
+      if (this.#silent.has(connection) && !channel.isPaused) socket.terminate();
+      else {
+        this.#silent.add(connection);
+        if (socket.readyState === socket.OPEN) socket.ping();
+      }
+    }
+  };
+
+  constructor(pingIntervalMs: number) {
+    this.#pingIntervalMs = pingIntervalMs;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  add(connection: OpenConnection): void {
+    const { socket } = connection;
+    const isAlive = (): void => void this.#silent.delete(connection);
+    socket.on("pong", isAlive);
+    socket.on("message", isAlive);
+    socket.on("close", () => {
+      this.#open.delete(connection);
+      this.#silent.delete(connection);
+      if (this.#open.size > 0) return;
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+      for (const tell of this.#emptied.splice(0)) tell();
+    });
+    this.#open.add(connection);
+    this.#timer ??= setInterval(this.#sweep, this.#pingIntervalMs).unref();
+  }
+
   /**
    * Closes each connection as soon as no request of it is unanswered, and all that are left at the
    * deadline. Resolves when there is none any more.
    */
-  drain(options: CloseOptions): Promise<void>;
-}
-
-/** Makes an empty set. Its one timer runs while there are connections. */
-export function createConnections(pingIntervalMs: number): Connections {
-  const open = new Set<Connection>();
-  const silent = new Set<Connection>();
-  let timer: NodeJS.Timeout | undefined;
-  const emptied: (() => void)[] = [];
-
-  /** A connection that said nothing since the last ping, not even its answer, is gone. */
-  function sweep(): void {
-    for (const connection of open) {
-      const { socket, channel } = connection;
-      if (silent.has(connection) && !channel.isPaused) socket.terminate();
-      else {
-        silent.add(connection);
-        if (socket.readyState === socket.OPEN) socket.ping();
-      }
+  async drain({ restart = false, deadlineMs = 30_000, signal }: CloseOptions): Promise<void> {
+    const closing: Closing = restart ? closings.restart : closings.goingAway;
+    const empty = new Promise<void>((resolve) => {
+      if (this.#open.size === 0) resolve();
+      else this.#emptied.push(resolve);
+    });
+    for (const { channel } of this.#open) {
+      if (channel.isIdle) channel.end(closing);
+      else channel.onidle = () => channel.end(closing);
+    }
+    if (!(await isInTime(empty, deadlineMs, signal))) {
+      for (const { channel } of this.#open) channel.end(closing);
+      // the close frame is on its way; its answer is not waited for
+      await new Promise((resolve) => setImmediate(resolve));
+      for (const { socket } of this.#open) socket.terminate();
+      await empty;
     }
   }
-
-  function add(connection: Connection): void {
-    const { socket } = connection;
-    const isAlive = (): void => void silent.delete(connection);
-    socket.on("pong", isAlive);
-    socket.on("message", isAlive);
-    socket.on("close", () => {
-      open.delete(connection);
-      silent.delete(connection);
-      if (open.size > 0) return;
-      clearInterval(timer);
-      timer = undefined;
-      for (const tell of emptied.splice(0)) tell();
-    });
-    open.add(connection);
-    timer ??= setInterval(sweep, pingIntervalMs).unref();
-  }
-
-  return {
-    get size() {
-      return open.size;
-    },
-    add,
-    async drain({ restart = false, deadlineMs = 30_000, signal }) {
-      const closing: Closing = restart ? closings.restart : closings.goingAway;
-      const empty = new Promise<void>((resolve) => {
-        if (open.size === 0) resolve();
-        else emptied.push(resolve);
-      });
-      for (const { channel } of open) {
-        if (channel.isIdle) channel.end(closing);
-        else channel.onidle = () => channel.end(closing);
-      }
-      if (!(await isInTime(empty, deadlineMs, signal))) {
-        for (const { channel } of open) channel.end(closing);
-        // the close frame is on its way; its answer is not waited for
-        await new Promise((resolve) => setImmediate(resolve));
-        for (const { socket } of open) socket.terminate();
-        await empty;
-      }
-    },
-  };
 }
 
 /** Calls `expired` once at a time in unix seconds, however far away. Gives the function that ends the watch. */

@@ -10,7 +10,7 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
 import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
-import { createTokenBucket, type MessageRate } from "./connection-limits.ts";
+import { tokenBucket, type MessageRate } from "./connection-limits.ts";
 
 /** Limits of one connection. */
 interface ChannelLimits {
@@ -53,7 +53,7 @@ export class ServerChannel implements Transport {
   ) {
     this.#socket = socket;
     this.#maxBufferedBytes = maxBufferedBytes;
-    this.#takeToken = createTokenBucket(messageRate);
+    this.#takeToken = tokenBucket(messageRate);
     // pongs say only that the peer is there
     this.#watch = new ReaderWatch({
       socket: () => request.socket,

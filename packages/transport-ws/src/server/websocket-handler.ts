@@ -17,10 +17,10 @@ import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createAuthenticate, type Authentication } from "./authenticate.ts";
 import { closings, readProtocols, SUBPROTOCOL } from "../messages/closing.ts";
-import { createConnections, watchExpiry, type CloseOptions } from "./connections.ts";
+import { Connections, watchExpiry, type CloseOptions } from "./connections.ts";
 import {
   ensureRate,
-  createConnectionLimiter,
+  connectionLimiter,
   type ConnectionShare,
   type ConnectionLease,
 } from "./connection-limits.ts";
@@ -79,10 +79,10 @@ export function createWebSocketHandler(
   const gate = createOriginGate(endpoint.httpUrl, options);
   const failures = createFailedRedemptions(options.failedTickets, onError);
   const authenticate = createAuthenticate(options, { ...endpoint, failures, onError });
-  const takeLease = createConnectionLimiter(options);
+  const takeLease = connectionLimiter(options);
   const addressOf = createClientAddress(proxyHops);
   const unsentBytes = createByteAccount(maxBufferedBytesPerProcess);
-  const connections = createConnections(pingIntervalMs);
+  const connections = new Connections(pingIntervalMs);
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,

@@ -96,11 +96,12 @@ export const checkDirect: Check = ({ direct, isDirectHeld }) => {
 export const checkLink: Check = (evidence) => {
   const { link, linked } = evidence;
   if (!link) return undefined;
-  const seen = { ...evidence, grant: link, hasToken: false };
+  const linkEvidence = { ...evidence, grant: link, hasToken: false };
   return (
-    checkPublicUrl(seen) ??
+    checkPublicUrl(linkEvidence) ??
     (linked &&
-      (checkDownload({ ...seen, whole: linked }) ?? checkDownloadCut({ ...seen, whole: linked })))
+      (checkDownload({ ...linkEvidence, whole: linked }) ??
+        checkDownloadCut({ ...linkEvidence, whole: linked })))
   );
 };
 

@@ -136,10 +136,10 @@ export const checkConnection: Check = (evidence) => {
 
 /** What the proxy of the environment did: `fetch` wraps it. */
 function proxyFaultIn(fault: unknown): SluiceError | undefined {
-  const found = [fault, fault instanceof Error && fault.cause].find((error) =>
+  const proxyFault = [fault, fault instanceof Error && fault.cause].find((error) =>
     SluiceError.is(error),
   );
-  return found?.origin === proxyOrigin ? found : undefined;
+  return proxyFault?.origin === proxyOrigin ? proxyFault : undefined;
 }
 
 /** What a clock may be wrong by: signed URLs and tokens allow for about as much. */

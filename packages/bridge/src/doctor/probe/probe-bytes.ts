@@ -2,7 +2,7 @@ import * as z from "zod/mini";
 import { request } from "undici";
 import { acceptUrl, streamingCapabilities } from "@sluice/client";
 import { parseReprDigest, SluiceError, linkWith, readJson } from "@sluice/core";
-import { EXTENSION_ID, STREAM_METHOD, RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import { EXTENSION_ID, FILE_KEYWORD, STREAM_METHOD, RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import {
   lateMs,
   type SeenBody,
@@ -58,7 +58,7 @@ interface Reading {
 }
 
 /** Reads a URL as downloads do, with credentials at the endpoint's own origin only. Rejects only with the abort's reason. */
-export async function getBytes(
+async function getBytes(
   { dispatcher, evidence, headers, client, budget, signal }: Visit,
   url: URL,
   { range, atMost, isBare, post }: Reading,
@@ -78,7 +78,7 @@ export async function getBytes(
   const chunks: Uint8Array[] = [];
   let [status, received, isWhole, firstByteMs] = [0, 0, false, 0];
   let answered = new Headers();
-  const begun = performance.now();
+  const startedAt = performance.now();
   try {
     const end = AbortSignal.any([signal, AbortSignal.timeout(answerMs)]);
     const method = post ? "POST" : "GET";
@@ -95,7 +95,7 @@ export async function getBytes(
     for (const [name, value] of Object.entries(answer.headers))
       if (value !== undefined) answered.set(name, [value].flat().join(", "));
     for await (const chunk of answer.body as AsyncIterable<Uint8Array>) {
-      if (received === 0) firstByteMs = performance.now() - begun;
+      if (received === 0) firstByteMs = performance.now() - startedAt;
       const part = chunk.subarray(0, limit - received);
       chunks.push(part);
       received += part.length;
@@ -154,7 +154,7 @@ async function chooseResource({ client, budget, signal }: Visit): Promise<string
 }
 
 /** What the trust rules of the client make of an address that the server named. */
-export function acceptNamed(
+function acceptNamed(
   text: string,
   { evidence, trustedOrigins }: Visit,
 ): SeenGrant["accepted"] {
@@ -182,16 +182,16 @@ async function findOwn(text: string, visit: Visit): Promise<string | undefined> 
 }
 
 /** At most six: a path has few parts. */
-function candidatesFor(given: URL, { endpoint }: Evidence): URL[] {
-  const parts = given.pathname.split("/").slice(1);
+function candidatesFor(namedUrl: URL, { endpoint }: Evidence): URL[] {
+  const parts = namedUrl.pathname.split("/").slice(1);
   const bases = endpoint.pathname.split("/").slice(0, -1).join("/");
-  const paths = [given.pathname];
+  const paths = [namedUrl.pathname];
   for (let from = 0; from < Math.min(parts.length, 4); from++)
     for (const base of [bases, endpoint.pathname])
       paths.push(`${base}/${parts.slice(from).join("/")}`);
   return [...new Set(paths)]
-    .map((path) => new URL(`${path}${given.search}`, endpoint.origin))
-    .filter(({ href }) => href !== given.href)
+    .map((path) => new URL(`${path}${namedUrl.search}`, endpoint.origin))
+    .filter(({ href }) => href !== namedUrl.href)
     .slice(0, 6);
 }
 
@@ -227,11 +227,11 @@ export async function probeDirect(visit: Visit): Promise<void> {
   if (direct.firstByteMs < lateMs) return;
   const second = await postStream(visit, sentRequest, 1);
   // what any request takes is not held back
-  const begun = performance.now();
+  const startedAt = performance.now();
   await client.request({ method: "resources/list" }, { signal, timeout: answerMs }).catch(() => {});
   signal.throwIfAborted();
   const soonestMs = Math.min(direct.firstByteMs, second.firstByteMs);
-  evidence.isDirectHeld = soonestMs > lateMs && soonestMs > 5 * (performance.now() - begun);
+  evidence.isDirectHeld = soonestMs > lateMs && soonestMs > 5 * (performance.now() - startedAt);
 }
 
 /** The call as it was made before, by a client that would rather have the bytes. */
@@ -255,4 +255,46 @@ function postStream(visit: Visit, { headers, body }: SentCall, atMost: number): 
 function sizeIn({ headers }: SeenBody): number | undefined {
   const length = headers.get("content-length");
   return length === null ? undefined : Number(length);
+}
+
+/** The tool that many servers have for links which open without credentials. */
+const linkTool = "get_download_link";
+
+/** Lists the tools, for what files do with them. */
+export async function probeTools({ client, evidence, signal }: Visit): Promise<void> {
+  if (client.getServerCapabilities()?.tools === undefined) return;
+  const listResult = await client
+    .request({ method: "tools/list" }, { signal, timeout: answerMs })
+    .catch(() => undefined);
+  signal.throwIfAborted();
+  const { tools = [] } = listResult ?? {};
+  evidence.tools = {
+    // one that changes something is not called
+    makeLinks: tools.some(
+      ({ name, annotations }) => name === linkTool && annotations?.readOnlyHint === true,
+    ),
+    takeFiles: tools.some(({ inputSchema }) =>
+      JSON.stringify(inputSchema).includes(`"${FILE_KEYWORD}":`),
+    ),
+  };
+}
+
+/** Bytes of what a link gives to read. */
+const linkBytes = 1_024;
+
+/** Asks for a link, where a tool that changes nothing makes them, and opens it as a browser would. */
+export async function probeLink(visit: Visit): Promise<void> {
+  const { client, evidence, budget, signal } = visit;
+  const { uri } = evidence;
+  if (uri === undefined || budget.left < 2 * linkBytes || !evidence.tools?.makeLinks) return;
+  const result = await client
+    .callTool({ name: linkTool, arguments: { uri } }, { signal, timeout: answerMs })
+    .catch(() => undefined);
+  signal.throwIfAborted();
+  const { download_url: text } = membersOf(result?.structuredContent);
+  if (typeof text !== "string" || result?.isError === true) return;
+  const accepted = acceptNamed(text, visit);
+  evidence.link = { text, accepted, size: undefined, sha256: undefined };
+  if ("refusal" in accepted) return;
+  evidence.linked = await getBytes(visit, accepted.url, { atMost: linkBytes, isBare: true });
 }

@@ -120,9 +120,9 @@ export async function probeBody(visit: Visit): Promise<void> {
   let msOfOne = 0;
   const send = async (kib: number): Promise<SeenCap["answer"]> => {
     leftKiB -= kib;
-    const begun = performance.now();
+    const startedAt = performance.now();
     const answer = await sendPadded(kib, visit);
-    msOfOne = (performance.now() - begun) / kib;
+    msOfOne = (performance.now() - startedAt) / kib;
     return answer;
   };
   /** Halves the gap between what passes and what does not, to an eighth of the latter at most. */
@@ -166,8 +166,8 @@ async function sendPadded(
   const params = { _meta: { "dev.sluice/padding": "x".repeat(kib * 1024) } };
   await client.request({ method, params }, { signal, timeout: answerMs }).catch(() => {});
   signal.throwIfAborted();
-  const seen = evidence.exchanges.slice(before).find(({ rpcMethod }) => rpcMethod === method);
-  const { status, headers, fault } = seen ?? {};
+  const exchange = evidence.exchanges.slice(before).find(({ rpcMethod }) => rpcMethod === method);
+  const { status, headers, fault } = exchange ?? {};
   const type = headers?.get("content-type") ?? "";
   const isOfServer = /\bjson\b/i.test(type) || headers?.has("x-powered-by") === true;
   return { status, isOfServer, fault };

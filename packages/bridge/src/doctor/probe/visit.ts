@@ -34,7 +34,9 @@ export const answerMs = 10_000;
  * Connections of one diagnosis. A name keeps the address that it had first: an answer of the server cannot move it
  * elsewhere. `onCertificate` sees those that are trusted.
  */
-export function createDispatcher(onCertificate: (seen: PeerCertificate) => void): Dispatcher {
+export function pinnedConnections(
+  onCertificate: (certificate: PeerCertificate) => void,
+): Dispatcher {
   const tls = {
     checkServerIdentity: (host: string, certificate: PeerCertificate): Error | undefined => {
       onCertificate(certificate);
@@ -57,8 +59,8 @@ function lookupOnce(): LookupFunction {
       if (options.all || !first) callback(null, [...addresses]);
       else callback(null, first.address, first.family);
     };
-    const found = addressCache.get(hostname);
-    if (found) return process.nextTick(give, found);
+    const cachedAddresses = addressCache.get(hostname);
+    if (cachedAddresses) return process.nextTick(give, cachedAddresses);
     return lookup(hostname, { all: true }, (error, addresses) => {
       if (error) return callback(error, []);
       if (!addressCache.has(hostname)) addressCache.set(hostname, addresses);

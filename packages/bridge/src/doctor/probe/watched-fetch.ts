@@ -31,7 +31,7 @@ export function watchedFetch(
   return async (input, init) => {
     const { body: text } = init ?? {};
     const rpcMethod = rpcMethodOf(text);
-    const seen: SeenExchange = {
+    const exchange: SeenExchange = {
       httpMethod: init?.method ?? "GET",
       rpcMethod,
       sent:
@@ -41,33 +41,33 @@ export function watchedFetch(
       headers: new Headers(),
       text: "",
     };
-    exchanges.push(seen);
+    exchanges.push(exchange);
     const signal = init?.signal;
     let answer: Response;
     try {
       answer = await fetch(input, { ...init, redirect: "manual" });
     } catch (error) {
-      if (!signal?.aborted) seen.fault = error;
+      if (!signal?.aborted) exchange.fault = error;
       throw error;
     }
     const { status, statusText } = answer;
-    const begun = performance.now();
+    const startedAt = performance.now();
     // it may come of another package than the platform's own
     const headers = new Headers([...answer.headers]);
-    seen.status = status;
-    seen.headers = headers;
+    exchange.status = status;
+    exchange.headers = headers;
     if (!answer.body) return new Response(null, { status, statusText, headers });
     const body = watchedBody(answer.body, budget, (fault) => {
       // the budget is ours, and no fault of the server
       if (signal?.aborted || SluiceError.is(fault)) return;
-      seen.fault = fault;
-      seen.faultMs = performance.now() - begun;
+      exchange.fault = fault;
+      exchange.faultMs = performance.now() - startedAt;
     });
     if (status < 400 && isMessage(headers))
       return new Response(body, { status, statusText, headers });
-    seen.text = await readStart(body);
-    if (status >= 400) seen.rpcCode = rpcCodeOf(seen.text);
-    return new Response(isBodiless(status) ? null : seen.text, { status, statusText, headers });
+    exchange.text = await readStart(body);
+    if (status >= 400) exchange.rpcCode = rpcCodeOf(exchange.text);
+    return new Response(isBodiless(status) ? null : exchange.text, { status, statusText, headers });
   };
 }
 
@@ -77,8 +77,8 @@ function rpcMethodOf(body: unknown): string | undefined {
 }
 
 function rpcCodeOf(text: string): number | undefined {
-  const found = /"code"\s*:\s*(-\d{1,9})/.exec(text);
-  return found ? Number(found[1]) : undefined;
+  const codeMatch = /"code"\s*:\s*(-\d{1,9})/.exec(text);
+  return codeMatch ? Number(codeMatch[1]) : undefined;
 }
 
 function isMessage(headers: Headers): boolean {

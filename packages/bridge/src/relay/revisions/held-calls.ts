@@ -101,21 +101,21 @@ export class HeldCalls {
     return heldCall;
   }
 
-  #pose(held: HeldCall): void {
-    const { host } = held;
-    if (!host || held.questions.size === 0) return;
-    held.rounds++;
-    held.state = randomUUID();
-    held.host = undefined;
-    this.#byState.set(held.state, held);
+  #pose(heldCall: HeldCall): void {
+    const { host } = heldCall;
+    if (!host || heldCall.questions.size === 0) return;
+    heldCall.rounds++;
+    heldCall.state = randomUUID();
+    heldCall.host = undefined;
+    this.#byState.set(heldCall.state, heldCall);
     const inputRequests = Object.fromEntries(
-      [...held.questions].map(([key, { method, params }]) => [
+      [...heldCall.questions].map(([key, { method, params }]) => [
         key,
         params ? { method, params } : { method },
       ]),
     );
-    const result = { resultType: "input_required", inputRequests, requestState: held.state };
-    held.timer = setTimeout(() => this.#giveUp(held), this.#parts.askMs);
+    const result = { resultType: "input_required", inputRequests, requestState: heldCall.state };
+    heldCall.timer = setTimeout(() => this.#giveUp(heldCall), this.#parts.askMs);
     this.#parts.toHost(answerTo(host.id, { result }));
   }
 
@@ -140,17 +140,18 @@ export class HeldCalls {
     return heldCall;
   }
 
-  #answerQuestions(held: HeldCall, responses: Members): void {
-    for (const [key, question] of held.questions) {
+  #answerQuestions(heldCall: HeldCall, responses: Members): void {
+    for (const [key, question] of heldCall.questions) {
       const result = responses[key];
       if (!isMembers(result)) continue;
-      held.questions.delete(key);
+      heldCall.questions.delete(key);
       this.#parts.toServer(answerTo(question.id, { result }));
     }
-    if (held.answer) this.answer(held, held.answer);
+    if (heldCall.answer) this.answer(heldCall, heldCall.answer);
     // what the host did not answer, and what came meanwhile
-    else if (held.questions.size > 0 && held.rounds < this.#parts.maxRounds) this.#pose(held);
-    else this.#refuseQuestions(held);
+    else if (heldCall.questions.size > 0 && heldCall.rounds < this.#parts.maxRounds)
+      this.#pose(heldCall);
+    else this.#refuseQuestions(heldCall);
   }
 
   /** The held call that the server knows by `serverId`. */
@@ -160,49 +161,49 @@ export class HeldCalls {
 
   /** The held call whose newest repetition has this id. */
   byHostId(id: RequestId): HeldCall | undefined {
-    return [...this.#byServerId.values()].find((held) => held.host?.id === id);
+    return [...this.#byServerId.values()].find((heldCall) => heldCall.host?.id === id);
   }
 
   /** Gives the host the server's answer; keeps it while the host holds questions. */
-  answer(held: HeldCall, answer: Answer): void {
-    held.answer = answer;
-    if (!held.host) return;
-    this.end(held);
-    this.#parts.toHost(answerTo(held.host.id, answer));
+  answer(heldCall: HeldCall, answer: Answer): void {
+    heldCall.answer = answer;
+    if (!heldCall.host) return;
+    this.end(heldCall);
+    this.#parts.toHost(answerTo(heldCall.host.id, answer));
   }
 
   /** The server takes a question back. */
   withdraw(id: RequestId): void {
-    for (const held of this.#byServerId.values())
-      for (const [key, question] of held.questions)
-        if (question.id === id) held.questions.delete(key);
+    for (const heldCall of this.#byServerId.values())
+      for (const [key, question] of heldCall.questions)
+        if (question.id === id) heldCall.questions.delete(key);
   }
 
   /** Forgets a call; what the server still asks is refused. */
-  end(held: HeldCall): void {
-    clearTimeout(held.timer);
-    this.#byServerId.delete(keyOf(held.call.serverId));
-    if (held.state !== undefined) this.#byState.delete(held.state);
-    this.#refuseQuestions(held);
+  end(heldCall: HeldCall): void {
+    clearTimeout(heldCall.timer);
+    this.#byServerId.delete(keyOf(heldCall.call.serverId));
+    if (heldCall.state !== undefined) this.#byState.delete(heldCall.state);
+    this.#refuseQuestions(heldCall);
   }
 
   /** Forgets all calls: their connection is gone. */
   endAll(): void {
-    for (const held of this.#byServerId.values()) {
-      held.questions.clear();
+    for (const heldCall of this.#byServerId.values()) {
+      heldCall.questions.clear();
       // a repetition that comes later hears that the call is over
-      this.end(held);
+      this.end(heldCall);
     }
   }
 
-  #refuseQuestions(held: HeldCall): void {
-    for (const question of held.questions.values())
+  #refuseQuestions(heldCall: HeldCall): void {
+    for (const question of heldCall.questions.values())
       this.#parts.toServer(refusal(question.id, codes.internal, "The client did not answer"));
-    held.questions.clear();
+    heldCall.questions.clear();
   }
 
-  #giveUp(held: HeldCall): void {
-    this.end(held);
-    this.#parts.giveUp(held.call);
+  #giveUp(heldCall: HeldCall): void {
+    this.end(heldCall);
+    this.#parts.giveUp(heldCall.call);
   }
 }

@@ -121,7 +121,7 @@ export class ListenStream {
   /** Opens the same stream again for as long as it is the current one. */
   async #hold(id: string, notifications: Members, signal: AbortSignal): Promise<void> {
     for (let pauseMs = 1_000; !signal.aborted; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
-      const begun = Date.now();
+      const startedAt = Date.now();
       const request = {
         jsonrpc: "2.0" as const,
         id,
@@ -139,7 +139,7 @@ export class ListenStream {
       } catch {
         // it broke off
       }
-      if (Date.now() - begun > longestPauseMs) pauseMs = 1_000;
+      if (Date.now() - startedAt > longestPauseMs) pauseMs = 1_000;
       await sleep(pauseMs, signal).catch(() => {});
     }
   }

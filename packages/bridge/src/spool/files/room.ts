@@ -34,8 +34,8 @@ interface RoomOptions {
   readonly records: ReservationRecords;
   /** Bytes of whole files. A file counts there before its reservation is given back. */
   readonly wholeBytes: () => Promise<number>;
-  /** What is said where `wanted` bytes do not fit into the free ones. */
-  readonly fault: (wanted: number, free: number) => Promise<Error> | Error;
+  /** What is said where `neededBytes` bytes do not fit into the free ones. */
+  readonly fault: (neededBytes: number, free: number) => Promise<Error> | Error;
 }
 
 /**
@@ -63,16 +63,16 @@ export function createRoom({ maxBytes, records, wholeBytes, fault }: RoomOptions
       const recorded = records.reserve();
       let granted = 0;
 
-      /** Takes `wanted` bytes, or fewer where only `needed` have room. */
-      async function take(needed: number, wanted: number): Promise<void> {
-        await recorded.resize(wanted);
+      /** Takes `neededBytes` bytes, or fewer where only `needed` have room. */
+      async function take(needed: number, fileBytes: number): Promise<void> {
+        await recorded.resize(fileBytes);
         const free = await freeBytes();
-        const possible = Math.min(wanted, wanted + free);
+        const possible = Math.min(fileBytes, fileBytes + free);
         if (possible < needed) {
           await recorded.resize(granted);
-          throw await fault(needed, Math.max(0, wanted + free));
+          throw await fault(needed, Math.max(0, fileBytes + free));
         }
-        if (possible < wanted) await recorded.resize(possible);
+        if (possible < fileBytes) await recorded.resize(possible);
         granted = possible;
       }
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { encodeBase64 } from "@sluice/core";
-import { createUnescaper } from "../scan/unescape.ts";
+import { Unescaper } from "../scan/unescape.ts";
 import type { SpoolTarget, StringCoding } from "../spooled-string.ts";
 
 /** What is known of a string that came to its end. */
@@ -26,15 +26,15 @@ export interface StringFile {
  * Begins the file of one string. With `base64` it holds the decoded bytes as long as the text is canonical base64;
  * where that ends, the file is written again as text.
  */
-export async function createStringFile(
+export async function beginStringFile(
   target: SpoolTarget,
   coding: StringCoding,
 ): Promise<StringFile> {
-  const unescaper = createUnescaper();
+  const unescaper = new Unescaper();
   // what is no UTF-8 becomes U+FFFD here, as in a parser that decodes the whole text first
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const encoder = new TextEncoder();
-  let base64: Base64Decoder | undefined = coding === "base64" ? createBase64Decoder() : undefined;
+  let base64: Base64Decoder | undefined = coding === "base64" ? new Base64Decoder() : undefined;
   let part = await target.create();
   let head = new Uint8Array();
 
@@ -130,50 +130,46 @@ function headOfBytes(bytes: Uint8Array): string {
 // oxlint-disable-next-line no-control-regex
 const unprintable = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffd]/;
 
-/** Bytes of base64 text that comes in chunks. */
-interface Base64Decoder {
+/**
+ * Decodes canonical base64 (RFC 4648 §4) that comes in chunks: padded, without white space, unused bits 0. Encoding
+ * what it gave and adding `rest()` gives the text again, exactly.
+ */
+class Base64Decoder {
+  #carry: Uint8Array = new Uint8Array();
+  #bytes: Uint8Array = new Uint8Array();
+  #isPadded = false;
+
   /**
    * Decodes the next characters; `undefined` when the text is not canonical base64 after all. The bytes are good until
    * the next call.
    */
-  decode(text: Uint8Array): Uint8Array | undefined;
-  /** Characters that are not decoded yet: at most three. */
-  rest(): Uint8Array;
-}
-
-/**
- * Makes a decoder of canonical base64 (RFC 4648 §4): padded, without white space, unused bits 0. Encoding what it gave
- * and adding `rest()` gives the text again, exactly.
- */
-function createBase64Decoder(): Base64Decoder {
-  let carry: Uint8Array = new Uint8Array();
-  let bytes: Uint8Array = new Uint8Array();
-  let isPadded = false;
-
-  /** Adds the bytes of whole quads behind the first `filled`, and tells how many there are then. */
-  function add(quads: Uint8Array, filled: number): number | undefined {
-    if (isPadded && quads.length > 0) return undefined;
-    const end = decodeQuads(quads, bytes, filled);
-    isPadded ||= end !== undefined && end - filled < (quads.length / 4) * 3;
-    return end;
+  decode(text: Uint8Array): Uint8Array | undefined {
+    const head = this.#carry.length === 0 ? 0 : Math.min(4 - this.#carry.length, text.length);
+    const quad = Uint8Array.of(...this.#carry, ...text.subarray(0, head));
+    const end = text.length - ((text.length - head) % 4);
+    const isWhole = quad.length === 4 || quad.length === 0;
+    this.#carry = isWhole ? text.slice(end) : quad;
+    const most = (text.length / 4 + 1) * 3;
+    if (this.#bytes.length < most) this.#bytes = new Uint8Array(most);
+    const first = this.#add(isWhole ? quad : quad.subarray(0, 0), 0);
+    const filledBytes =
+      first === undefined ? undefined : this.#add(text.subarray(head, end), first);
+    if (filledBytes === undefined || (this.#isPadded && this.#carry.length > 0)) return undefined;
+    return this.#bytes.subarray(0, filledBytes);
   }
 
-  return {
-    decode(text) {
-      const head = carry.length === 0 ? 0 : Math.min(4 - carry.length, text.length);
-      const quad = Uint8Array.of(...carry, ...text.subarray(0, head));
-      const end = text.length - ((text.length - head) % 4);
-      const isWhole = quad.length === 4 || quad.length === 0;
-      carry = isWhole ? text.slice(end) : quad;
-      const most = (text.length / 4 + 1) * 3;
-      if (bytes.length < most) bytes = new Uint8Array(most);
-      const first = add(isWhole ? quad : quad.subarray(0, 0), 0);
-      const filledBytes = first === undefined ? undefined : add(text.subarray(head, end), first);
-      if (filledBytes === undefined || (isPadded && carry.length > 0)) return undefined;
-      return bytes.subarray(0, filledBytes);
-    },
-    rest: () => carry,
-  };
+  /** Characters that are not decoded yet: at most three. */
+  rest(): Uint8Array {
+    return this.#carry;
+  }
+
+  /** Adds the bytes of whole quads behind the first `filled`, and tells how many there are then. */
+  #add(quads: Uint8Array, filled: number): number | undefined {
+    if (this.#isPadded && quads.length > 0) return undefined;
+    const end = decodeQuads(quads, this.#bytes, filled);
+    this.#isPadded ||= end !== undefined && end - filled < (quads.length / 4) * 3;
+    return end;
+  }
 }
 
 /** Decodes whole quads, of which padding may end the last; how many bytes `bytes` has then. */

@@ -147,11 +147,11 @@ function isData(line: string): boolean {
 /** Finds the next CR or LF of a chunk; it is asked in order, and looks at each byte twice at most. */
 function createLineEnds(chunk: Uint8Array): (from: number) => number {
   const next = (byte: number): ((from: number) => number) => {
-    let found = -1;
+    let lastIndex = -1;
     return (from) => {
-      if (found < from) found = chunk.indexOf(byte, from);
-      if (found < 0) found = chunk.length;
-      return found;
+      if (lastIndex < from) lastIndex = chunk.indexOf(byte, from);
+      if (lastIndex < 0) lastIndex = chunk.length;
+      return lastIndex;
     };
   };
   const [nextLf, nextCr] = [next(lf), next(cr)];

@@ -12,175 +12,176 @@ export type ScanStep =
   /** It has no end: other bytes came in its middle. */
   | { readonly kind: "broken" };
 
-/** Finds long strings in JSON text that comes in chunks. */
-interface StringScanner {
-  /** The text so far has more arrays and objects than any parser of ours is given. */
-  readonly isTooWide: boolean;
-  scan(chunk: Uint8Array): ScanStep[];
-  /** Bytes that are no JSON follow. A string that they lie in is malformed. */
-  interrupt(): ScanStep[];
-  /** Gives what it held back, and is ready for the next text. */
-  finish(): ScanStep[];
-}
-
 type StringKind = "none" | "key" | "candidate" | "kept" | "long";
 
 /**
- * Makes a scanner that finds values of more than `inlineBytes` between their quotes. Names of members are never
- * found, nor anything below 128 levels, nor what is in a call of the server or in `inputRequests` of a result, which are
- * calls, too: only answers have long strings to find.
- * It takes any text; text that is no JSON gives some steps, which the parser behind refuses.
+ * Finds values of more than `inlineBytes` between their quotes, in JSON text that comes in chunks. Names of members are
+ * never found, nor anything below 128 levels, nor what is in a call of the server or in `inputRequests` of a result,
+ * which are also calls: only answers have long strings to find. It takes any text; text that is not JSON gives some
+ * steps, which the parser behind refuses.
  */
-export function createStringScanner(inlineBytes: number): StringScanner {
+export class StringScanner {
+  readonly #inlineBytes: number;
   /** One entry for each open array or object: true for an object. */
-  let levels: boolean[] = [];
-  let isTooDeep = false;
-  let containers = 0;
-  let isCall = false;
+  #levels: boolean[] = [];
+  #isTooDeep = false;
+  #containers = 0;
+  #isCall = false;
   /** Level of the open `inputRequests` of a result (2026-07-28); 0 outside of one. */
-  let requestsLevel = 0;
-  let isKeyNext = false;
-  let member: string | undefined;
-  let string: StringKind = "none";
-  let isEscaped = false;
+  #requestsLevel = 0;
+  #isKeyNext = false;
+  #member: string | undefined;
+  #string: StringKind = "none";
+  #isEscaped = false;
   /** What has come of a candidate in earlier chunks, or of a key. */
-  const heldBytes = new ByteQueue();
+  readonly #heldBytes = new ByteQueue();
   /** The next backslash of this chunk at or behind the place that was asked for. */
-  let backslashAt = -1;
+  #backslashAt = -1;
 
-  function endOfString(chunk: Uint8Array, from: number): number {
+  constructor(inlineBytes: number) {
+    this.#inlineBytes = inlineBytes;
+  }
+
+  /** The text so far has more arrays and objects than any parser of ours is given. */
+  get isTooWide(): boolean {
+    return this.#containers > maxResponseContainers;
+  }
+
+  scan(chunk: Uint8Array): ScanStep[] {
+    const steps: ScanStep[] = [];
+    /** The first byte that no step has yet. */
+    let from = 0;
+    let at = 0;
+    this.#backslashAt = -1;
+    const pass = (end: number): void => {
+      if (end > from) steps.push({ kind: "inline", bytes: chunk.subarray(from, end) });
+      from = end;
+    };
+    const begin = (): void => {
+      this.#string = "long";
+      steps.push({ kind: "begin", member: this.#member, level: this.#levels.length });
+      for (const bytes of this.#heldBytes.take()) steps.push({ kind: "content", bytes });
+    };
+    while (at < chunk.length) {
+      if (this.#string === "none") {
+        const byte = chunk[at] as number;
+        at += 1;
+        if (byte === quote) this.#openString();
+        else this.#readMark(byte);
+        continue;
+      }
+      const close = this.#endOfString(chunk, at);
+      const end = close < 0 ? chunk.length : close;
+      if (this.#string === "key") {
+        if (close >= 0) this.#readKey(chunk.subarray(at, end));
+        else if (this.#heldBytes.bytes <= longestName)
+          this.#heldBytes.push(chunk.subarray(at, end));
+      } else if (this.#string === "candidate") {
+        const isLong = this.#heldBytes.bytes + end - at > this.#inlineBytes;
+        if (isLong || close < 0) pass(at);
+        if (isLong) begin();
+        else if (close < 0) {
+          this.#heldBytes.push(chunk.subarray(at, end));
+          from = end;
+        } else if (this.#heldBytes.bytes > 0)
+          steps.push({ kind: "inline", bytes: this.#heldBytes.join() });
+      }
+      if (this.#string === "long") {
+        if (end > at) steps.push({ kind: "content", bytes: chunk.subarray(at, end) });
+        if (close >= 0) steps.push({ kind: "end" });
+        from = end;
+      }
+      at = end;
+      if (close >= 0) {
+        this.#string = "none";
+        at += 1;
+      }
+    }
+    pass(chunk.length);
+    return steps;
+  }
+
+  /** Bytes that are no JSON follow. A string that they lie in is malformed. */
+  interrupt(): ScanStep[] {
+    if (this.#string !== "candidate" && this.#string !== "long") return [];
+    const steps: ScanStep[] = this.#string === "long" ? [{ kind: "broken" }] : this.#takeHeld();
+    this.#string = "kept";
+    return steps;
+  }
+
+  /** Gives what it held back, and is ready for the next text. */
+  finish(): ScanStep[] {
+    const steps = this.#takeHeld();
+    this.#levels = [];
+    this.#isTooDeep = false;
+    this.#containers = 0;
+    this.#isCall = false;
+    this.#requestsLevel = 0;
+    this.#isKeyNext = false;
+    this.#member = undefined;
+    this.#string = "none";
+    this.#isEscaped = false;
+    return steps;
+  }
+
+  #endOfString(chunk: Uint8Array, from: number): number {
     let at = from;
-    if (isEscaped) {
-      isEscaped = false;
+    if (this.#isEscaped) {
+      this.#isEscaped = false;
       at += 1;
     }
     let quoteAt = chunk.indexOf(quote, at);
     for (;;) {
-      if (backslashAt < at) backslashAt = placeOf(backslash, chunk, at);
-      if (quoteAt >= 0 && quoteAt < backslashAt) return quoteAt;
-      if (backslashAt === Infinity) return -1;
-      at = backslashAt + 2;
-      isEscaped = at > chunk.length;
+      if (this.#backslashAt < at) this.#backslashAt = placeOf(backslash, chunk, at);
+      if (quoteAt >= 0 && quoteAt < this.#backslashAt) return quoteAt;
+      if (this.#backslashAt === Infinity) return -1;
+      at = this.#backslashAt + 2;
+      this.#isEscaped = at > chunk.length;
       if (quoteAt >= 0 && quoteAt < at) quoteAt = chunk.indexOf(quote, at);
     }
   }
 
-  function readKey(rest: Uint8Array): void {
-    heldBytes.push(rest);
-    member = heldBytes.bytes > longestName ? undefined : nameOf(heldBytes.join());
-    heldBytes.clear();
-    isCall ||= levels.length === 1 && member === "method";
+  #readKey(rest: Uint8Array): void {
+    this.#heldBytes.push(rest);
+    this.#member = this.#heldBytes.bytes > longestName ? undefined : nameOf(this.#heldBytes.join());
+    this.#heldBytes.clear();
+    this.#isCall ||= this.#levels.length === 1 && this.#member === "method";
   }
 
-  function openString(): void {
-    if (isKeyNext) string = "key";
-    else string = isKept() ? "kept" : "candidate";
+  #openString(): void {
+    if (this.#isKeyNext) this.#string = "key";
+    else this.#string = this.#isKept() ? "kept" : "candidate";
   }
 
-  function isKept(): boolean {
-    if (isTooDeep || (member !== undefined && opaque.has(member))) return true;
-    return requestsLevel > 0 || (isCall && levels.length > 1);
+  #isKept(): boolean {
+    if (this.#isTooDeep || (this.#member !== undefined && opaque.has(this.#member))) return true;
+    return this.#requestsLevel > 0 || (this.#isCall && this.#levels.length > 1);
   }
 
-  function readMark(byte: number): void {
+  #readMark(byte: number): void {
     if (byte === openBrace || byte === openBracket) {
-      containers += 1;
-      if (levels.length === maxLevels) isTooDeep = true;
-      if (isTooDeep) return;
-      levels.push(byte === openBrace);
-      if (member === "inputRequests" && isInResult(levels)) requestsLevel = levels.length;
-      isKeyNext = byte === openBrace;
-      if (byte === openBracket) member = undefined;
+      this.#containers += 1;
+      if (this.#levels.length === maxLevels) this.#isTooDeep = true;
+      if (this.#isTooDeep) return;
+      this.#levels.push(byte === openBrace);
+      if (this.#member === "inputRequests" && isInResult(this.#levels))
+        this.#requestsLevel = this.#levels.length;
+      this.#isKeyNext = byte === openBrace;
+      if (byte === openBracket) this.#member = undefined;
     } else if (byte === closeBrace || byte === closeBracket) {
-      if (levels.length === requestsLevel) requestsLevel = 0;
-      levels.pop();
-      isKeyNext = false;
+      if (this.#levels.length === this.#requestsLevel) this.#requestsLevel = 0;
+      this.#levels.pop();
+      this.#isKeyNext = false;
     } else if (byte === comma) {
-      isKeyNext = levels.at(-1) === true;
-      if (!isKeyNext) member = undefined;
-    } else if (byte === colon) isKeyNext = false;
+      this.#isKeyNext = this.#levels.at(-1) === true;
+      if (!this.#isKeyNext) this.#member = undefined;
+    } else if (byte === colon) this.#isKeyNext = false;
   }
 
-  function takeHeld(): ScanStep[] {
-    const steps = heldBytes.take().map((bytes): ScanStep => ({ kind: "inline", bytes }));
-    return string === "candidate" ? steps : [];
+  #takeHeld(): ScanStep[] {
+    const steps = this.#heldBytes.take().map((bytes): ScanStep => ({ kind: "inline", bytes }));
+    return this.#string === "candidate" ? steps : [];
   }
-
-  return {
-    get isTooWide() {
-      return containers > maxResponseContainers;
-    },
-    scan(chunk) {
-      const steps: ScanStep[] = [];
-      /** The first byte that no step has yet. */
-      let from = 0;
-      let at = 0;
-      backslashAt = -1;
-      const pass = (end: number): void => {
-        if (end > from) steps.push({ kind: "inline", bytes: chunk.subarray(from, end) });
-        from = end;
-      };
-      const begin = (): void => {
-        string = "long";
-        steps.push({ kind: "begin", member, level: levels.length });
-        for (const bytes of heldBytes.take()) steps.push({ kind: "content", bytes });
-      };
-      while (at < chunk.length) {
-        if (string === "none") {
-          const byte = chunk[at] as number;
-          at += 1;
-          if (byte === quote) openString();
-          else readMark(byte);
-          continue;
-        }
-        const close = endOfString(chunk, at);
-        const end = close < 0 ? chunk.length : close;
-        if (string === "key") {
-          if (close >= 0) readKey(chunk.subarray(at, end));
-          else if (heldBytes.bytes <= longestName) heldBytes.push(chunk.subarray(at, end));
-        } else if (string === "candidate") {
-          const isLong = heldBytes.bytes + end - at > inlineBytes;
-          if (isLong || close < 0) pass(at);
-          if (isLong) begin();
-          else if (close < 0) {
-            heldBytes.push(chunk.subarray(at, end));
-            from = end;
-          } else if (heldBytes.bytes > 0) steps.push({ kind: "inline", bytes: heldBytes.join() });
-        }
-        if (string === "long") {
-          if (end > at) steps.push({ kind: "content", bytes: chunk.subarray(at, end) });
-          if (close >= 0) steps.push({ kind: "end" });
-          from = end;
-        }
-        at = end;
-        if (close >= 0) {
-          string = "none";
-          at += 1;
-        }
-      }
-      pass(chunk.length);
-      return steps;
-    },
-    interrupt() {
-      if (string !== "candidate" && string !== "long") return [];
-      const steps: ScanStep[] = string === "long" ? [{ kind: "broken" }] : takeHeld();
-      string = "kept";
-      return steps;
-    },
-    finish() {
-      const steps = takeHeld();
-      levels = [];
-      isTooDeep = false;
-      containers = 0;
-      isCall = false;
-      requestsLevel = 0;
-      isKeyNext = false;
-      member = undefined;
-      string = "none";
-      isEscaped = false;
-      return steps;
-    },
-  };
 }
 
 /** Deeper than this nothing is read by a parser of ours. */

@@ -7,26 +7,21 @@ import { placeholder } from "../server-client.ts";
 import type { ToolContext } from "../tool-context.ts";
 
 /** Answers a server that asks for files (SEP-1306) in place of a host that cannot. */
-export interface FileAnswers {
+export class FileAnswers {
+  readonly #context: ToolContext;
+  #authorization: string | undefined;
+
+  constructor(context: ToolContext) {
+    this.#context = context;
+  }
+
   /** Sender for files to an address that the server named. `file` is what requests for files are answered with. */
-  senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile>;
-  /** The answer to params of `elicitation/create` of mode `binary`. Rejects if the file cannot be sent. */
-  give(params: unknown, file: SendableFile, signal: AbortSignal): Promise<Members>;
-  /** Watches the connection, whose credentials go to the server's own origin. */
-  watch(fetch: FetchLike): FetchLike;
-}
-
-/** Makes the answers of one bridge. */
-export function createFileAnswers(context: ToolContext): FileAnswers {
-  const { server, trustedOrigins } = context;
-  let authorization: string | undefined;
-
-  function senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile> {
+  senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile> {
     return createFileSender({
-      endpoint: server.url ?? loopbackOf(address) ?? placeholder,
-      trustedOrigins,
+      endpoint: this.#context.server.url ?? loopbackOf(address) ?? placeholder,
+      trustedOrigins: this.#context.trustedOrigins,
       maxFileSize: Number.MAX_SAFE_INTEGER,
-      authorization: () => authorization,
+      authorization: () => this.#authorization,
       onFilesRequested({ fields, requiredForm }) {
         const [field] = fields;
         const isMore = fields.filter(({ required }) => required).length > 1;
@@ -36,9 +31,10 @@ export function createFileAnswers(context: ToolContext): FileAnswers {
     });
   }
 
-  async function give(params: unknown, file: SendableFile, signal: AbortSignal): Promise<Members> {
+  /** The answer to params of `elicitation/create` of mode `binary`. Rejects if the file cannot be sent. */
+  async give(params: unknown, file: SendableFile, signal: AbortSignal): Promise<Members> {
     const client: FallbackClient = { registerCapabilities() {} };
-    senderTo(firstAddress(params), file).attach(client);
+    this.senderTo(firstAddress(params), file).attach(client);
     const extra = { signal, sendNotification: async () => {} };
     const answer: unknown = await client.fallbackRequestHandler?.(
       { method: "elicitation/create", params },
@@ -47,15 +43,14 @@ export function createFileAnswers(context: ToolContext): FileAnswers {
     return membersOf(answer);
   }
 
-  return {
-    senderTo,
-    give,
-    watch: (fetch) => (input, init) => {
-      if (new URL(input).href === server.url?.href)
-        authorization = new Headers(init?.headers).get("authorization") ?? undefined;
+  /** Watches the connection, whose credentials go to the server's own origin. */
+  watch(fetch: FetchLike): FetchLike {
+    return (input, init) => {
+      if (new URL(input).href === this.#context.server.url?.href)
+        this.#authorization = new Headers(init?.headers).get("authorization") ?? undefined;
       return fetch(input, init);
-    },
-  };
+    };
+  }
 }
 
 /** True for a request for files. */

@@ -43,10 +43,10 @@ export async function openCallbackServer(state: string, port = 0): Promise<Callb
   }
   // a sign-in that is waited for keeps the process, its server alone does not
   server.unref();
-  const { port: taken } = server.address() as AddressInfo;
+  const { port: listeningPort } = server.address() as AddressInfo;
   return {
-    port: taken,
-    url: `http://127.0.0.1:${taken}/callback`,
+    port: listeningPort,
+    url: `http://127.0.0.1:${listeningPort}/callback`,
     wait: (timeoutMs, signal) => within(came.promise, { timeoutMs, expired: notSignedIn, signal }),
     close: () => {
       server.close();

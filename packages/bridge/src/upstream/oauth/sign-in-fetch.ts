@@ -16,55 +16,67 @@ interface SignInCalls {
   readonly refusal: SluiceError | undefined;
 }
 
-/** Which addresses a server may name for a sign-in. */
-export interface SignInPlaces {
-  /** Throws `untrusted` for a page or an endpoint that may not take part. */
-  ensure(url: URL): void;
-  /** One request, without following a redirect. The address that is connected to is checked. */
-  readonly fetch: FetchLike;
-}
-
 const connectMs = 10_000;
 const answerMs = 30_000;
 
 let publicConnections: Dispatcher | undefined;
 
-/**
- * The server's own origin and those that the user trusts, wherever they are. A server on this machine may name others on
- * it; any other server names `https:` at public addresses alone.
- */
-export function createSignInPlaces(
-  server: URL,
-  trustedOrigins: readonly string[] = [],
-  lookup: LookupFunction = createPublicLookup(),
-): SignInPlaces {
-  const isLocal = isLoopbackHost(server.hostname);
-  const isNear = ({ origin, hostname }: URL): boolean =>
-    origin === server.origin ||
-    trustedOrigins.includes(origin) ||
-    (isLocal && isLoopbackHost(hostname));
+/** Lets addresses take part in a sign-in, or refuses them. */
+export type PlaceGuard = Pick<SignInPlaces, "ensure" | "fetch">;
 
-  function ensure(url: URL): void {
+/**
+ * Which addresses a server may name for a sign-in: the server's own origin and those that the user trusts, wherever
+ * they are. A server on this machine may name others on it; any other server names `https:` at public addresses alone.
+ */
+export class SignInPlaces {
+  readonly #server: URL;
+  readonly #trustedOrigins: readonly string[];
+  readonly #lookup: LookupFunction;
+  readonly #isLocal: boolean;
+
+  constructor(
+    server: URL,
+    trustedOrigins: readonly string[] = [],
+    lookup: LookupFunction = createPublicLookup(),
+  ) {
+    this.#server = server;
+    this.#trustedOrigins = trustedOrigins;
+    this.#lookup = lookup;
+    this.#isLocal = isLoopbackHost(server.hostname);
+  }
+
+  /** Throws `untrusted` for a page or an endpoint that may not take part. */
+  ensure(url: URL): void {
     if (url.username !== "" || url.password !== "") throw refusal(url, "holds credentials");
     if (url.protocol !== "https:" && !(url.protocol === "http:" && isLoopbackHost(url.hostname)))
       throw refusal(url, "is not https:");
-    if (isNear(url)) return;
+    if (this.#isNear(url)) return;
     if (url.protocol !== "https:" || isLoopbackHost(url.hostname))
       throw refusal(url, "leads to this machine");
-    if (!isLocal) ensurePublic(url.hostname);
+    if (!this.#isLocal) ensurePublic(url.hostname);
   }
 
-  return {
-    ensure,
-    async fetch(input, init) {
-      const url = new URL(input);
-      ensure(url);
-      const options = { ...init, redirect: "manual" } as const;
-      if (isLocal || isNear(url)) return serverFetch(url, options);
-      publicConnections ??= createConnections({ connectMs, headersMs: answerMs, lookup });
-      return undiciFetch(url, { ...(options as object), dispatcher: publicConnections });
-    },
-  };
+  /** One request, without following a redirect. The address that is connected to is checked. */
+  async fetch(input: string | URL, init?: RequestInit): Promise<Response> {
+    const url = new URL(input);
+    this.ensure(url);
+    const options = { ...init, redirect: "manual" } as const;
+    if (this.#isLocal || this.#isNear(url)) return serverFetch(url, options);
+    publicConnections ??= createConnections({
+      connectMs,
+      headersMs: answerMs,
+      lookup: this.#lookup,
+    });
+    return undiciFetch(url, { ...(options as object), dispatcher: publicConnections });
+  }
+
+  #isNear({ origin, hostname }: URL): boolean {
+    return (
+      origin === this.#server.origin ||
+      this.#trustedOrigins.includes(origin) ||
+      (this.#isLocal && isLoopbackHost(hostname))
+    );
+  }
 }
 
 function refusal({ host }: URL, why: string): SluiceError {
@@ -75,7 +87,7 @@ function refusal({ host }: URL, why: string): SluiceError {
 }
 
 /** Calls that wait at most 30 s, read at most 1 MiB of each answer, and follow redirects of a GET alone. */
-export function signInFetch(places: SignInPlaces, signal: AbortSignal): SignInCalls {
+export function signInFetch(places: PlaceGuard, signal: AbortSignal): SignInCalls {
   let fault: string | undefined;
   let refusedFault: SluiceError | undefined;
 

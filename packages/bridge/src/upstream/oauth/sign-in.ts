@@ -21,7 +21,7 @@ import {
   type StoredSignIn,
   whileLocked,
 } from "./token-file.ts";
-import { createSignInPlaces, oauthCode, signInFetch, type SignInPlaces } from "./sign-in-fetch.ts";
+import { oauthCode, signInFetch, SignInPlaces, type PlaceGuard } from "./sign-in-fetch.ts";
 
 /** How a user signs in. */
 export interface SignInOptions {
@@ -31,8 +31,6 @@ export interface SignInOptions {
   readonly openBrowser: (url: URL) => void | Promise<void>;
   /** How long the user may take, in milliseconds. Default: 5 min. */
   readonly userMs?: number | undefined;
-  /** Name under which the client registers. Default: `Sluice bridge`. */
-  readonly clientName?: string | undefined;
   /**
    * Origins that take part in a sign-in wherever they are, such as `https://login.internal`. Default: none, so that a server
    * elsewhere names addresses of the public internet alone.
@@ -40,17 +38,6 @@ export interface SignInOptions {
   readonly trustedOrigins?: readonly string[] | undefined;
   /** Ends a wait for the user. */
   readonly signal?: AbortSignal | undefined;
-}
-
-/** Tokens of one server. */
-export interface SignIn {
-  /** For the transport: the token of each request, and a sign-in when the server wants one. */
-  readonly provider: AuthProvider;
-  /**
-   * Signs in again for more, after a 403 with `insufficient_scope`: once for each scope, whatever comes of it. Later
-   * calls give the outcome of the first. Tokens stay as they are until the user has agreed.
-   */
-  widen(challenge: ScopeChallenge): Promise<void>;
 }
 
 /** What a server wants of a token (RFC 6750 §3.1). */
@@ -64,65 +51,106 @@ const defaultUserMs = 300_000;
 const maxWidenings = 8;
 
 /**
- * Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. If a server names a
- * forbidden address, and over plain http to another machine, it throws `untrusted`.
+ * Tokens of one server. Signs in with OAuth as the official SDK does it: discovery, registration, PKCE, refresh. If a
+ * server names a forbidden address, and over plain http to another machine, it throws `untrusted`.
  */
-export function createSignIn(
-  url: URL,
-  options: SignInOptions,
-  places: SignInPlaces = createSignInPlaces(url, options.trustedOrigins),
-): SignIn {
-  const { userMs = defaultUserMs, signal = new AbortController().signal } = options;
-  const path = tokenFilePath(options.folder, url);
-  let lastToken: string | undefined;
-  let signingIn: Promise<void> | undefined;
-  const widenings = new Map<string, Promise<void>>();
+export class SignIn {
+  readonly #url: URL;
+  readonly #options: SignInOptions;
+  readonly #places: PlaceGuard;
+  readonly #userMs: number;
+  readonly #signal: AbortSignal;
+  readonly #path: string;
+  #lastToken: string | undefined;
+  #signingIn: Promise<void> | undefined;
+  readonly #widenings = new Map<string, Promise<void>>();
+  /** For the transport: the token of each request, and a sign-in when the server wants one. */
+  readonly provider: AuthProvider = {
+    token: () => this.#token(),
+    onUnauthorized: ({ response }) => {
+      const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
+      return this.#signInOnce({ scope, resourceMetadataUrl, isWider: false });
+    },
+  };
 
-  async function token(): Promise<string | undefined> {
-    if (isClearUrl(url)) return undefined;
-    lastToken = accessTokenOf(await readSignIn(path));
-    return lastToken;
+  constructor(
+    url: URL,
+    options: SignInOptions,
+    places: PlaceGuard = new SignInPlaces(url, options.trustedOrigins),
+  ) {
+    this.#url = url;
+    this.#options = options;
+    this.#places = places;
+    const { userMs = defaultUserMs, signal = new AbortController().signal } = options;
+    this.#userMs = userMs;
+    this.#signal = signal;
+    this.#path = tokenFilePath(options.folder, url);
+  }
+
+  /**
+   * Signs in again for more, after a 403 with `insufficient_scope`: once for each scope, whatever comes of it. Later
+   * calls give the outcome of the first. Tokens stay as they are until the user has agreed.
+   */
+  async widen(challenge: ScopeChallenge): Promise<void> {
+    const { scope = "" } = challenge;
+    let widening = this.#widenings.get(scope);
+    if (!widening) {
+      if (this.#widenings.size === maxWidenings)
+        throw new SluiceError(
+          "permission_denied",
+          `bridge: ${this.#url.origin} keeps asking for more scopes; restart the bridge to continue`,
+        );
+      widening = this.#signIn({ ...challenge, isWider: true });
+      this.#widenings.set(scope, widening);
+    }
+    await widening;
+  }
+
+  async #token(): Promise<string | undefined> {
+    if (isClearUrl(this.#url)) return undefined;
+    this.#lastToken = accessTokenOf(await readSignIn(this.#path));
+    return this.#lastToken;
   }
 
   /** Signs in, one page at a time: the lock keeps out the other calls of this process and other bridges. */
-  async function signIn(challenge: Challenge): Promise<void> {
-    ensureConfidential("bridge", url);
-    const refusedToken = lastToken;
-    return whileLocked(path, 2 * userMs, signal, async () => {
-      const stored = await readSignIn(path);
+  async #signIn(challenge: Challenge): Promise<void> {
+    ensureConfidential("bridge", this.#url);
+    const refusedToken = this.#lastToken;
+    return whileLocked(this.#path, 2 * this.#userMs, this.#signal, async () => {
+      const stored = await readSignIn(this.#path);
       const isNewer = accessTokenOf(stored) !== undefined && accessTokenOf(stored) !== refusedToken;
       const isWide = !isStrictScopeSuperset(challenge.scope, stored.scope);
       // another bridge has done it meanwhile
       if (isNewer && (isWide || !challenge.isWider)) return;
-      await authorize(withGranted(challenge, stored.scope), stored);
+      await this.#authorize(withGranted(challenge, stored.scope), stored);
     });
   }
 
   /** One sign-in serves all requests of this process. */
-  function signInOnce(challenge: Challenge): Promise<void> {
-    signingIn ??= signIn(challenge).finally(() => {
-      signingIn = undefined;
+  #signInOnce(challenge: Challenge): Promise<void> {
+    this.#signingIn ??= this.#signIn(challenge).finally(() => {
+      this.#signingIn = undefined;
     });
-    return signingIn;
+    return this.#signingIn;
   }
 
-  async function authorize(challenge: Challenge, stored: StoredSignIn): Promise<void> {
+  async #authorize(challenge: Challenge, stored: StoredSignIn): Promise<void> {
     const state = randomUUID();
     const callback = await openCallbackServer(state, stored.port);
     try {
       const { scope, resourceMetadataUrl, isWider } = challenge;
-      const calls = signInFetch(places, signal);
+      const calls = signInFetch(this.#places, this.#signal);
       const openBrowser = (page: URL): void | Promise<void> => {
         // the SDK would have the user sign in for a fault that passes
         calls.ensureRefreshed();
         if (calls.refusal) throw calls.refusal;
-        places.ensure(page);
-        return options.openBrowser(page);
+        this.#places.ensure(page);
+        return this.#options.openBrowser(page);
       };
-      const providerOptions = { ...options, openBrowser, state, scope };
-      const provider = new FileProvider(path, stored, callback, providerOptions);
+      const providerOptions = { ...this.#options, openBrowser, state, scope };
+      const provider = new FileProvider(this.#path, stored, callback, providerOptions);
       const authOptions = {
-        serverUrl: url,
+        serverUrl: this.#url,
         fetchFn: calls.fetch,
         ...definedMembers({ scope, resourceMetadataUrl }),
       };
@@ -133,12 +161,12 @@ export function createSignIn(
         try {
           return await auth(...step);
         } catch (error) {
-          signal.throwIfAborted();
+          this.#signal.throwIfAborted();
           throw calls.refusal ?? signInFault(error);
         }
       };
       if ((await run(provider, { ...authOptions, forceReauthorization })) === "AUTHORIZED") return;
-      const params = await callback.wait(userMs, signal);
+      const params = await callback.wait(this.#userMs, this.#signal);
       const code = params.get("code");
       if (code === null) throw signInRefused(faultIn(params));
       const iss = params.get("iss");
@@ -148,30 +176,6 @@ export function createSignIn(
       callback.close();
     }
   }
-
-  return {
-    provider: {
-      token,
-      onUnauthorized({ response }) {
-        const { scope, resourceMetadataUrl } = extractWWWAuthenticateParams(response);
-        return signInOnce({ scope, resourceMetadataUrl, isWider: false });
-      },
-    },
-    async widen(challenge) {
-      const { scope = "" } = challenge;
-      let widening = widenings.get(scope);
-      if (!widening) {
-        if (widenings.size === maxWidenings)
-          throw new SluiceError(
-            "permission_denied",
-            `bridge: ${url.origin} keeps asking for more scopes; restart the bridge to continue`,
-          );
-        widening = signIn({ ...challenge, isWider: true });
-        widenings.set(scope, widening);
-      }
-      await widening;
-    },
-  };
 }
 
 interface Challenge extends ScopeChallenge {
@@ -180,10 +184,10 @@ interface Challenge extends ScopeChallenge {
 }
 
 /** What the user has agreed to before is asked for again. A 403 that names no scope wants those of the server's metadata. */
-function withGranted(challenge: Challenge, granted: string | undefined): Challenge {
+function withGranted(challenge: Challenge, grantedScope: string | undefined): Challenge {
   const { scope, isWider } = challenge;
   if (isWider && scope === undefined) return challenge;
-  return { ...challenge, scope: computeScopeUnion(granted, scope) };
+  return { ...challenge, scope: computeScopeUnion(grantedScope, scope) };
 }
 
 interface FileProviderOptions extends SignInOptions {
@@ -220,7 +224,7 @@ class FileProvider implements OAuthClientProvider {
 
   get clientMetadata(): OAuthClientProvider["clientMetadata"] {
     return {
-      client_name: this.#options.clientName ?? "Sluice bridge",
+      client_name: "Sluice bridge",
       redirect_uris: [this.#callback.url],
       grant_types: ["authorization_code", "refresh_token"],
       response_types: ["code"],

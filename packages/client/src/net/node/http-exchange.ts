@@ -13,7 +13,7 @@ import {
   type InletAgents,
 } from "@sluice/core/node";
 import { scopeOf, classifyAddress } from "../../trust/classify-address.ts";
-import type { Exchange, HopAnswer, HopRequest } from "../exchange.ts";
+import type { HopExchange, HopAnswer, HopRequest } from "../exchange.ts";
 import type { OutgoingBody } from "../outgoing-body.ts";
 
 // idle connections are kept for the next hop, not for ever
@@ -37,7 +37,7 @@ interface HttpExchangeOptions {
 export function createHttpExchange({
   lookup = systemLookup,
   direct = false,
-}: HttpExchangeOptions = {}): Exchange {
+}: HttpExchangeOptions = {}): HopExchange {
   // a connection that was allowed to go anywhere must never be found by a guarded request
   const agents = { any: createAgents(), public: createAgents(createPublicLookup(lookup)) };
   const tunnels = createTunnelAgents({ keepAlive: true, timeout: idleMs }, tunnelMs);
@@ -56,7 +56,7 @@ export function createHttpExchange({
 }
 
 /** The exchange of this process: its connections are shared by every transfer. */
-export const httpExchange: Exchange = createHttpExchange();
+export const httpExchange: HopExchange = createHttpExchange();
 
 function createAgents(guard?: LookupFunction): InletAgents {
   return createInletAgents({ keepAlive: true, timeout: idleMs, lookup: guard });
@@ -88,9 +88,9 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
       return connected && body ? broken(url, cause) : unreachable(url, cause);
     }
 
-    async function sendBody(begun: BodySending): Promise<void> {
+    async function sendBody(sending: BodySending): Promise<void> {
       try {
-        await begun.begin();
+        await sending.begin();
         if (!isSettled) progress?.sent();
       } catch (error) {
         fail(error);
@@ -248,11 +248,11 @@ export function createPublicLookup(lookup: typeof systemLookup = systemLookup): 
   return (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, addresses) => {
       if (error) return callback(error, "");
-      const found: LookupAddress[] = addresses;
-      const [first] = found;
-      if (!first || found.some(({ address }) => classifyAddress(address) !== "public"))
+      const resolvedAddresses: LookupAddress[] = addresses;
+      const [first] = resolvedAddresses;
+      if (!first || resolvedAddresses.some(({ address }) => classifyAddress(address) !== "public"))
         return callback(notPublic(hostname), "");
-      if (options.all) return callback(null, found);
+      if (options.all) return callback(null, resolvedAddresses);
       return callback(null, first.address, first.family);
     });
   };

@@ -3,128 +3,131 @@ import { ByteQueue } from "@sluice/core";
 import { diskError } from "../disk-error.ts";
 import { maxWriteBytes, type FileThread } from "./file-thread.ts";
 
-/** Writes in progress to one file, in bounded memory. */
-interface FileWrites {
-  /** Writes a run in its turn, and returns its memory. A promise means: too much is in progress. */
-  push(run: ChunkRun): Promise<void> | void;
-  /** Waits until at most `maxBytes` are in progress. Throws the fault that stopped a write. */
-  settle(maxBytes: number): Promise<void>;
-  /** Waits for every write, even after a fault. */
-  idle(): Promise<void>;
-  /** True while the queue is so long that more bytes would only wait. */
-  isBusy(): boolean;
-  /** Throws the fault that stopped a write. */
-  ensureSound(): void;
-  /** Stops all writes for another reason. */
-  fail(fault: unknown): void;
-}
-
 const maxQueuedBytes = 4 * 2 ** 20;
-
 const busyBytes = 2 ** 20 - 2 ** 17;
 
 /**
- * Writes runs of shared chunks in the file's thread while it takes them, and all others here. `onWritten` gets each
- * range that is in the file.
+ * Writes in progress to one file, in bounded memory: runs of shared chunks in the file's thread while it takes them,
+ * and all others here. `onWritten` gets each range that is in the file.
  */
-export function createFileWrites(
-  handle: FileHandle,
-  thread: () => FileThread,
-  onWritten: (start: number, end: number) => void,
-): FileWrites {
-  let fault: unknown;
-  const queue: ChunkRun[] = [];
-  let queuedBytes = 0;
-  let isDraining = false;
-  const waiters: (() => void)[] = [];
+export class FileWrites {
+  readonly #handle: FileHandle;
+  readonly #thread: () => FileThread;
+  readonly #onWritten: (start: number, end: number) => void;
+  #fault: unknown;
+  readonly #queue: ChunkRun[] = [];
+  #queuedBytes = 0;
+  #isDraining = false;
+  readonly #waiters: (() => void)[] = [];
 
-  function end(runs: readonly ChunkRun[], bytes: number, writtenBytes: number): void {
-    const { start } = runs[0] as ChunkRun;
-    if (writtenBytes > 0) onWritten(start, start + writtenBytes);
-    queuedBytes -= bytes;
-    for (const run of runs) run.release();
-    for (const goOn of waiters.splice(0)) goOn();
+  constructor(
+    handle: FileHandle,
+    thread: () => FileThread,
+    onWritten: (start: number, end: number) => void,
+  ) {
+    this.#handle = handle;
+    this.#thread = thread;
+    this.#onWritten = onWritten;
   }
 
-  function writeInThread(run: ChunkRun): void {
+  /** Writes a run in its turn, and returns its memory. A promise means: too much is in progress. */
+  push(run: ChunkRun): Promise<void> | void {
+    this.#queuedBytes += run.bytes();
+    if (run.isShared && this.#fault === undefined && this.#thread().isReady())
+      this.#writeInThread(run);
+    else {
+      this.#queue.push(run);
+      if (!this.#isDraining) void this.#drain();
+    }
+    return this.#queuedBytes > maxQueuedBytes ? this.settle(maxQueuedBytes) : undefined;
+  }
+
+  /** Waits until at most `maxBytes` are in progress. Throws the fault that stopped a write. */
+  async settle(maxBytes: number): Promise<void> {
+    while (this.#isAbove(maxBytes)) {
+      this.ensureSound();
+      await this.#nextEnd();
+    }
+    this.ensureSound();
+  }
+
+  /** True while the queue is so long that more bytes would only wait. */
+  isBusy(): boolean {
+    return this.#isAbove(busyBytes);
+  }
+
+  /** Waits for every write, even after a fault. */
+  async idle(): Promise<void> {
+    while (this.#isAbove(0)) await this.#nextEnd();
+  }
+
+  /** Throws the fault that stopped a write. */
+  ensureSound(): void {
+    if (this.#fault !== undefined) throw this.#fault;
+  }
+
+  /** Stops all writes for another reason. */
+  fail(error: unknown): void {
+    this.#fault ??= error;
+  }
+
+  #end(runs: readonly ChunkRun[], bytes: number, writtenBytes: number): void {
+    const { start } = runs[0] as ChunkRun;
+    if (writtenBytes > 0) this.#onWritten(start, start + writtenBytes);
+    this.#queuedBytes -= bytes;
+    for (const run of runs) run.release();
+    for (const goOn of this.#waiters.splice(0)) goOn();
+  }
+
+  #writeInThread(run: ChunkRun): void {
     const bytes = run.bytes();
-    thread().write(run.chunks(), run.start, (writtenBytes, error) => {
-      if (error !== undefined) fault ??= diskError("save", error);
-      end([run], bytes, writtenBytes);
+    this.#thread().write(run.chunks(), run.start, (writtenBytes, error) => {
+      if (error !== undefined) this.#fault ??= diskError("save", error);
+      this.#end([run], bytes, writtenBytes);
     });
   }
 
   /** Takes runs off the queue that follow each other in the file. */
-  function nextBatch(): ChunkRun[] {
-    const [first] = queue;
+  #nextBatch(): ChunkRun[] {
+    const [first] = this.#queue;
     if (!first) return [];
     let at = first.start;
     const follows = (run: ChunkRun): boolean => run.start === at && ((at += run.bytes()), true);
-    const stop = queue.findIndex((run) => !follows(run));
-    return queue.splice(0, stop < 0 ? queue.length : stop);
+    const stop = this.#queue.findIndex((run) => !follows(run));
+    return this.#queue.splice(0, stop < 0 ? this.#queue.length : stop);
   }
 
-  async function writeBatch(runs: readonly ChunkRun[]): Promise<void> {
+  async #writeBatch(runs: readonly ChunkRun[]): Promise<void> {
     const bytes = runs.reduce((sum, run) => sum + run.bytes(), 0);
     const { start } = runs[0] as ChunkRun;
     const chunks = runs.flatMap((run) => run.chunks());
     let written = start;
     try {
-      if (fault !== undefined) return;
-      await writeChunks(handle, chunks, start, (position) => (written = position));
-      thread().wrote(chunks, start);
+      if (this.#fault !== undefined) return;
+      await writeChunks(this.#handle, chunks, start, (position) => (written = position));
+      this.#thread().wrote(chunks, start);
     } catch (error) {
-      fault ??= diskError("save", error);
+      this.#fault ??= diskError("save", error);
     } finally {
-      end(runs, bytes, written - start);
+      this.#end(runs, bytes, written - start);
     }
   }
 
   // one write at a time, of all that is queued: the slower the disk, the larger the writes
-  async function drain(): Promise<void> {
-    isDraining = true;
-    for (let runs = nextBatch(); runs.length > 0; runs = nextBatch()) await writeBatch(runs);
-    isDraining = false;
+  async #drain(): Promise<void> {
+    this.#isDraining = true;
+    for (let runs = this.#nextBatch(); runs.length > 0; runs = this.#nextBatch())
+      await this.#writeBatch(runs);
+    this.#isDraining = false;
   }
 
-  function nextEnd(): Promise<void> {
-    return new Promise((resolve) => waiters.push(resolve));
+  #nextEnd(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve));
   }
 
-  function ensureSound(): void {
-    if (fault !== undefined) throw fault;
+  #isAbove(maxBytes: number): boolean {
+    return this.#queuedBytes > maxBytes;
   }
-
-  const isAbove = (maxBytes: number): boolean => queuedBytes > maxBytes;
-
-  async function settle(maxBytes: number): Promise<void> {
-    while (isAbove(maxBytes)) {
-      ensureSound();
-      await nextEnd();
-    }
-    ensureSound();
-  }
-
-  return {
-    push(run) {
-      queuedBytes += run.bytes();
-      if (run.isShared && fault === undefined && thread().isReady()) writeInThread(run);
-      else {
-        queue.push(run);
-        if (!isDraining) void drain();
-      }
-      return queuedBytes > maxQueuedBytes ? settle(maxQueuedBytes) : undefined;
-    },
-    settle,
-    isBusy: () => isAbove(busyBytes),
-    async idle() {
-      while (isAbove(0)) await nextEnd();
-    },
-    ensureSound,
-    fail(error) {
-      fault ??= error;
-    },
-  };
 }
 
 /** Writes chunks one after the other from an offset on, and tells after each write where the next one begins. */
@@ -186,7 +189,7 @@ export function isSharedChunk(chunk: Uint8Array, release: (() => void) | undefin
 }
 
 /** A run of chunks of this process's own memory. It copies small ones together. */
-export function createOwnRun(start: number): ChunkRun {
+export function ownRun(start: number): ChunkRun {
   const queue = new ByteQueue();
   const releases: (() => void)[] = [];
   return {
@@ -206,7 +209,7 @@ export function createOwnRun(start: number): ChunkRun {
 }
 
 /** A run of shared chunks. Those that follow each other in a block become one, however small they are. */
-export function createSharedRun(start: number): ChunkRun {
+export function sharedRun(start: number): ChunkRun {
   const chunks: Uint8Array[] = [];
   const releases: (() => void)[] = [];
   let bytes = 0;

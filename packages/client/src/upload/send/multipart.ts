@@ -17,7 +17,7 @@ export interface FormShape {
 export const uploadForm: FormShape = { fileField: "file", fields: {} };
 
 /** Files as `multipart/form-data` (RFC 7578) of known length, with the `Content-Type` that names its boundary. */
-export function createForm(
+export function multipartForm(
   files: readonly FormFile[],
   { fileField, fields }: FormShape,
 ): { readonly body: OutgoingBody; readonly contentType: string } {

@@ -1,5 +1,5 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
-import { createForm, uploadForm } from "./multipart.ts";
+import { multipartForm, uploadForm } from "./multipart.ts";
 import { uploadError } from "../../net/http-status.ts";
 import { ensureReceived, ensureTaken, sendRequest, countTries } from "./send-request.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
@@ -39,7 +39,7 @@ export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void
     mimeType: source.mimeType,
     piece: { file, start: 0, end: file.size, seen: digest.see },
   }));
-  const { body, contentType } = createForm(files, target.form ?? uploadForm);
+  const { body, contentType } = multipartForm(files, target.form ?? uploadForm);
   const answer = await send(first, body, { "content-type": contentType }, transfers);
   // an answer to several describes no single one
   if (transfers.length > 1) return ensureTaken(answer);
@@ -95,9 +95,9 @@ async function send(
 
 /** Tells each file its part of the bytes that went out; what frames them is counted with them. */
 function reportSent(sent: number, transfers: readonly OutgoingFile[]): void {
-  let left = sent;
+  let unsentBytes = sent;
   for (const { file, onSent } of transfers) {
-    onSent(Math.min(left, file.size));
-    left = Math.max(0, left - file.size);
+    onSent(Math.min(unsentBytes, file.size));
+    unsentBytes = Math.max(0, unsentBytes - file.size);
   }
 }

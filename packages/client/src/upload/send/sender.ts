@@ -6,7 +6,7 @@ import {
   type ThroughputWatch,
 } from "@sluice/core/async";
 import { stretchBytes } from "../../net/outgoing-body.ts";
-import type { Exchange, HopAnswer, HopRequest } from "../../net/exchange.ts";
+import type { HopExchange, HopAnswer, HopRequest } from "../../net/exchange.ts";
 import { readText } from "../../net/read-text.ts";
 import {
   lateError,
@@ -21,7 +21,7 @@ import {
 export interface Sender {
   /**
    * Sends one HTTP request and gives its answer, whatever the status. Rejects as an
-   * {@link Exchange} does, and with `interrupted` or `timeout` when the server takes no bytes, takes
+   * {@link HopExchange} does, and with `interrupted` or `timeout` when the server takes no bytes, takes
    * them too slowly, or does not answer.
    */
   send(request: SenderRequest): Promise<SenderAnswer>;
@@ -47,7 +47,7 @@ export interface SenderAnswer extends Pick<HopAnswer, "status" | "headers" | "se
 }
 
 /** A sender over an exchange that reports progress: each phase of a request has its deadline. */
-export function createSender(exchange: Exchange): Sender {
+export function createSender(exchange: HopExchange): Sender {
   return {
     async send({ timeouts, onSent, ...request }) {
       const { url, body } = request;
@@ -99,7 +99,7 @@ const lateBody: Readonly<Record<Lateness, string>> = {
  * A sender over an exchange that tells nothing of a body before it is sent, as `fetch`: a large file goes in
  * steps, each with a deadline, and progress is known after each.
  */
-export function createBlindSender(exchange: Exchange): Sender {
+export function createBlindSender(exchange: HopExchange): Sender {
   return {
     stepBytes: stretchBytes,
     blind: true,

@@ -1,5 +1,11 @@
 import type { ServerResponse } from "node:http";
-import { createByteAccount, type ByteLease, type RequestNotes } from "@sluice/server/transport";
+import { ConcurrencyLimiter } from "@sluice/core/async";
+import {
+  addressShare,
+  createByteAccount,
+  type ByteLease,
+  type RequestNotes,
+} from "@sluice/server/transport";
 import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
 /** Bounds on bytes of answers of any kind that wait in memory for their readers. */
@@ -16,8 +22,8 @@ export interface UnsentLimits {
 /** What is noted of a request whose answer is sent here. */
 export type AnswerNotes = Required<Pick<RequestNotes, "answers">> & { readonly unsent: ByteLease };
 
-/** Makes the account of one handler: a function that opens the part of one response, which is given back when it is closed. */
-export function createUnsentAccount({
+/** The account of one handler: opens the part of one response, which is given back when it is closed. */
+export function unsentAccount({
   perClient = 64 * mib,
   perProcess = 256 * mib,
 }: UnsentLimits = {}): (res: ServerResponse, client: string | undefined) => AnswerNotes {
@@ -27,23 +33,42 @@ export function createUnsentAccount({
     const unsent = account.open(
       client === undefined ? undefined : { name: client, limit: perClient },
     );
-    const kept = new Set<() => void>();
+    const releases = new Set<() => void>();
     let isOver = res.closed;
     const close = (): void => {
       isOver = true;
       unsent.release();
-      for (const release of kept) release();
-      kept.clear();
+      for (const release of releases) release();
+      releases.clear();
     };
     if (isOver) unsent.release();
     // "close" comes when the network has taken the last byte, and when it never will
     else res.once("close", close);
     const keep = (_id: string | number, release: () => void): void => {
       if (isOver) release();
-      else kept.add(release);
+      else releases.add(release);
     };
     return { answers: { keep }, unsent };
   };
 }
 
 const mib = 2 ** 20;
+
+/**
+ * Limits the requests in progress by address: true where one more may be answered, which counts until its
+ * response is closed. Throws a `RangeError` for a limit that is no whole number from 1.
+ */
+export function requestLimiter(
+  limit: number | undefined,
+): (res: ServerResponse, address: string | undefined) => boolean {
+  if (limit === undefined) return () => true;
+  ensureLimit("toNodeHandler", limit);
+  const requests = new ConcurrencyLimiter();
+  return (res, address) => {
+    const share = addressShare(address);
+    if (share === undefined || res.closed) return true;
+    const release = requests.take(share, limit);
+    if (release) res.once("close", release);
+    return release !== undefined;
+  };
+}
