@@ -45,7 +45,7 @@ type Answer = (init: RequestInit | undefined) => Response;
 async function signInWith(
   answers: Readonly<Record<string, Answer>>,
   challenge: string,
-  real = new SignInPlaces(server, [], names),
+  real: PlaceGuard = new SignInPlaces(server, [], names),
 ) {
   const places: PlaceGuard = {
     ensure: (url) => real.ensure(url),

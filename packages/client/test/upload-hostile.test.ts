@@ -51,7 +51,7 @@ describe("addresses and credentials", () => {
     "an upload to %j is refused before anything is sent [SEP-1306/privacy/must-use-tls]",
     async (url) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
-      const { createSession } = await import("../src/upload/upload-target.ts");
+      const { ClientSession } = await import("../src/upload/upload-target.ts");
       const session = new ClientSession(new URL("http://127.0.0.1:2532/mcp"), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       expect(() => acceptTarget({ ...claim, url }, { session, trustedOrigins: [] })).toThrow(
@@ -71,7 +71,7 @@ describe("addresses and credentials", () => {
     "a server at %s: an upload to %s, which is trusted, is taken: %s [SEP-1306/privacy/must-use-tls]",
     async (endpoint, url, isTaken) => {
       const { acceptTarget } = await import("../src/upload/upload-target.ts");
-      const { createSession } = await import("../src/upload/upload-target.ts");
+      const { ClientSession } = await import("../src/upload/upload-target.ts");
       const session = new ClientSession(new URL(endpoint), () => bearer);
       const claim = { method: "POST", wire: "raw", auth: "bound", sessionBound: false } as const;
       const trustedOrigins = [new URL(url).origin];
@@ -142,7 +142,7 @@ describe("addresses and credentials", () => {
     await using inside = await startScriptedServer();
     const trustedOrigins = ["https://127.0.0.1:9"];
     const { acceptTarget } = await import("../src/upload/upload-target.ts");
-    const { createSession } = await import("../src/upload/upload-target.ts");
+    const { ClientSession } = await import("../src/upload/upload-target.ts");
     const { scopeOf } = await import("../src/trust/classify-address.ts");
     const session = new ClientSession(new URL("https://mcp.example/mcp"));
     const target = acceptTarget(

@@ -288,9 +288,9 @@ describe("refusals", () => {
       internal: 500,
     } as const;
     for (const [code, status] of Object.entries(codes)) {
-      const storage = createMemoryBackend();
-      storage.open = () =>
+      const open = () =>
         Promise.reject(new SluiceError(code as keyof typeof codes, `fs: ${secret}`));
+      const storage = { ...createMemoryBackend(), open };
       const house = createHouse({ storage: protect(storage, { attempts: 1 }) });
       const reply = await house.redeem(bound(house), { headers: as(alice) });
       expect([code, reply.status]).toEqual([code, status]);

@@ -111,11 +111,11 @@ export class Outbox {
 
   /** The stream of an id that a message names which goes out now; `undefined` when there is none (any more). */
   claim(streamId: string): OutgoingStream | undefined {
-    const waiting = this.#offers.get(streamId);
-    if (!waiting) return undefined;
+    const offer = this.#offers.get(streamId);
+    if (!offer) return undefined;
     this.#offers.delete(streamId);
-    waiting.stopTimer();
-    return waiting.stream;
+    offer.stopTimer();
+    return offer.stream;
   }
 
   /** Discards what waits. Streams that were claimed are their sender's to end. */

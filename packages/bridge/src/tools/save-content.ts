@@ -228,7 +228,7 @@ async function listedSize(
       const { resources, nextCursor } = result;
       const entries = Array.isArray(resources) ? (resources as unknown[]).map(membersOf) : [];
       const entry = entries.find(
-        (entry) => typeof entry["uri"] === "string" && isSameResource(entry["uri"], uri),
+        (content) => typeof content["uri"] === "string" && isSameResource(content["uri"], uri),
       );
       if (entry) return sizeIn(entry);
       if (typeof nextCursor !== "string") return undefined;

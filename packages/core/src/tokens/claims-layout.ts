@@ -119,7 +119,7 @@ const uses: readonly (GrantUse | undefined)[] = ["window", undefined, "once", un
 const sessionBoundFlag = 8;
 const etagBoundFlag = 16;
 
-/** The length of claims with a key of so many bytes. */
+/** The length of claims with a key of this many bytes. */
 export function claimsLengthOf(keyLength: number, hasSession = false): number {
   const needed = at.key + keyLength + (hasSession ? sessionLength : 0);
   return claimsLengths.find((length) => needed <= length)!;

@@ -153,7 +153,7 @@ export function createSealer({ keys, audience }: SealerOptions): Sealer {
         throw new SluiceError("not_found", "token: not valid here");
       if (isExpired(claims.expiresAt, now))
         throw new SluiceError("expired", "token: expired; ask for a new one");
-      return openedToken(tags, opened!.kid, claims);
+      return openedToken(tags, opened.kid, claims);
     },
   };
 }

@@ -86,7 +86,7 @@ function isV2(given: AnyMcpServer): given is McpServer {
 type HandlerV2 = (request: object, ctx: ServerContext) => object | Promise<object>;
 
 function adapt(low: LowServer, registry: Registry): McpServer {
-  const capabilities = rememberCapabilities(low);
+  const clientCapabilities = rememberCapabilities(low);
   let challenge: ScopeChallengeHandler | undefined;
   let ours: ResourceTemplate | undefined;
 
@@ -95,7 +95,7 @@ function adapt(low: LowServer, registry: Registry): McpServer {
       return low.transport;
     },
     getCapabilities: () => low.getCapabilities(),
-    getClientCapabilities: () => capabilities() ?? low.getClientCapabilities(),
+    getClientCapabilities: () => clientCapabilities() ?? low.getClientCapabilities(),
     // it speaks none of the revisions without sessions
     getNegotiatedProtocolVersion: () => undefined,
     notification: (message: object) => low.notification(message),

@@ -104,12 +104,12 @@ export function textOf(header: string | string[] | undefined): string | undefine
 
 /** The codes of an error body from the outside in; the inner ones say more. */
 function codesOf(body: unknown): string[] {
-  const codes: string[] = [];
+  const sentCodes: string[] = [];
   let layer = (body as { error?: unknown } | undefined)?.error;
   for (let depth = 0; depth < 8 && typeof layer === "object" && layer !== null; depth++) {
     const { code, innererror, innerError } = layer as Record<string, unknown>;
-    if (typeof code === "string" && /^[\w.-]{1,80}$/.test(code)) codes.push(code);
+    if (typeof code === "string" && /^[\w.-]{1,80}$/.test(code)) sentCodes.push(code);
     layer = innererror ?? innerError;
   }
-  return codes;
+  return sentCodes;
 }

@@ -31,8 +31,7 @@ export async function openSpool(): Promise<Spool> {
     },
     async read(position, into) {
       for (let at = 0; at < into.byteLength;) {
-        const length = into.byteLength - at;
-        const { bytesRead } = await file.read(into, at, length, position + at);
+        const { bytesRead } = await file.read(into, at, into.byteLength - at, position + at);
         if (bytesRead === 0)
           throw new Error("the temporary file is shorter than the written bytes");
         at += bytesRead;

@@ -81,10 +81,10 @@ async function findParts(
         ? new SluiceError("not_found", `${operation}: nothing of it is kept`, { cause: error })
         : error;
     });
-    const listed = page.Parts ?? [];
+    const listedParts = page.Parts ?? [];
     // a page of nothing that promises more would be asked for again and again
-    if (listed.length === 0) return parts;
-    for (const { PartNumber, ETag, Size } of listed) {
+    if (listedParts.length === 0) return parts;
+    for (const { PartNumber, ETag, Size } of listedParts) {
       const isNext = PartNumber === parts.length + 1 && Size === grid.sizeOf(parts.length);
       if (!isNext || ETag === undefined) return parts;
       parts.push({ PartNumber, ETag });

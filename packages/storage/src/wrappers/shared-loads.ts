@@ -5,7 +5,7 @@ import { quoteKey } from "../contract/key.ts";
 
 interface Load {
   readonly bytes: Promise<Uint8Array | undefined>;
-  readonly gone: AbortController;
+  readonly abandonment: AbortController;
   waiting: number;
 }
 
@@ -49,7 +49,7 @@ export class SharedLoads {
       if (load.waiting === 0) {
         // a later caller begins anew
         this.#forget(name, load);
-        load.gone.abort();
+        load.abandonment.abort();
       }
     }
   }
@@ -59,9 +59,9 @@ export class SharedLoads {
     key: string,
     version: { readonly etag: string; readonly size: number },
   ): Load {
-    const gone = new AbortController();
-    const bytes = readWhole(this.#backend, key, { ...version, signal: gone.signal });
-    const load = { bytes, gone, waiting: 0 };
+    const abandonment = new AbortController();
+    const bytes = readWhole(this.#backend, key, { ...version, signal: abandonment.signal });
+    const load = { bytes, abandonment, waiting: 0 };
     this.#loads.set(name, load);
     const forget = (): void => this.#forget(name, load);
     bytes.then(forget, forget);

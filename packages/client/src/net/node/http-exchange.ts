@@ -75,7 +75,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
     let connected = false;
     let interim = 0;
     let isSettled = false;
-    let sending = Promise.resolve();
+    let bodySent = Promise.resolve();
 
     function fail(error: unknown): void {
       if (isSettled) return;
@@ -98,7 +98,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
     }
     async function sendAgain(): Promise<HopAnswer> {
       // one read of the file must not fill the memory of another
-      await sending;
+      await bodySent;
       return send(request, agents);
     }
 
@@ -106,7 +106,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
       connected = true;
       progress?.connected();
       if (!body) return progress?.sent();
-      sending = sendBody(body);
+      bodySent = sendBody(body);
     });
     outgoing.on("information", () => {
       if (++interim > maxInterimAnswers)
@@ -120,7 +120,7 @@ function send(request: HopRequest, agents: Agents): Promise<HopAnswer> {
       if (!sentAll) response.once("close", () => outgoing.destroy());
       const answer = answerOf(response, sentAll, signal);
       // the next request may send the file again
-      resolve(sentAll ? answer : sending.then(() => answer));
+      resolve(sentAll ? answer : bodySent.then(() => answer));
     });
     outgoing.on("error", (error: NodeJS.ErrnoException) => {
       // the body reports what happens after the headers

@@ -8,6 +8,8 @@ const connectMs = 10_000;
 const answerMs = 60_000;
 /** Bytes that a socket reads at once for Node's HTTP parser. */
 const readBytes = 128 * 1024;
+// an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
+const agentOptions = { keepAlive: true, maxSockets: Infinity, highWaterMark: readBytes };
 
 /** A GET of bytes. */
 export interface HostRequest {
@@ -24,11 +26,7 @@ export interface HostRequest {
  * which those of undici cannot.
  */
 export class DownloadHosts {
-  // an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
-  readonly #agents: InletAgents = createInletAgents(
-    { keepAlive: true, maxSockets: Infinity, highWaterMark: readBytes },
-    readBytes,
-  );
+  readonly #agents: InletAgents = createInletAgents(agentOptions, readBytes);
 
   /** Rejects with errors of the network. The answer must be read or destroyed; an abort destroys it. */
   get(request: HostRequest): Promise<IncomingMessage> {

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import type { StorageBackend } from "../../../contract/backend.ts";
-import { assertBytes, expectCode, oneMiB, pattern, readBody, readKey, readOn } from "../../expect.ts";
+import {
+  assertBytes,
+  expectCode,
+  oneMiB,
+  pattern,
+  readBody,
+  readKey,
+  readOn,
+} from "../../expect.ts";
 import { Absent, type Rule, rule } from "../../rule.ts";
 
 /** The etag of an object that must have one. */

@@ -1,6 +1,14 @@
 import assert from "node:assert/strict";
 import type { Fixture } from "../../fixture.ts";
-import { assertFacts, expectCode, listAll, listKeys, pattern, readKey, text } from "../../expect.ts";
+import {
+  assertFacts,
+  expectCode,
+  listAll,
+  listKeys,
+  pattern,
+  readKey,
+  text,
+} from "../../expect.ts";
 import { Absent, type Rule, rule } from "../../rule.ts";
 
 /** Puts small objects and gives their keys in order. */
