@@ -114,13 +114,15 @@ describe.runIf(hasRedis)("uploads that two processes share", () => {
       const ask = (method: string) => fetch(at(n % 3, `${foreign}/${id}`), { method });
       return [(await ask("HEAD")).status, (await ask("DELETE")).status];
     };
-    // many at once: the upload under way is given up after 15 s of silence
+    let sentBytes = 50_000;
     for (let n = 0; n < madeUp; n += 50) {
+      // the upload in progress is given up after 15 s of silence
+      sending.write(bytes.subarray(sentBytes, ++sentBytes));
       const ids = Array.from({ length: Math.min(50, madeUp - n) }, (_, more) => n + more);
       expect(new Set((await Promise.all(ids.map(statusOf))).flat())).toEqual(new Set([404]));
     }
     expect(await commander.dbsize()).toBeLessThanOrEqual(keys);
-    sending.end(bytes.subarray(50_000));
+    sending.end(bytes.subarray(sentBytes));
     expect(await answered).toBe(201);
   });
 
