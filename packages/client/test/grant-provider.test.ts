@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { settingsOf } from "../src/download/stream-options.ts";
-import { GrantProvider } from "../src/download/grant-provider.ts";
+import { grantsOf } from "../src/download/grant-provider.ts";
 
 test("a spent grant is renewed by one call, however many connections notice", async () => {
   let calls = 0;
@@ -8,7 +8,7 @@ test("a spent grant is renewed by one call, however many connections notice", as
     request: async () => ({ uri: "x://a", downloadUrl: `https://cdn.example.com/${++calls}` }),
   };
   const settings = settingsOf({ trustedOrigins: ["https://cdn.example.com"] });
-  const grants = new GrantProvider(client, "x://a", settings, () => expect.unreachable());
+  const grants = grantsOf(client, "x://a", settings, () => expect.unreachable());
   grants.spend(await grants.grant());
   const renewed = await Promise.all([1, 2, 3].map(() => grants.grant()));
   expect(calls).toBe(2);

@@ -11,16 +11,25 @@ import {
 
 const url = "http://127.0.0.1/mcp";
 
-test("a request, its clones and its copies have one exchange", () => {
+test("a request and its clones have one exchange", () => {
   const request = new Request(url);
   noteRequest(request, { address: "192.0.2.1" });
   const exchange = ownExchangeOf(request)!;
-  const copy = new Request(url);
-  noteRequest(copy, notesOf(request));
-  const slot = openReplySlot(copy);
-  for (const each of [request, request.clone(), copy, copy.clone().clone()])
+  const slot = openReplySlot(request);
+  for (const each of [request, request.clone(), request.clone().clone()])
     expect(ownExchangeOf(each)).toBe(exchange);
   expect(exchange).toMatchObject({ request, address: "192.0.2.1", slot });
+  closeReplySlot(slot);
+});
+
+test("a noted copy has the notes and the slot of the original, and does not hold the original", () => {
+  const request = new Request(url);
+  noteRequest(request, { address: "192.0.2.1" });
+  const slot = openReplySlot(request);
+  const copy = new Request(url);
+  noteRequest(copy, notesOf(request));
+  expect(ownExchangeOf(copy)).toMatchObject({ address: "192.0.2.1", slot });
+  expect(ownExchangeOf(copy)?.request).toBe(copy);
   closeReplySlot(slot);
 });
 

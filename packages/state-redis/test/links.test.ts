@@ -77,7 +77,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
     const [{ sluice }] = createHouses("records:");
     const { url } = await sluice.url(uri, { caller, ttlMs: 60_000 });
     const [redis] = clients;
-    const names = await redis!.keys("records:*link*");
+    const names = await redis!.keys("records:*token*");
     expect(names).toHaveLength(1);
     expect(await redis!.pttl(names[0]!)).toBeLessThan(180_000);
     const kept = await Promise.all(names.map((name) => redis!.dump(name)));

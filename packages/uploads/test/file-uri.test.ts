@@ -10,7 +10,7 @@ test("a file URI carries its seal if nothing is stored, and works the same", asy
   expect(host.tokens).toBe("sealed");
   const uris = createFileUris(host);
   const uri = await uris.format(handle, holder);
-  expect(uri).toMatch(/^mcp-file:\/\/127\.0\.0\.1:9\/[a-z0-9]{2}\.[\w-]{100,}$/);
+  expect(uri).toMatch(/^mcp-file:\/\/127\.0\.0\.1:9\/v1\.[a-z0-9]{2}\.[\w-]{100,}$/);
   expect(await uris.parse(uri, holder.principal)).toEqual(handle);
   await expect(uris.parse(uri, undefined)).rejects.toMatchObject({ code: "invalid_argument" });
 });

@@ -12,7 +12,7 @@ import { streamOf } from "../net/flow-stream.ts";
 import { createLoader, loadSha256 } from "../net/load-code.ts";
 import type { CheckedAnswer } from "./check-answer.ts";
 import type { DownloadGrant } from "./download-grant.ts";
-import { GrantProvider } from "./grant-provider.ts";
+import { grantsOf, type GrantProvider } from "./grant-provider.ts";
 import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
 import type { StreamFacts, StreamSettings, TransferCount } from "./stream-options.ts";
 
@@ -41,7 +41,7 @@ export async function openResource(
     ...wanted,
     signal,
   };
-  const grants = new GrantProvider(client, uri, settings, fallback);
+  const grants = grantsOf(client, uri, settings, fallback);
   const download = createResumableDownload(uri, grants, settings);
   try {
     const answer = await download.open();

@@ -97,6 +97,7 @@ export function noteRequest(request: Request, notes: RequestNotes): void {
   const exchange = exchanges.get(request) ?? new Exchange(request);
   const { address, answers, unsent, isLasting = false } = notes;
   Object.assign(exchange, { address, answers, unsent, isLasting });
+  if (notes instanceof Exchange) exchange.slot = notes.slot;
   exchange.carryTo(request);
 }
 
