@@ -130,5 +130,5 @@ test(
     expect(received).toBeGreaterThan(count * 100);
     expect(grown).toBeLessThanOrEqual(64);
   },
-  deep ? 300_000 : 60_000,
+  deep ? 900_000 : 60_000,
 );
