@@ -96,6 +96,8 @@ export async function bundle(name, plugins = [pureConstants], dist = join(packag
     transform: { target: "es2023" },
     treeshake: { moduleSideEffects: manifest.sideEffects },
     experimental: { nativeMagicString: true },
+    // a busy machine is not a fault of the bundle
+    checks: { bundlerTimings: false },
     onLog(level, log) {
       if (level !== "debug") throw new Error(`${name}: ${log.message}`);
     },
