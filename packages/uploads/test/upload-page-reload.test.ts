@@ -343,7 +343,7 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
       await heading(second, "All done").waitFor();
       expect(await asked.result).toContain(sha256(await readFile(files[0]!)));
       // a page with all of its files asks again when its user comes back
-      await first.evaluate(() => dispatchEvent(new Event("focus")));
+      await first.evaluate("dispatchEvent(new Event('focus'))");
       await heading(first, "All done").waitFor({ timeout: patienceMs });
     },
   );

@@ -44,7 +44,7 @@ export type NodeHandler = (req: NodeRequest, res: ServerResponse, next?: unknown
  * `next` does nothing any more. What it throws or gives to `next` is a fault, and 500 to the client.
  */
 // bivariant, so that middleware of Express fits, which gets its own request and response there
-export type Authenticate = Middleware["verify"];
+type Authenticate = Middleware["verify"];
 
 interface Middleware {
   verify(
