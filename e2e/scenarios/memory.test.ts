@@ -11,8 +11,7 @@ import type { Memory } from "../bed/watch.ts";
 
 const deep = process.env["SLUICE_DEEP"] !== undefined;
 const mib = 2 ** 20;
-// newer releases of Node let more garbage gather before they collect it: up to 80 MiB were seen on Node 24 (8 GiB)
-// 8 GiB leave more garbage between two collections than a short file; still no more than a hundredth of it
+// newer releases of Node, and files of 8 GiB, let more garbage gather before it is collected: up to 80 MiB were seen
 const isWide = deep || !process.versions.node.startsWith("20.");
 const mostGrowth = (isWide ? 96 : 48) * mib;
 const size = deep ? 8_192 * mib : mostGrowth + 48 * mib;

@@ -117,7 +117,8 @@ describe.runIf(hasRedis)("uploads that two processes share", () => {
     let sentBytes = 50_000;
     for (let n = 0; n < madeUp; n += 50) {
       // the upload in progress is given up after 15 s of silence
-      sending.write(bytes.subarray(sentBytes, ++sentBytes));
+      sending.write(bytes.subarray(sentBytes, sentBytes + 1));
+      sentBytes += 1;
       const ids = Array.from({ length: Math.min(50, madeUp - n) }, (_, more) => n + more);
       expect(new Set((await Promise.all(ids.map(statusOf))).flat())).toEqual(new Set([404]));
     }

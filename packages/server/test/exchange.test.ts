@@ -39,6 +39,8 @@ test("a later note replaces an earlier one, and leaves the slot", () => {
   noteRequest(request, { address: "192.0.2.1", isLasting: true });
   noteRequest(request, { address: "192.0.2.2" });
   expect(notesOf(request)).toMatchObject({ address: "192.0.2.2", isLasting: false, slot });
+  noteRequest(request, new Exchange(new Request(url), { address: "192.0.2.3" }));
+  expect(notesOf(request)).toMatchObject({ address: "192.0.2.3", slot });
   closeReplySlot(slot);
 });
 

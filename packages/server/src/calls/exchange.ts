@@ -91,13 +91,13 @@ export function exchangeOf(request: Request | undefined): Exchange | undefined {
 
 /**
  * Notes something of a request, for the handlers that see this very object or a clone of it. For a copy that is made in
- * another way call it again with {@link notesOf} the original: a copy that outlives the original holds no more than these.
+ * another way call it again with {@link notesOf} the original: a copy holds these and the slot, never the original.
  */
 export function noteRequest(request: Request, notes: RequestNotes): void {
   const exchange = exchanges.get(request) ?? new Exchange(request);
   const { address, answers, unsent, isLasting = false } = notes;
   Object.assign(exchange, { address, answers, unsent, isLasting });
-  if (notes instanceof Exchange) exchange.slot = notes.slot;
+  if (notes instanceof Exchange) exchange.slot ??= notes.slot;
   exchange.carryTo(request);
 }
 
