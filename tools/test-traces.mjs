@@ -3,8 +3,12 @@ import { deepEqual } from "node:assert/strict";
 import { statSync } from "node:fs";
 import { afterAll, vi } from "vitest";
 
+const { env } = process;
+
 const traces = () => ({
   clock: vi.isFakeTimers() || vi.isMockFunction(Date.now) ? "replaced" : "real",
+  // another object is not what a child process gets, and nothing that is stubbed in it goes again
+  ownEnvironment: process.env === env,
   environment: { ...process.env },
   folder: process.cwd(),
   stackTraceLimit: Error.stackTraceLimit,

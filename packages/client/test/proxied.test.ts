@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 import { scopeOf, type HopScope } from "../src/trust/classify-address.ts";
 
@@ -8,7 +8,6 @@ let proxy: Server;
 let site: Server;
 let asked: string[] = [];
 const portOf = (server: Server): number => (server.address() as AddressInfo).port;
-const environment = { ...process.env };
 
 // every name leads to one site, as behind the proxy of a company
 beforeEach(async () => {
@@ -25,10 +24,10 @@ beforeEach(async () => {
   });
   for (const server of [site, proxy])
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  process.env["HTTP_PROXY"] = `http://127.0.0.1:${portOf(proxy)}`;
+  vi.stubEnv("HTTP_PROXY", `http://127.0.0.1:${portOf(proxy)}`);
 });
 afterEach(() => {
-  process.env = { ...environment };
+  vi.unstubAllEnvs();
   for (const server of [site, proxy]) {
     server.closeAllConnections();
     server.close();
