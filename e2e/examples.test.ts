@@ -13,7 +13,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
 import { formatKey, generateKey } from "@sluice/core";
 import { createMemoryBackend } from "@sluice/storage";
-import { composeHandler } from "@sluice/transport-http";
+import { createHandler } from "@sluice/transport-http";
 import { afterEach, expect, inject, test } from "vitest";
 import { sdkNames } from "./bed/clients.ts";
 import { freePort, untilAnswered } from "./bed/listen.ts";
@@ -183,7 +183,7 @@ test.runIf(hasRedis)("the stores of the docs keep uploads of many processes in R
   const second = await createShared(redis.path, keys, storages);
   const terms = { accept: [], maxBytes: 10, maxFiles: 1 };
   const slot = await first.uploads.reserve(undefined, terms, { selfAuthenticating: true });
-  const handler = composeHandler({ sluice: second.sluice, uploads: second.uploads });
+  const handler = createHandler({ sluice: second.sluice, uploads: second.uploads });
   const request = new Request(`${slot.url}/a.txt`, { method: "PUT", body: "a text" });
   expect((await handler.fetch(request)).status).toBe(201);
   const came = await first.uploads.received(undefined, slot.uploadId);

@@ -3,7 +3,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { binaryContent, binaryReads, openBinary } from "@sluice/binary-transfer";
 import { createSluice } from "@sluice/server";
 import type { StorageBackend } from "@sluice/storage";
-import { createSessions, withBinary, withSluice } from "@sluice/transport-http";
+import { createSessions, withBinary, withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 import { z } from "zod";

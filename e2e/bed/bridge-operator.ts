@@ -15,7 +15,7 @@ import {
 import type { Principal } from "@sluice/core";
 import { createSluice, type Sluice } from "@sluice/server";
 import { createMemoryStateStore } from "@sluice/state";
-import { composeHandler } from "@sluice/transport-http";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { onTestFinished } from "vitest";
 import { createHost } from "../../packages/bridge/test/bridged.ts";
@@ -54,7 +54,7 @@ export async function openOperator(hold: ResultHold = createMemoryHold()): Promi
       authInfo && { issuer: "test", subject: authInfo.clientId, clientId: "" },
     onWarning() {},
   });
-  server.on("request", toNodeHandler(composeHandler({ sluice })));
+  server.on("request", toNodeHandler(createHandler({ sluice })));
   onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
@@ -70,7 +70,7 @@ async function runSession(
   const authInfo = { token: "t", clientId: caller, scopes: [] };
   const links = await openResultLinks({
     hold,
-    link: ({ uri }) => sluice.url(uri, { caller: { authInfo, header: () => undefined } }),
+    link: ({ uri }) => sluice.link(uri, { caller: { authInfo, header: () => undefined } }),
     ...options,
   });
   const upstream =

@@ -4,7 +4,8 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
+import { type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { createUploads, withUploads } from "@sluice/uploads";
 import { UploadPageStore } from "../../packages/uploads/src/page/upload-pages.ts";
 import { listen } from "./listen.ts";
@@ -130,7 +131,7 @@ export async function openHouse(
   const page = new URL(await pages.pageUrl({ pageId, question, expiresAt })).pathname;
   const stream = await streamPath(parts);
   const caller = { header: () => undefined, authInfo: { token, clientId: "doors", scopes: [] } };
-  const link = new URL((await sluice.url("files://doors/secret.txt", { caller })).url).pathname;
+  const link = new URL((await sluice.link("files://doors/secret.txt", { caller })).url).pathname;
 
   const agent = new Agent({ keepAlive: true, maxSockets: 4 });
   const rpc =

@@ -16,7 +16,8 @@ import {
   type SluiceOptions,
 } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
-import { createFrontHandler, type SluiceHandler } from "@sluice/transport-http";
+import { type SluiceHandler } from "@sluice/transport-http";
+import { createFrontHandler } from "@sluice/transport-http/internal";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import type { Express, Request, Response } from "express";
 

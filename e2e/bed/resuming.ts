@@ -18,12 +18,8 @@ import { generateKey } from "@sluice/core";
 import { createMemoryEventStore, type EventStore } from "@sluice/state";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import {
-  createSessions,
-  withSluice,
-  type SessionsHandler,
-  type SluiceHandler,
-} from "@sluice/transport-http";
+import { type SluiceHandler } from "@sluice/transport-http";
+import { createSessions, withSluice, type SessionsHandler } from "@sluice/transport-http/internal";
 import { withResume, type WithResumeOptions } from "@sluice/resume";
 import { rerunCalls } from "@sluice/resume/rerun";
 import * as z from "zod";

@@ -15,7 +15,7 @@ import {
 } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createSessions, withSluice } from "@sluice/transport-http";
+import { createSessions, withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import { createUploads, withUploads, type Uploads, type UploadsOptions } from "@sluice/uploads";
 import type { Certificate } from "./certificate.ts";

@@ -10,7 +10,7 @@ import { generateKey } from "@sluice/core";
 import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
 import type { OriginGateOptions } from "@sluice/server/transport";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createSidecar } from "@sluice/transport-http";
+import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket, type WebSocketHandlerOptions } from "@sluice/transport-ws";
 import {

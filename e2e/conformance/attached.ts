@@ -2,7 +2,7 @@ import { createMcpHandler } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler, type NodeHandler } from "@sluice/transport-http/node";
 import { createReferenceServer } from "./reference-server.ts";
 

@@ -3,7 +3,7 @@ import type { Transport } from "@modelcontextprotocol/client";
 import { createHttpUpstream, createMemoryHold, openResultLinks, runBridge } from "@sluice/bridge";
 import { createSluice, type Caller } from "@sluice/server";
 import { createMemoryStateStore } from "@sluice/state";
-import { composeHandler, type SluiceHandler } from "@sluice/transport-http";
+import { createHandler, type SluiceHandler } from "@sluice/transport-http";
 
 /** A bridge to the server at `url`. `endpoint` is the public URL of `handler`, which serves the links. */
 export function createLinkingBridge(url: URL, endpoint: string) {
@@ -18,11 +18,11 @@ export function createLinkingBridge(url: URL, endpoint: string) {
     principal: ({ authInfo }) =>
       authInfo && { issuer: "acme", subject: authInfo.clientId, clientId: "" },
   });
-  const handler: SluiceHandler = composeHandler({ sluice });
+  const handler: SluiceHandler = createHandler({ sluice });
 
   /** One session of a host, over any transport. Links act for `caller`. */
   async function serve(host: Transport, caller: Caller): Promise<void> {
-    const links = await openResultLinks({ hold, link: ({ uri }) => sluice.url(uri, { caller }) });
+    const links = await openResultLinks({ hold, link: ({ uri }) => sluice.link(uri, { caller }) });
     const upstream = createHttpUpstream({ url, wrapFetch: links.wrapFetch });
     await runBridge({ host, upstream: links.watch(upstream), hooks: links.hooks });
     await links.close();

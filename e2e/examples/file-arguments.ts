@@ -1,25 +1,20 @@
 // The server of the guide about tools that take files as arguments: run by e2e/examples.test.ts.
 // #region server
-import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/server";
 import {
   attachUploadTools,
-  composeHandler,
   createFileTransfer,
-  createSessions,
   createSluice,
   createUploads,
   fileInput,
   openAiFileMeta,
 } from "sluice";
-import { createFsBackend, toNodeHandler } from "sluice/node";
+import { createFsBackend, serve } from "sluice/node";
 import { z } from "zod";
 
 const sluice = createSluice({
   storage: createFsBackend({ root: "./files" }),
   baseUri: "files://demo/",
-  endpoint: process.env.PUBLIC_URL ?? "http://127.0.0.1:3000/mcp",
-  keys: process.env.SLUICE_KEYS ?? "ephemeral",
 });
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root: "./uploads", writable: true }),
@@ -41,7 +36,5 @@ function createDemo() {
   return sluice.attach(mcp);
 }
 
-const mcp = createSessions(createDemo, sluice);
-const server = createServer(toNodeHandler(composeHandler({ mcp, sluice, uploads })));
-server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
+await serve(sluice, createDemo, { uploads });
 // #endregion

@@ -7,11 +7,11 @@ import express, { type Express, type Request, type Response } from "express";
 
 export async function createApp(sluice: Sluice): Promise<Express> {
   // #region app
-  const { createFrontHandler } = await import("@sluice/transport-http");
+  const { createHandler } = await import("@sluice/transport-http");
   const { toNodeHandler } = await import("@sluice/transport-http/node");
 
   const app = express();
-  app.use(toNodeHandler(createFrontHandler(sluice))); // the one call, before parsers and your routes
+  app.use(toNodeHandler(createHandler({ sluice, behind: "app" }))); // the one call, before parsers and your routes
   app.use(express.json());
 
   const transports: Record<string, StreamableHTTPServerTransport> = {};

@@ -59,14 +59,11 @@ const sluice = createSluice({
 // #region serve
 import express from "express";
 import { McpServer } from "@modelcontextprotocol/server";
-import { composeHandler, createSessions } from "@sluice/transport-http";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 
-const mcp = createSessions(
-  () => sluice.attach(new McpServer({ name: "trials", version: "1.0.0" })),
-  sluice,
-);
+const create = () => sluice.attach(new McpServer({ name: "trials", version: "1.0.0" }));
 const app = express();
-app.use(toNodeHandler(composeHandler({ mcp, sluice }), { authenticate }));
+app.use(toNodeHandler(createHandler({ sluice, create }), { authenticate }));
 app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
 // #endregion

@@ -1,21 +1,13 @@
 // The server of the READMEs of the packages: run by e2e/examples.test.ts.
 // #region server
-import { createServer } from "node:http";
+import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http";
-import { toNodeHandler } from "@sluice/transport-http/node";
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { serve } from "@sluice/transport-http/node";
 
 const sluice = createSluice({
   storage: createFsBackend({ root: "./files" }),
   baseUri: "files://demo/",
-  endpoint: process.env.PUBLIC_URL ?? "http://127.0.0.1:3000/mcp",
-  keys: process.env.SLUICE_KEYS ?? "ephemeral",
 });
-const mcp = createMcpHandler(() =>
-  sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
-);
-const server = createServer(toNodeHandler(withSluice(mcp, sluice)));
-server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
+await serve(sluice, () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })));
 // #endregion

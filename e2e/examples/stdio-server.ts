@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { composeHandler, createSluice, createUploads, uploadIdInput } from "sluice";
+import { createHandler, createSluice, createUploads, uploadIdInput } from "sluice";
 import { createFsBackend, toNodeHandler } from "sluice/node";
 import { z } from "zod";
 
@@ -20,9 +20,6 @@ const sluice = createSluice({
   storage: createFsBackend({ root: files }),
   baseUri: "files://demo/",
   endpoint: `http://127.0.0.1:${port}/mcp`,
-  keys: "ephemeral", // links end with this process
-  links: {},
-  onWarning: () => {},
 });
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root: inbox, writable: true }),
@@ -49,7 +46,7 @@ function createDemo() {
   return sluice.attach(mcp, { tools: true });
 }
 
-http.on("request", toNodeHandler(composeHandler({ sluice, uploads })));
+http.on("request", toNodeHandler(createHandler({ sluice, uploads })));
 http.unref(); // the process ends when the host closes stdin
 serveStdio(createDemo);
 // #endregion

@@ -1,16 +1,13 @@
 // The server of the page about uploads: run by e2e/examples.test.ts.
 // #region server
-import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/server";
-import { composeHandler, createSessions, createSluice, createUploads, uploadIdInput } from "sluice";
-import { createFsBackend, toNodeHandler } from "sluice/node";
+import { createSluice, createUploads, uploadIdInput } from "sluice";
+import { createFsBackend, serve } from "sluice/node";
 import { z } from "zod";
 
 const sluice = createSluice({
   storage: createFsBackend({ root: "./files" }),
   baseUri: "files://demo/",
-  endpoint: process.env.PUBLIC_URL ?? "http://127.0.0.1:3000/mcp",
-  keys: process.env.SLUICE_KEYS ?? "ephemeral",
 });
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root: "./uploads", writable: true }),
@@ -41,8 +38,5 @@ function createDemo() {
   return sluice.attach(mcp);
 }
 
-// clients of MCP 2025-11-25 and older are asked within their session
-const mcp = createSessions(createDemo, sluice);
-const server = createServer(toNodeHandler(composeHandler({ mcp, sluice, uploads })));
-server.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
+await serve(sluice, createDemo, { uploads });
 // #endregion

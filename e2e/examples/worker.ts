@@ -1,7 +1,7 @@
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice, type SluiceHandler } from "@sluice/transport-http";
+import { createHandler, type Handler } from "@sluice/transport-http";
 
 // #region worker
 interface Env {
@@ -11,19 +11,19 @@ interface Env {
   readonly SLUICE_KEYS: string;
 }
 
-let handler: SluiceHandler | undefined;
+let handler: Handler | undefined;
 
-function start(env: Env): SluiceHandler {
+function start(env: Env): Handler {
   const sluice = createSluice({
     storage: createMemoryBackend({ "hello.txt": "Hello from a Worker" }),
     baseUri: "files://demo/",
     endpoint: env.ENDPOINT,
     keys: env.SLUICE_KEYS,
+    anonymous: true,
   });
-  const mcp = createMcpHandler(() =>
-    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
-  );
-  return withSluice(mcp, sluice);
+  const create = () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }));
+  // one Worker keeps no session for the next request
+  return createHandler({ sluice, create, sessions: false });
 }
 
 export default {

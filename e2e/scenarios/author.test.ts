@@ -7,7 +7,7 @@ import { EXTENSION_ID } from "@sluice/core/wire";
 import { createSluice } from "@sluice/server";
 import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createStdioTransport } from "@sluice/transport-stdio";
 import express, { type Express } from "express";
@@ -139,7 +139,7 @@ describe.each(Object.keys(pipes))("over stdio, with %s", (name) => {
       const make = (): McpServer => {
         const mcp = sluice.attach(new McpServer({ name: "pipe", version: "1.0.0" }));
         mcp.registerTool("link", {}, async (ctx) => ({
-          content: await sluice.link("files://site/a.txt", { mcp, ctx }),
+          content: await sluice.resourceLink("files://site/a.txt", { mcp, ctx }),
         }));
         return mcp;
       };

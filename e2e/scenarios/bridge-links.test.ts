@@ -127,7 +127,7 @@ test("a held page is no page of the operator's origin: a browser saves it, and r
   const client = await linkedHost(operator, await startLargeServer(), {
     options: {
       link: ({ uri }) =>
-        operator.sluice.url(uri, {
+        operator.sluice.link(uri, {
           caller: {
             authInfo: { token: "t", clientId: "ada", scopes: [] },
             header: () => undefined,

@@ -3,7 +3,7 @@ import { connect as dial } from "node:net";
 import { text } from "node:stream/consumers";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createFrontHandler } from "@sluice/transport-http";
+import { createFrontHandler } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { listen } from "../bed/listen.ts";

@@ -47,7 +47,7 @@ test(
     const caller = { header: () => undefined };
     // enough to find
     const links = await Promise.all(
-      Array.from({ length: 300 }, () => sluice.url("files://site/plans.bin", { caller })),
+      Array.from({ length: 300 }, () => sluice.link("files://site/plans.bin", { caller })),
     );
     const tokens = new Set(links.map(({ url }) => url.slice(url.lastIndexOf("/") + 1)));
     expect(tokens.size).toBe(300);

@@ -8,16 +8,11 @@ import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createGraphBackend } from "@sluice/storage-graph";
 import { createS3Backend } from "@sluice/storage-s3";
-import {
-  createFrontHandler,
-  createSessions,
-  createSidecar,
-  withSluice,
-  type McpFetchHandler,
-} from "@sluice/transport-http";
+import { createHandler, type McpFetchHandler } from "@sluice/transport-http";
+import { createSessions } from "@sluice/transport-http/internal";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploads } from "@sluice/uploads";
 import express from "express";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { connect, sdkNames } from "../bed/clients.ts";
@@ -27,8 +22,9 @@ const baseUri = "files://demo/";
 const uri = `${baseUri}a.bin`;
 const content = "x".repeat(100_000);
 
+const storage = createMemoryBackend({ "a.bin": content });
 const good: SluiceOptions = {
-  storage: createMemoryBackend({ "a.bin": content }),
+  storage,
   baseUri,
   endpoint: "http://127.0.0.1:9/mcp",
   keys: "ephemeral",
@@ -38,7 +34,6 @@ const sluice = createSluice(good);
 const createMcp = (): McpServer => sluice.attach(new McpServer({ name: "d", version: "1" }));
 const mcp = createMcp();
 const handler = createMcpHandler(createMcp);
-const served = withSluice(handler, sluice);
 const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
 afterAll(() => uploads.close());
 
@@ -50,75 +45,78 @@ const unscanned = "allow";
 const wrong = (value: unknown): any => value;
 
 test.each<[string, () => unknown, RegExp]>([
-  ["withSluice: a server", () => withSluice(wrong(mcp), sluice), /^withSluice: .*createMcpHandler/],
-  ["withSluice: a function", () => withSluice(wrong(createMcp), sluice), /^withSluice: .*handler/],
   [
-    "withSluice: swapped",
-    () => withSluice(wrong(sluice), wrong(handler)),
-    /^withSluice: .*handler/,
+    "createHandler: a server",
+    () => createHandler({ sluice, behind: wrong(mcp) }),
+    /^createHandler: behind must be a handler/,
   ],
   [
-    "withSluice: no Sluice",
-    () => withSluice(handler, wrong(undefined)),
-    /^withSluice: sluice must/,
+    "createHandler: a made server",
+    () => createHandler({ sluice, create: wrong(mcp) }),
+    /^createHandler: create must be a function/,
   ],
-  ["withUploads: a server", () => withUploads(wrong(mcp), uploads), /^withUploads: the first/],
+  ["createHandler: no Sluice", () => createHandler(wrong({})), /sluice must be what createSluice/],
   [
-    "withUploads: swapped",
-    () => withUploads(wrong(uploads), wrong(served)),
-    /^withUploads: the first/,
-  ],
-  ["withUploads: before withSluice", () => withUploads(wrong(handler), uploads), /withSluice gave/],
-  ["withUploads: a Sluice", () => withUploads(served, wrong(sluice)), /createUploads gave/],
-  [
-    "createSessions: a server",
-    () => createSessions(wrong(mcp), sluice),
-    /^createSessions: .*function/,
-  ],
-  ["createSessions: swapped", () => createSessions(wrong(sluice), wrong(createMcp)), /function/],
-  [
-    "createSessions: no Sluice",
-    () => createSessions(createMcp, wrong(undefined)),
-    /sluice must be/,
+    "createHandler: two ways to answer",
+    () => createHandler({ sluice, create: createMcp, behind: handler }),
+    /create or behind, and not both/,
   ],
   [
-    "createSidecar: a handler",
-    () => createSidecar(wrong(handler)),
-    /^createSidecar: sluice must be/,
+    "createHandler: sessions of no servers",
+    () => createHandler({ sluice, behind: handler, sessions: {} }),
+    /sessions .*pass create/,
+  ],
+  [
+    "createHandler: uploads of another Sluice",
+    () => createHandler({ sluice: createSluice(good), create: createMcp, uploads }),
+    /uploads were made for another Sluice/,
+  ],
+  [
+    "createHandler: a part in the place of uploads",
+    () => createHandler({ sluice, create: createMcp, uploads: wrong(sluice) }),
+    /uploads must be what createUploads gave/,
+  ],
+  [
+    "createHandler: a typo",
+    () => createHandler({ sluice, create: createMcp, ...wrong({ upload: uploads }) }),
+    /no option upload; did you mean uploads/,
+  ],
+  [
+    "createHandler: resume without JSON-RPC",
+    () => createHandler({ sluice, binary: true }),
+    /resume and binary are for JSON-RPC/,
   ],
   ["toNodeHandler: a server", () => toNodeHandler(wrong(mcp)), /^toNodeHandler: .*handler/],
   ["toNodeHandler: a Sluice", () => toNodeHandler(wrong(sluice)), /^toNodeHandler: .*handler/],
   ["createSluice: nothing", () => createSluice(wrong(undefined)), /^createSluice: storage must be/],
-  [
-    "createSluice: no storage",
-    () => createSluice({ ...good, storage: wrong(undefined) }),
-    /storage must be/,
-  ],
-  [
-    "createSluice: a path",
-    () => createSluice({ ...good, storage: wrong("./files") }),
-    /createFsBackend/,
-  ],
+  ["createSluice: no storage", () => createSluice(wrong({})), /storage must be/],
+  ["createSluice: a path", () => createSluice({ storage: wrong("./files") }), /createFsBackend/],
   [
     "createSluice: a promise",
-    () => createSluice({ ...good, storage: wrong(Promise.resolve(good.storage)) }),
+    () => createSluice({ storage: wrong(Promise.resolve(good.storage)) }),
     /storage must be/,
   ],
   [
-    "createSluice: no keys",
-    () => createSluice({ ...good, keys: wrong(undefined) }),
+    "createSluice: a public endpoint without keys",
+    () => createSluice({ storage, endpoint: "https://files.example.com/mcp", anonymous: true }),
     /^createSluice: keys is undefined.*ephemeral/,
   ],
   [
-    "createSluice: no base",
-    () => createSluice({ ...good, baseUri: wrong(undefined) }),
-    /base URI.*files:/,
+    "createSluice: a public endpoint whose callers nothing names",
+    () => createSluice({ storage, endpoint: "https://files.example.com/mcp", keys: "ephemeral" }),
+    /public.*pass principal.*anonymous: true/,
   ],
   [
-    "createSluice: no endpoint",
-    () => createSluice({ ...good, endpoint: wrong(undefined) }),
-    /^createSluice: endpoint/,
+    "createSluice: a typo",
+    () => createSluice({ storage, ...wrong({ link: {} }) }),
+    /^createSluice: there is no option link; did you mean links\?/,
   ],
+  [
+    "createSluice: an option of something else",
+    () => createSluice({ storage, ...wrong({ retention: 1 }) }),
+    /^createSluice: there is no option retention$/,
+  ],
+  ["attach: a second Sluice", () => createSluice(good).attach(createMcp()), /has a Sluice already/],
   ["attach: nothing", () => sluice.attach(wrong(undefined)), /^attach: .*McpServer/],
   ["attach: a handler", () => sluice.attach(wrong(handler)), /^attach: .*McpServer/],
   ["attach: the server inside", () => sluice.attach(wrong(mcp.server)), /^attach: .*McpServer/],
@@ -141,11 +139,6 @@ test.each<[string, () => unknown, RegExp]>([
     "createSluice: no text in keys",
     () => createSluice({ ...good, keys: "" }),
     /^key ring: .*kid:base64url.*generateKey/,
-  ],
-  [
-    "createFrontHandler: a handler",
-    () => createFrontHandler(wrong(handler)),
-    /^createFrontHandler: sluice must/,
   ],
   [
     "hardenServer: a handler",
@@ -184,9 +177,10 @@ test.each<[string, () => unknown, RegExp]>([
 test.each<[string, (ctx: unknown) => unknown]>([
   ["requestFiles", (ctx) => uploads.requestFiles(wrong(ctx), wrong({ message: "x", fields: {} }))],
   ["requestFiles", () => uploads.requestFiles(wrong(undefined), wrong({ mcp }))],
-  ["link", async () => sluice.link(uri, wrong(undefined))],
+  ["resourceLink", async () => sluice.resourceLink(uri, wrong(undefined))],
+  ["resourceLink", async () => sluice.resourceLink(uri, wrong({ mcp }))],
+  ["resourceLink", async (ctx) => sluice.resourceLink(uri, wrong({ ctx }))],
   ["link", async () => sluice.link(uri, wrong({ mcp }))],
-  ["link", async (ctx) => sluice.link(uri, wrong({ ctx }))],
 ])("%s without its server or context names what to pass", async (_, call) => {
   await expect(call({ mcpReq: {} })).rejects.toThrow(
     /^mcp must be the server that the handler is registered on, and ctx what it was called with/,
@@ -221,7 +215,7 @@ test.each(sdkNames)(
   "%s: a route for the endpoint alone is named, not a missing resource",
   async (sdk) => {
     const { url: endpoint } = await serve(({ mcp: inner, sluice: own }) => {
-      const handle = toNodeHandler(withSluice(inner, own));
+      const handle = toNodeHandler(createHandler({ sluice: own, behind: inner }));
       return express().all("/mcp", handle);
     });
     const client = await connect(sdk, endpoint);
@@ -233,7 +227,7 @@ test.each(sdkNames)(
     });
     // a handler for everything below is right
     const right = await serve(({ mcp: inner, sluice: own }) =>
-      express().use(toNodeHandler(withSluice(inner, own))),
+      express().use(toNodeHandler(createHandler({ sluice: own, behind: inner }))),
     );
     const other = await connect(sdk, right.url);
     onTestFinished(() => other.close());
@@ -250,7 +244,7 @@ test.each(sdkNames)(
 test("the first download URL that nothing serves is warned of, once", async () => {
   const bare = await serve(({ mcp: inner }) => toNodeHandler(inner));
   const unserved = (warnings: readonly string[]): string[] =>
-    warnings.filter((warning) => warning.includes("withSluice(handler, sluice)"));
+    warnings.filter((warning) => warning.includes("createHandler({ sluice, … })"));
   expect(unserved(bare.warnings)).toEqual([]);
   const client = await connect("SDK v2, modern", bare.url);
   onTestFinished(() => client.close());
@@ -259,9 +253,9 @@ test("the first download URL that nothing serves is warned of, once", async () =
     await expect(streamResource(client, uri, options)).rejects.toMatchObject({ code: "protocol" });
   expect(unserved(bare.warnings)).toHaveLength(1);
   const mounts: readonly ((parts: Mount) => RequestListener)[] = [
-    ({ mcp: inner, sluice: own }) => toNodeHandler(withSluice(inner, own)),
+    ({ mcp: inner, sluice: own }) => toNodeHandler(createHandler({ sluice: own, behind: inner })),
     ({ mcp: inner, sluice: own }) => {
-      const [handle, sidecar] = [toNodeHandler(inner), toNodeHandler(createSidecar(own))];
+      const [handle, sidecar] = [toNodeHandler(inner), toNodeHandler(createHandler({ sluice: own }))];
       return (req, res) => (req.url === "/mcp" ? handle(req, res) : sidecar(req, res));
     },
   ];
@@ -279,7 +273,7 @@ test.each(sdkNames)(
   "%s without withStreaming is told so at once, and not to try again",
   async (sdk) => {
     const { url: endpoint } = await serve(
-      ({ mcp: inner, sluice: own }) => toNodeHandler(withSluice(inner, own)),
+      ({ mcp: inner, sluice: own }) => toNodeHandler(createHandler({ sluice: own, behind: inner })),
       { delivery: "direct" },
     );
     const client = await connect(sdk, endpoint, { forgetsFetch: true });

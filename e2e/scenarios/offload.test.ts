@@ -156,7 +156,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
     const caller = { header: () => undefined };
     for (const name of ["a.png", "a.html"])
       for (const disposition of ["inline", "attachment"] as const) {
-        const { url } = await sluice.url(`files://site/${name}`, { caller, disposition });
+        const { url } = await sluice.link(`files://site/${name}`, { caller, disposition });
         for (const asked of [{}, { range: "bytes=5-9" }])
           for (const page of [{}, { origin }, { origin: "null" }]) {
             const headers = { ...asked, ...page };
@@ -170,7 +170,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
         expect((await send("GET", url)).status).toBe(404);
       }
     // each answer is that of one request
-    const { url } = await sluice.url("files://site/a.png", { caller, use: "once" });
+    const { url } = await sluice.link("files://site/a.png", { caller, use: "once" });
     const statuses = await Promise.all(
       [0, 1, 2, 3].map(async () => (await send("GET", url)).status),
     );

@@ -18,7 +18,7 @@ import { Server as LowServerV2 } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
 import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
-import { createFrontHandler } from "@sluice/transport-http";
+import { createFrontHandler } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads } from "@sluice/uploads";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -216,7 +216,7 @@ describe.each(kindNames.filter((name) => name !== "low-level Server of SDK v1"))
         attach: { tools: { read: "read_file", list: false, link: false } },
         register: (mcp, sluice) =>
           void mcp.registerTool("link", {}, async (ctx: any) => ({
-            content: (await sluice.link("files://own/a.txt", { mcp, ctx })) as never,
+            content: (await sluice.resourceLink("files://own/a.txt", { mcp, ctx })) as never,
           })),
       });
       const client = await connect("SDK v1", site.url);

@@ -33,7 +33,7 @@ describe.each(sdkNames)("%s as its SDK ships it", (sdk) => {
           "find",
           { inputSchema: z.object({ uri: z.string() }) },
           async ({ uri }, ctx) => ({
-            content: await sluice.link(uri, { mcp, ctx, previewBytes: 10 }),
+            content: await sluice.resourceLink(uri, { mcp, ctx, previewBytes: 10 }),
           }),
         ),
       sluice: {

@@ -6,7 +6,7 @@ import { streamResource } from "@sluice/client";
 import type { RevisionKind } from "@sluice/core/wire";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { decodeJwt, UnsecuredJWT, type JWTPayload } from "jose";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";

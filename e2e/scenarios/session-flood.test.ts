@@ -9,7 +9,7 @@ import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createSluice, type Sluice } from "@sluice/server";
 import { createRedisStateStore } from "@sluice/state-redis";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { createTickets } from "@sluice/transport-ws";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

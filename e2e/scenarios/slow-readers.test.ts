@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { generateKey } from "@sluice/core";
 import { createSluice, type AuditRecord } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createSidecar } from "@sluice/transport-http";
+import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { streamResource } from "@sluice/client";
 import { expect, onTestFinished, test } from "vitest";
@@ -60,7 +60,7 @@ async function openSite(options: SiteOptions = {}): Promise<Site> {
 
 const caller = { header: () => undefined };
 const linkOf = async ({ sluice }: Pick<Site, "sluice">): Promise<string> =>
-  (await sluice.url(`${baseUri}big.bin`, { caller })).url;
+  (await sluice.link(`${baseUri}big.bin`, { caller })).url;
 
 async function behindNginx(): Promise<() => Promise<Read>> {
   const documented = await documentedSite("guides/deploy/nginx.md");

@@ -79,7 +79,7 @@ function askEverywhere(storage: StorageBackend) {
       "link",
       { inputSchema: z.object({ uri: z.string() }) },
       async ({ uri }, ctx) => ({
-        content: await sluice.link(uri, { mcp, ctx, previewBytes: 16 }),
+        content: await sluice.resourceLink(uri, { mcp, ctx, previewBytes: 16 }),
       }),
     );
   });

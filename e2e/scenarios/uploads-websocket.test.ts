@@ -4,7 +4,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createSidecar } from "@sluice/transport-http";
+import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";

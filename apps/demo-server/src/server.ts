@@ -10,7 +10,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { openStorage } from "@sluice/cli";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createAuditFile } from "@sluice/server/node";
-import { composeHandler, createSessions } from "@sluice/transport-http";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -40,12 +40,12 @@ export function createApp({ storage, received, ...options }: AppOptions): Expres
   });
   provideMade(sluice);
   const uploads = createUploads(sluice, { storage: received, unscanned: "allow" });
-  const mcp = createSessions(() => {
+  const create = (): McpServer => {
     const server = new McpServer({ name: "demo", version: "1.0.0" });
     registerPictureTool(server, uploads);
     return sluice.attach(server);
-  }, sluice);
-  return createMcpExpressApp().use(toNodeHandler(composeHandler({ mcp, sluice, uploads })));
+  };
+  return createMcpExpressApp().use(toNodeHandler(createHandler({ sluice, create, uploads })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -16,7 +16,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryStateStore } from "@sluice/state";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createS3Backend, type S3BackendOptions } from "@sluice/storage-s3";
-import { composeHandler } from "@sluice/transport-http";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 
 /** The argument of this program. */
@@ -46,9 +46,9 @@ const sluice = createSluice({
   links: {},
   onWarning() {},
 });
-server.on("request", toNodeHandler(composeHandler({ sluice })));
+server.on("request", toNodeHandler(createHandler({ sluice })));
 const caller = { header: () => undefined };
-const links = await openResultLinks({ hold, link: ({ uri }) => sluice.url(uri, { caller }) });
+const links = await openResultLinks({ hold, link: ({ uri }) => sluice.link(uri, { caller }) });
 const [command = "", ...args] = behind;
 const upstream =
   typeof behind === "string"

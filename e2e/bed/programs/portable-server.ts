@@ -5,8 +5,7 @@ import { createMemoryEventStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import {
   attachUploadTools,
-  composeHandler,
-  createSessions,
+  createHandler,
   createSluice,
   createUploads,
   uploadIdInput,
@@ -65,7 +64,7 @@ function start(env: Env): SluiceHandler {
     return sluice.attach(mcp);
   }
   const resume = createResume({ store: createMemoryEventStore() });
-  return composeHandler({ mcp: createSessions(createDemo, sluice), sluice, uploads, resume });
+  return createHandler({ sluice, create: createDemo, uploads, resume });
 }
 
 let handler: SluiceHandler | undefined;

@@ -9,7 +9,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
 import { createRedisStateStore } from "@sluice/state-redis";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { Redis } from "ioredis";
 

@@ -3,7 +3,8 @@ import { createServer } from "node:http";
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice, type McpFetchHandler } from "@sluice/transport-http";
+import { type McpFetchHandler } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listen } from "../listen.ts";
 

@@ -8,7 +8,7 @@ import { generateKey } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { createSluice, type Sluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createFrontHandler } from "@sluice/transport-http";
+import { createFrontHandler } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { freePort, untilAnswered } from "../listen.ts";
 

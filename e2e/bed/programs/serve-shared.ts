@@ -9,7 +9,7 @@ import type { GrantOptions } from "@sluice/server";
 import { openKeyFile } from "@sluice/server/node";
 import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { Redis } from "ioredis";
 import { listen } from "../listen.ts";

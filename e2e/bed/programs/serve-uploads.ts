@@ -4,7 +4,7 @@ import { createSluice } from "@sluice/server";
 import { createRedisUploadStore } from "@sluice/state-redis";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads } from "@sluice/uploads";
 import { Redis } from "ioredis";

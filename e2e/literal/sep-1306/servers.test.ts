@@ -2,7 +2,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createSidecar } from "@sluice/transport-http";
+import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
 import { createUploads, withUploads, type Uploads } from "@sluice/uploads";

@@ -4,7 +4,7 @@ import { generateKey } from "@sluice/core";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createSessions, withSluice } from "@sluice/transport-http";
+import { createSessions, withSluice } from "@sluice/transport-http/internal";
 import { withResume } from "@sluice/resume";
 import { expect, test } from "vitest";
 import { listen } from "../../bed/listen.ts";

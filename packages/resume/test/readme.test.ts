@@ -9,11 +9,11 @@ import { expect, test } from "vitest";
 import { createMemoryEventStore } from "@sluice/state";
 import { createResume, type Resume } from "@sluice/resume";
 import type { Sluice } from "@sluice/server";
-import { composeHandler, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
+import { createHandler, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
 
 export function serve(sessions: McpFetchHandler, sluice: Sluice): [SluiceHandler, Resume] {
   const resume = createResume({ store: createMemoryEventStore() });
-  return [composeHandler({ mcp: sessions, sluice, resume }), resume];
+  return [createHandler({ behind: sessions, sluice, resume }), resume];
 }
 // #endregion
 

@@ -1,6 +1,6 @@
 export { createSluice } from "./options/create-sluice.ts";
 export type { Sluice } from "./options/sluice.ts";
-export type { SluiceOptions } from "./options/sluice-options.ts";
+export type { FollowedKeys, SluiceOptions } from "./options/sluice-options.ts";
 export type { Endpoint } from "./options/check-options.ts";
 export type { Revocation } from "./urls/revoke.ts";
 export type { AttachOptions } from "./attach/attach.ts";

@@ -63,7 +63,7 @@ describe("any key that is short, long, repeated or published", () => {
   ];
 
   /** A ring with this key in any place of it, as objects or as text. */
-  function ringWith(key: Uint8Array): SluiceOptions["keys"] {
+  function ringWith(key: Uint8Array): NonNullable<SluiceOptions["keys"]> {
     const state = (["current", "next", "previous"] as const)[random(3)]!;
     const one = { kid: "w0", key, state };
     const ring: SealingKey[] = state === "current" ? [one] : [generateKey(), one];
@@ -85,7 +85,7 @@ describe("any key that is short, long, repeated or published", () => {
   });
 });
 
-function outcomeOf(keys: SluiceOptions["keys"]): string {
+function outcomeOf(keys: NonNullable<SluiceOptions["keys"]>): string {
   try {
     start({ keys });
     return "started";

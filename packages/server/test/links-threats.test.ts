@@ -25,7 +25,7 @@ function linking(tokens: (typeof forms)[number], options: Partial<SluiceOptions>
     sluice,
     records,
     make: async (more: object = {}) => {
-      const { url } = await sluice.url(uri, { caller, ...more });
+      const { url } = await sluice.link(uri, { caller, ...more });
       return url.slice(url.lastIndexOf("/") + 1);
     },
     open: (token: string): Promise<Reply> =>
@@ -268,7 +268,7 @@ test("a record of the store opens by its own token alone", async () => {
   };
   const { sluice, make, open } = linking("stored", { state });
   const token = await make();
-  await sluice.url("files://demo/b.bin", { caller });
+  await sluice.link("files://demo/b.bin", { caller });
   swapped = records[1]!;
   expect((await open(token)).status).toBe(404);
   swapped = records[0]!;

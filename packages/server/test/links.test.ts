@@ -25,7 +25,7 @@ function linking(options: Partial<SluiceOptions> = {}) {
   const { sluice } = house;
   return {
     ...house,
-    link: (more: object = {}) => sluice.url(uri, { caller: aliceCaller, ...more }),
+    link: (more: object = {}) => sluice.link(uri, { caller: aliceCaller, ...more }),
     follow: (url: string, headers: Record<string, string> = {}, method: "GET" | "HEAD" = "GET") =>
       sluice.redeem({
         kind: "link",
@@ -62,14 +62,14 @@ describe("a link", () => {
     expect(new URL(stored.url).pathname.length).toBeLessThanOrEqual(60);
     expect(new URL(stored.url).pathname).toMatch(/^\/mcp\/d\/[\w-]{32}$/);
     const ephemeral = createHouse({ links: {}, anonymous: true, keys: "ephemeral" });
-    const short = await ephemeral.sluice.url(uri, { caller: anonymousCaller });
+    const short = await ephemeral.sluice.link(uri, { caller: anonymousCaller });
     expect(short.url).toMatch(/\/d\/[\w-]{32}$/);
 
     const keys = createKeyRing([generateKey()]);
     const storage = createMemoryBackend({ "a.bin": "0123456789" });
     const one = createHouse({ links: {}, anonymous: true, keys, storage });
     const other = createHouse({ links: {}, anonymous: true, keys, storage });
-    const sealed = await one.sluice.url(uri, { caller: anonymousCaller });
+    const sealed = await one.sluice.link(uri, { caller: anonymousCaller });
     const token = sealed.url.slice(sealed.url.lastIndexOf("/") + 1);
     const redeemed = await other.sluice.redeem({
       kind: "link",
@@ -108,15 +108,15 @@ describe("a link", () => {
         (error: { code: string; message: string }) => `${error.code} ${error.message}`,
       );
     const missing = await code(
-      linking().sluice.url("files://demo/none.bin", { caller: aliceCaller }),
+      linking().sluice.link("files://demo/none.bin", { caller: aliceCaller }),
     );
     expect(await code(hidden.link())).toBe(missing.replace("none.bin", "a.bin"));
     expect(await code(linking({ access: () => "deny" }).link())).toMatch(/^permission_denied /);
-    expect(await code(linking().sluice.url(uri, { caller: anonymousCaller }))).toMatch(
+    expect(await code(linking().sluice.link(uri, { caller: anonymousCaller }))).toMatch(
       /^unauthenticated /,
     );
     const off = createHouse({ anonymous: true });
-    expect(await code(off.sluice.url(uri, { caller: anonymousCaller }))).toMatch(/^unsupported /);
+    expect(await code(off.sluice.link(uri, { caller: anonymousCaller }))).toMatch(/^unsupported /);
     expect(await code(linking({ describe: () => ({ streamable: false }) }).link())).toMatch(
       /^unsupported |^not_found /,
     );
@@ -128,7 +128,7 @@ describe("a link", () => {
     const { link, follow, sluice } = linking({ state, keys });
     const inSession = { caller: { ...aliceCaller, sessionId: "s-1" } };
     const made = async (more: object = {}) => {
-      const fresh = await sluice.url(uri, { caller: aliceCaller, ...more });
+      const fresh = await sluice.link(uri, { caller: aliceCaller, ...more });
       expect((await follow(fresh.url)).status).toBe(200);
       return fresh;
     };
@@ -159,7 +159,7 @@ describe("a link", () => {
 
   test("dies with its principal alone: other principals' links to the same resource go on", async () => {
     const { sluice, link, follow } = linking();
-    const bobs = await sluice.url(uri, {
+    const bobs = await sluice.link(uri, {
       caller: { header: (name: string) => ({ "x-subject": "bob" })[name] },
     });
     const { url } = await link();
@@ -174,11 +174,11 @@ describe("a link", () => {
     const now = Date.now();
     const expiresAt = Math.floor(now / 1_000) + 60;
     const authInfo = { token: "t", clientId: "c", scopes: [], expiresAt };
-    const short = await sluice.url(uri, { caller: { ...anonymousCaller, authInfo } });
+    const short = await sluice.link(uri, { caller: { ...anonymousCaller, authInfo } });
     expect(short.expiresAt).toBeLessThanOrEqual(expiresAt * 1_000);
-    const long = await sluice.url(uri, { caller: anonymousCaller });
+    const long = await sluice.link(uri, { caller: anonymousCaller });
     expect(long.expiresAt - now).toBeLessThanOrEqual(900_000);
-    await expect(sluice.url(uri, { caller: anonymousCaller, ttlMs: 900_001 })).rejects.toThrow(
+    await expect(sluice.link(uri, { caller: anonymousCaller, ttlMs: 900_001 })).rejects.toThrow(
       /1000 to 900000/,
     );
   });
@@ -200,7 +200,7 @@ describe("a link", () => {
     });
     const { sluice, follow } = linking({ storage, exactTypes: true });
     const shown = async (name: string) => {
-      const { url } = await sluice.url(`files://demo/${name}`, {
+      const { url } = await sluice.link(`files://demo/${name}`, {
         caller: aliceCaller,
         disposition: "inline",
       });

@@ -54,7 +54,7 @@ function serve(hook: DescribeResource, options: Partial<SluiceOptions> = {}) {
         const mcp = new McpServer({ name: "test", version: "1.0.0" });
         const inputSchema = z.object({ previewBytes: z.optional(z.number()) });
         mcp.registerTool("link", { inputSchema }, async ({ previewBytes = 2_048 }, ctx) => ({
-          content: await house.sluice.link(uri, { mcp, ctx, previewBytes }),
+          content: await house.sluice.resourceLink(uri, { mcp, ctx, previewBytes }),
         }));
         return house.sluice.attach(mcp, { tools: { read: "read_file", list: false, link: false } });
       });

@@ -47,7 +47,7 @@ export function mounted(
         "link",
         { inputSchema: z.object({ uri: z.string() }) },
         async (args, ctx) => ({
-          content: await house.sluice.link(args.uri, { mcp, ctx }),
+          content: await house.sluice.resourceLink(args.uri, { mcp, ctx }),
         }),
       );
       register?.(mcp, house);

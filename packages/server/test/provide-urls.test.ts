@@ -132,7 +132,7 @@ test("a link to a resource behind a URL comes without a preview", async () => {
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerTool("link", { inputSchema: z.object({}) }, async (_args, ctx) => ({
-      content: await house.sluice.link(uri, { mcp, ctx }),
+      content: await house.sluice.resourceLink(uri, { mcp, ctx }),
     }));
     return house.sluice.attach(mcp);
   });

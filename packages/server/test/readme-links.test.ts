@@ -64,7 +64,7 @@ test("the links of the docs", async () => {
       },
       async ({ order }, ctx) => {
         const uri = `files://acme/invoices/${encodeURIComponent(order)}.pdf`;
-        const { url, name } = await sluice.url(uri, { mcp, ctx, disposition: "inline" });
+        const { url, name } = await sluice.link(uri, { mcp, ctx, disposition: "inline" });
         return { content: [{ type: "text", text: `${name}, for ten minutes: ${url}` }] };
       },
     );
@@ -77,7 +77,7 @@ test("the links of the docs", async () => {
   async function openInvoice(request: Request, authInfo: AuthInfo): Promise<Response> {
     const order = new URL(request.url).pathname.split("/").at(-1)!;
     const header = (name: string) => request.headers.get(name) ?? undefined;
-    const { url } = await sluice.url(`files://acme/invoices/${order}.pdf`, {
+    const { url } = await sluice.link(`files://acme/invoices/${order}.pdf`, {
       caller: { authInfo, header },
       use: "once",
       ttlMs: 30_000,
@@ -100,7 +100,7 @@ test("the links of the docs", async () => {
   const caller = { authInfo: aliceInfo, header: () => undefined };
   const uri = "files://acme/notes.txt";
   const alice = { issuer, subject: "alice", clientId: "app" };
-  const [link, other] = [await sluice.url(uri, { caller }), await sluice.url(uri, { caller })];
+  const [link, other] = [await sluice.link(uri, { caller }), await sluice.link(uri, { caller })];
   // #region revoke
   await sluice.revoke({ grant: link.id }); // this one
   await sluice.revoke({ principal: alice }); // everything that acts for her, download URLs too

@@ -34,7 +34,7 @@ test("the README's examples of the resources surface run", async () => {
       "find_log",
       { description: "Finds a log", inputSchema: z.object({ day: z.string() }) },
       async ({ day }, ctx) => ({
-        content: await sluice.link(`files://acme/logs/${encodeURIComponent(day)}.txt`, {
+        content: await sluice.resourceLink(`files://acme/logs/${encodeURIComponent(day)}.txt`, {
           mcp,
           ctx,
           previewBytes: 500,

@@ -29,7 +29,7 @@ async function linked(
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerResource("own", "files://demo/own.txt", {}, () => ({ contents: [] }));
     mcp.registerTool("link", { inputSchema: z.object({}) }, async (_args, ctx) => ({
-      content: await house.sluice.link(`files://demo/${name}`, {
+      content: await house.sluice.resourceLink(`files://demo/${name}`, {
         mcp,
         ctx,
         ...(previewBytes !== undefined && { previewBytes }),

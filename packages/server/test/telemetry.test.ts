@@ -282,7 +282,7 @@ test("docs/reference/telemetry.md names every span, metric and attribute that th
   const { token } = house.seal("download", { key: "a.bin", principal: alice });
   await bodyOf(await house.redeem(token, { headers: as(alice) }));
   const caller = { header: (name: string) => as(alice)[name] };
-  await house.sluice.url("files://demo/a.bin", { caller });
+  await house.sluice.link("files://demo/a.bin", { caller });
   const { resourceMetrics } = await reader.collect();
   const found = resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);
   const used = new Set<string>([

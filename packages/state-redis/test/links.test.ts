@@ -49,7 +49,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
 
   test("a link for once gives its bytes to one of many requests at all of them", async () => {
     const houses = createHouses("once:");
-    const { url } = await houses[0].sluice.url(uri, { caller, use: "once" });
+    const { url } = await houses[0].sluice.link(uri, { caller, use: "once" });
     const statuses = await Promise.all(
       Array.from({ length: 40 }, (_, n) => statusOf(houses[n % 2]!, url)),
     );
@@ -66,7 +66,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
     "a link that one of them made ends at both with %s, revoked at the other",
     async (name, kill) => {
       const [maker, other] = createHouses(`${name}:`);
-      const { url } = await maker.sluice.url(uri, { caller });
+      const { url } = await maker.sluice.link(uri, { caller });
       expect([await statusOf(maker, url), await statusOf(other, url)]).toEqual([200, 200]);
       await kill(other, url);
       expect([await statusOf(maker, url), await statusOf(other, url)]).toEqual([404, 404]);
@@ -75,7 +75,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
 
   test("its records end with it, and none has its token", async () => {
     const [{ sluice }] = createHouses("records:");
-    const { url } = await sluice.url(uri, { caller, ttlMs: 60_000 });
+    const { url } = await sluice.link(uri, { caller, ttlMs: 60_000 });
     const [redis] = clients;
     const names = await redis!.keys("records:*token*");
     expect(names).toHaveLength(1);

@@ -1,3 +1,4 @@
+export { serve, type ServeOptions, type Serving } from "./node/serve.ts";
 export { toNodeHandler, type NodeHandler, type NodeHandlerOptions } from "./node/node-handler.ts";
 export type { NodeRequest } from "./node/node-request.ts";
 export type { OffloadOptions } from "./download/offload.ts";

@@ -1,5 +1,6 @@
 // @module-tag slow
-import { withBinary, type McpFetchHandler } from "@sluice/transport-http";
+import { type McpFetchHandler } from "@sluice/transport-http";
+import { withBinary } from "@sluice/transport-http/internal";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 

@@ -94,7 +94,7 @@ describe("Host and Origin", () => {
       sluice: { storage, grant: { use: "window" }, links: {}, state: createMemoryStateStore() },
     });
     const caller = { header: () => undefined };
-    const link = await sluice.url(uri, { caller });
+    const link = await sluice.link(uri, { caller });
     for (const target of [link.url, await urlOf(url)])
       for (const origin of ["null", "https://x.claudemcpcontent.com"]) {
         const answer = await fetch(target, { headers: { origin } });

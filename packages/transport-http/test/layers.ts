@@ -2,7 +2,8 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
+import { type McpFetchHandler } from "@sluice/transport-http";
+import { withBinary, withSluice } from "@sluice/transport-http/internal";
 import { withResume } from "../../resume/src/index.ts";
 
 export const url = "http://127.0.0.1:1/mcp";

@@ -2,7 +2,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrap } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { expect, test, vi } from "vitest";
 import { mergeEvents } from "../src/events/merge-events.ts";
 

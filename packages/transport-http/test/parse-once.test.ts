@@ -1,4 +1,5 @@
-import { withBinary, type McpFetchHandler } from "@sluice/transport-http";
+import { type McpFetchHandler } from "@sluice/transport-http";
+import { withBinary } from "@sluice/transport-http/internal";
 import { expect, test, vi } from "vitest";
 import { call, layers, post, url } from "./layers.ts";
 

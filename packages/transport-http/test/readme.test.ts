@@ -1,6 +1,6 @@
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { McpServer } from "@modelcontextprotocol/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
@@ -23,13 +23,11 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   });
 
   // #region node
-  const { withSluice } = await import("@sluice/transport-http");
+  const { createHandler } = await import("@sluice/transport-http");
   const { hardenServer, toNodeHandler } = await import("@sluice/transport-http/node");
 
-  const mcp = createMcpHandler(() =>
-    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
-  );
-  const handler = withSluice(mcp, sluice);
+  const create = () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }));
+  const handler = createHandler({ sluice, create });
   const server = hardenServer(createServer(toNodeHandler(handler)));
   // #endregion
 
@@ -39,14 +37,11 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   expect(pooled.keepAliveTimeout).toBe(75_000);
 
   // #region sessions
-  const { createSessions } = await import("@sluice/transport-http");
-
-  const sessions = createSessions(
-    () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
+  const bounded = createHandler({
     sluice,
-    { idleMs: 30 * 60_000, maxSessions: 1_000, maxPerPrincipal: 32 },
-  );
-  const withSessions = withSluice(sessions, sluice);
+    create,
+    sessions: { idleMs: 30 * 60_000, maxSessions: 1_000, maxPerPrincipal: 32 },
+  });
   // #endregion
 
   // #region express
@@ -70,12 +65,10 @@ test("the examples of the README run", { tags: "slow" }, async () => {
 
   // #region binary
   const { binaryReads } = await import("@sluice/binary-transfer");
-  const { composeHandler } = await import("@sluice/transport-http");
 
-  const pictures = createMcpHandler(() =>
-    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }), { binary: binaryReads }),
-  );
-  const besideJson = toNodeHandler(composeHandler({ mcp: pictures, sluice, binary: {} }));
+  const createPictures = () =>
+    sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }), { binary: binaryReads });
+  const besideJson = toNodeHandler(createHandler({ sluice, create: createPictures, binary: true }));
   // #endregion
 
   // #region binary-client
@@ -111,9 +104,9 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   await gated(app);
   expect(await (await handler.fetch(new Request(await download()))).text()).toBe("hello");
   expect(server.headersTimeout).toBe(15_000);
-  await gated(toNodeHandler(withSessions));
+  await gated(toNodeHandler(bounded));
   expect(await (await fetch(await download())).text()).toBe("hello");
-  await sessions.close();
+  await bounded.close();
   await gated(besideNginx);
   expect(await (await fetch(await download())).text()).toBe("hello");
   await gated(besideJson);

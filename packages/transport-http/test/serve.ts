@@ -10,12 +10,11 @@ import {
 } from "@sluice/server";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
 import {
-  withBinary,
-  withSluice,
   type SluiceHandler,
   type WithBinaryOptions,
   type WithSluiceOptions,
 } from "@sluice/transport-http";
+import { withBinary, withSluice } from "@sluice/transport-http/internal";
 import { onTestFinished } from "vitest";
 
 /** A server on a loopback port with Sluice attached. */

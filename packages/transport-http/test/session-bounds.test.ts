@@ -6,12 +6,8 @@ import {
 } from "@modelcontextprotocol/server";
 import { createSluice, type RateLimiter, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import {
-  createSessions,
-  withSluice,
-  type McpFetchHandler,
-  type SessionsOptions,
-} from "@sluice/transport-http";
+import { type McpFetchHandler, type SessionsOptions } from "@sluice/transport-http";
+import { createSessions, withSluice } from "@sluice/transport-http/internal";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 
 const endpoint = "http://127.0.0.1:9/mcp";

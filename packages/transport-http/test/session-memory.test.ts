@@ -1,6 +1,7 @@
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withBinary, withSluice, type McpFetchHandler } from "@sluice/transport-http";
+import { type McpFetchHandler } from "@sluice/transport-http";
+import { withBinary, withSluice } from "@sluice/transport-http/internal";
 import { expect, test } from "vitest";
 import { createSessionCapabilities, createSessionMemory } from "../src/sessions/session-memory.ts";
 

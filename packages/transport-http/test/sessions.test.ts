@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { expect, test } from "vitest";
 
 const uri = "files://demo/a.bin";

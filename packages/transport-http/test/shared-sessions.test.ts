@@ -3,7 +3,7 @@ import { generateKey, SluiceError } from "@sluice/core";
 import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createSessions } from "@sluice/transport-http";
+import { createSessions } from "@sluice/transport-http/internal";
 import { expect, onTestFinished, test } from "vitest";
 
 const createSharedStore = (): StateStore => ({ ...createMemoryStateStore(), shared: true });

@@ -2,7 +2,8 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createSessions, withSluice, type McpFetchHandler } from "@sluice/transport-http";
+import { type McpFetchHandler } from "@sluice/transport-http";
+import { createSessions, withSluice } from "@sluice/transport-http/internal";
 import { withResume } from "../../resume/src/index.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 

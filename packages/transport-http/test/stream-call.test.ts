@@ -1,5 +1,5 @@
 import { createMemoryBackend } from "@sluice/storage";
-import { withBinary } from "@sluice/transport-http";
+import { withBinary } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, test } from "vitest";
 import { post } from "./call.ts";

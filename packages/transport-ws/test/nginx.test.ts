@@ -5,7 +5,7 @@ import { generateKey } from "@sluice/core";
 import { streamResource } from "@sluice/client";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createSidecar } from "@sluice/transport-http";
+import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 import { describe, expect, onTestFinished, test } from "vitest";

@@ -39,7 +39,7 @@ test("the examples of the README run", async () => {
   const url = `ws://${host}/mcp`;
 
   // #region server
-  const { createSidecar } = await import("@sluice/transport-http");
+  const { createHandler } = await import("@sluice/transport-http");
   const { toNodeHandler } = await import("@sluice/transport-http/node");
   const { createWebSocketHandler } = await import("@sluice/transport-ws");
 
@@ -52,7 +52,7 @@ test("the examples of the README run", async () => {
     if (!sockets.upgrade(request, socket, head)) socket.destroy();
   });
   // the download route below `endpoint`, on this server or on any other
-  const downloads = toNodeHandler(createSidecar(sluice));
+  const downloads = toNodeHandler(createHandler({ sluice }));
   // #endregion
   listener = (request, response) => {
     const auth = { token: "", clientId: "app", scopes: [], extra: { sub: "ann" } };

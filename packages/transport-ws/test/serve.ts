@@ -9,7 +9,7 @@ import {
   type SluiceOptions,
 } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import {
   createWebSocketHandler,

@@ -7,7 +7,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { askForeign } from "../../transport-http/test/foreign-requests.ts";

@@ -8,7 +8,8 @@ import type { Principal } from "@sluice/core";
 import { createSluice, type AuditRecord, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice, type SluiceHandler } from "@sluice/transport-http";
+import { type SluiceHandler } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import {
   createUploads,

@@ -8,7 +8,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { binaryReads } from "@sluice/binary-transfer";
 import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withBinary, withSluice } from "@sluice/transport-http";
+import { withBinary, withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 

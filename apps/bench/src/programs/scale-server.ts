@@ -6,7 +6,7 @@ import { createSluice, type Sluice } from "@sluice/server";
 import { McpServer } from "@modelcontextprotocol/server";
 import { createMemoryStateStore, type StateStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
-import { createSessions } from "@sluice/transport-http";
+import { createSessions } from "@sluice/transport-http/internal";
 import { createUploads } from "@sluice/uploads";
 import { usedBytes, type OneMore } from "../lib/program.ts";
 

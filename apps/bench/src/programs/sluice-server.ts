@@ -10,7 +10,7 @@ import { formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { freePort } from "../lib/program.ts";
 import type { SluiceServerOptions } from "../lib/sluice.ts";

@@ -40,7 +40,7 @@ const kinds: Readonly<Record<string, () => Server | Promise<Server>>> = {
 async function startSluice(): Promise<Server> {
   const { createSluice } = await import("@sluice/server");
   const { createFsBackend } = await import("@sluice/storage-fs");
-  const { createSidecar } = await import("@sluice/transport-http");
+  const { createHandler } = await import("@sluice/transport-http");
   const { toNodeHandler } = await import("@sluice/transport-http/node");
   const { createWebSocketHandler } = await import("@sluice/transport-ws");
   const [keys = "", bytesPort] = args;
@@ -56,7 +56,7 @@ async function startSluice(): Promise<Server> {
     { url: `ws://127.0.0.1:${port}/mcp`, messageRate: { perSecond: 1e6, burst: 1e6 } },
   );
   const inBand = new WebSocketServer({ noServer: true });
-  const server = createServer(toNodeHandler(createSidecar(sluice)));
+  const server = createServer(toNodeHandler(createHandler({ sluice })));
   server.on("upgrade", (request, socket, head) => {
     if (request.url === "/inband")
       inBand.handleUpgrade(request, socket, head, (webSocket) => answerPings(webSocket));

@@ -15,7 +15,7 @@ import { Busboy } from "@fastify/busboy";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, withUploads, type Slot } from "@sluice/uploads";
 import { FileStore } from "@tus/file-store";

@@ -15,7 +15,7 @@ import { createResume } from "@sluice/resume";
 import { createSluice } from "@sluice/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
-import { composeHandler, type McpFetchHandler } from "@sluice/transport-http";
+import { createHandler, type McpFetchHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { freePort, listen, usedBytes } from "../lib/program.ts";
 
@@ -71,7 +71,7 @@ const sessions: McpFetchHandler = {
   },
 };
 
-function createHandler(): ReturnType<typeof toNodeHandler> {
+function sluiceHandler(): ReturnType<typeof toNodeHandler> {
   const sluice = createSluice({
     storage: createMemoryBackend(),
     baseUri: "files://bench/",
@@ -80,10 +80,10 @@ function createHandler(): ReturnType<typeof toNodeHandler> {
     onWarning: () => {},
   });
   const resume = createResume({ store: createMemoryEventStore(), holdMs: 0 });
-  return toNodeHandler(composeHandler({ mcp: sessions, sluice, resume }));
+  return toNodeHandler(createHandler({ behind: sessions, sluice, resume }));
 }
 
-const handler = way === "sdk" ? toSdkHandler(sessions) : createHandler();
+const handler = way === "sdk" ? toSdkHandler(sessions) : sluiceHandler();
 const server = createServer((request, response) => {
   if (request.url === "/memory") void usedBytes().then((bytes) => response.end(`${bytes}`));
   else void handler(request as never, response);

@@ -9,7 +9,7 @@ import { createAuditFile, openKeyFile } from "@sluice/server/node";
 import { createRedisEventStore, createRedisStateStore } from "@sluice/state-redis";
 import { protect } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
-import { composeHandler, createSessions } from "@sluice/transport-http";
+import { createHandler } from "@sluice/transport-http";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import { createResume } from "@sluice/resume";
 import express from "express";
@@ -48,7 +48,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     storage,
     baseUri: "files://cluster/",
     endpoint: settings.endpoint,
-    keys: keys.keys,
+    keys,
     state,
     principal: ({ authInfo }) => authInfo && principalOf(authInfo.clientId),
     limits: { requests: { perPrincipal } },
@@ -67,11 +67,8 @@ export async function serve(settings: Settings): Promise<Serving> {
     });
     return sluice.attach(mcp);
   };
-  const sessions = createSessions(createMcp, sluice);
   const resume = createResume({ store: createRedisEventStore({ redis }) });
-  const handler = toNodeHandler(composeHandler({ mcp: sessions, sluice, resume }), {
-    proxyHops: 1,
-  });
+  const handler = createHandler({ sluice, create: createMcp, resume });
   // #endregion
 
   const app = express();
@@ -81,7 +78,11 @@ export async function serve(settings: Settings): Promise<Serving> {
     response.setHeader("x-served-by", settings.name);
     next();
   });
-  app.all("/mcp{/*rest}", requireBearerAuth({ verifier: verifierOf(settings.tokens) }), handler);
+  app.all(
+    "/mcp{/*rest}",
+    requireBearerAuth({ verifier: verifierOf(settings.tokens) }),
+    toNodeHandler(handler, { proxyHops: 1 }),
+  );
 
   const server = hardenServer(createServer({ connectionsCheckingInterval: 5_000 }, app));
   server.listen(settings.port, settings.host);
@@ -93,11 +94,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     async drain() {
       const deadline = { deadlineMs: settings.drainMs };
       const [{ cut }] = await Promise.all([drainServer(server, deadline), resume.close(deadline)]);
-      await sessions.close();
-      await storage.close?.();
-      keys.close();
-      await sluice.close();
-      await audit.close();
+      await handler.close();
       redis.disconnect();
       return cut;
     },

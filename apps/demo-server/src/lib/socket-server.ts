@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type AuditOptions } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createSidecar } from "@sluice/transport-http";
+import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 

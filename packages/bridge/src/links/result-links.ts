@@ -18,7 +18,7 @@ import { rewriteWith, factsOf, withPreview } from "../spool/rewrite-spooled.ts";
 
 /** A large result, or a part of one, that a hold keeps. */
 export interface HeldResult {
-  /** URI below the base of the hold: what `sluice.url` takes. No host hears it. */
+  /** URI below the base of the hold: what `sluice.link` takes. No host hears it. */
   readonly uri: string;
   /** Safe file name. */
   readonly name: string;
@@ -35,7 +35,7 @@ export interface ResultLinksOptions {
   /** Where large results are until their links are over; sessions share one. */
   readonly hold: ResultHold;
   /**
-   * Makes the link to a result, for the caller of this session: `(result) => sluice.url(result.uri, { caller })`. An
+   * Makes the link to a result, for the caller of this session: `(result) => sluice.link(result.uri, { caller })`. An
    * error of it is the answer to the call.
    */
   readonly link: (result: HeldResult) => Promise<HeldLink>;

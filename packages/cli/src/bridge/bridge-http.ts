@@ -3,7 +3,7 @@ import type { RequestListener } from "node:http";
 import type { ResultLinks } from "@sluice/bridge";
 import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/bridge/hosts";
 import { definedMembers, isLoopbackHost } from "@sluice/core";
-import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/handlers";
+import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/internal";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
 import { headersFrom } from "../server-calls/connect.ts";
 import { fault } from "../terminal/failure.ts";

@@ -10,7 +10,7 @@ import { createSluice, type Caller, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStateStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
-import { composeHandler, type SluiceHandler } from "@sluice/transport-http";
+import { createHandler, type SluiceHandler } from "@sluice/transport-http";
 import { serveLimits, serveState } from "../serve/serve-limits.ts";
 import { auditOf } from "../serve/serve-trail.ts";
 import { note, printable } from "../terminal/print.ts";
@@ -75,11 +75,11 @@ export async function openServedResults(options: ServedResultsOptions): Promise<
   });
   return {
     sluice,
-    handler: composeHandler({ sluice }),
+    handler: createHandler({ sluice }),
     linksFor: (caller) =>
       openResultLinks({
         hold,
-        link: ({ uri }) => sluice.url(uri, { caller }),
+        link: ({ uri }) => sluice.link(uri, { caller }),
         inlineBytes: inline,
         onError: noteFault,
       }),

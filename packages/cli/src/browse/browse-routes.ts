@@ -6,7 +6,7 @@ import { readFolder, listingHtml, listingPolicy } from "./listing-html.ts";
 
 /** The files that a browser may see. */
 interface BrowseOptions {
-  readonly sluice: Pick<Sluice, "url">;
+  readonly sluice: Pick<Sluice, "link">;
   readonly storage: Pick<StorageBackend, "list">;
   /** Base of the resource URIs. */
   readonly uri: string;
@@ -40,7 +40,7 @@ export function browseRoutes({ sluice, storage, uri }: BrowseOptions): Routes {
     const { target, signal, header, address } = request;
     if (isForeign(header)) return foreignPage();
     const key = queryOf(target).get("file") ?? "";
-    const { url } = await sluice.url(mapper.toUri(key), {
+    const { url } = await sluice.link(mapper.toUri(key), {
       caller: { header, address },
       disposition: "inline",
       signal,

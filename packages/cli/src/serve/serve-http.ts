@@ -2,8 +2,8 @@ import type { RequestListener, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { definedMembers, isLoopbackHost } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
-import { composeHandler, createSessions } from "@sluice/transport-http";
-import { addRoutes } from "@sluice/transport-http/handlers";
+import { createHandler } from "@sluice/transport-http";
+import { addRoutes } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { type WebSocketHandler, createWebSocketHandler } from "@sluice/transport-ws";
 import {
@@ -32,7 +32,7 @@ export interface HttpSide {
 
 /** Only links, downloads, upload pages and slots, for a server that speaks MCP over another transport. */
 export function linksSide({ sluice, uploads }: Served): HttpSide {
-  const handler = composeHandler({ sluice });
+  const handler = createHandler({ sluice });
   return {
     requests: toNodeHandler(uploads?.wrap(handler) ?? handler),
     hasListing: false,
@@ -56,8 +56,7 @@ export function httpSide(
   const { url } = sluice.endpoint;
   const isToken = token === undefined ? undefined : tokenCheck(token);
   const hasListing = isPrivate(options) && !isToken;
-  const sessions = createSessions(create, sluice, serveSessions);
-  const served = composeHandler({ mcp: sessions, sluice });
+  const served = createHandler({ sluice, create, sessions: serveSessions });
   const withUploads = uploads?.wrap(served) ?? served;
   const handler = hasListing
     ? addRoutes(withUploads, browseRoutes({ sluice, storage, uri }))
@@ -72,7 +71,7 @@ export function httpSide(
       upgrades: sockets && takeUpgrades(sockets, { isToken, refusals }),
     }),
     hasListing,
-    close: () => sessions.close(),
+    close: () => served.close(),
   };
 }
 

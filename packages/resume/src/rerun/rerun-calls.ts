@@ -1,7 +1,7 @@
 import type { McpHandlerRequestOptions, McpServer } from "@modelcontextprotocol/server";
 import { resourceTag } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
-import { createSessionMemory } from "@sluice/transport-http/handlers";
+import { createSessionMemory } from "@sluice/transport-http/internal";
 import type { Rerun } from "../stream/rerun.ts";
 import { rerunCall } from "./rerun-call.ts";
 

@@ -2,7 +2,7 @@ import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextpro
 import { cancelledBy, isRequest } from "@sluice/core";
 import { STREAM_METHOD } from "@sluice/core/wire";
 import { problem, problemOf, tagOf } from "@sluice/server/transport";
-import { toResponse } from "@sluice/transport-http/handlers";
+import { toResponse } from "@sluice/transport-http/internal";
 import type { StreamPage } from "@sluice/state";
 import { isStateless, statelessAdvice, takesPriming } from "../protocol/revision.ts";
 import { parseEventId } from "../stream/event-id.ts";

@@ -1,6 +1,6 @@
 import { definedMembers } from "@sluice/core";
 import type { StreamPage } from "@sluice/state";
-import { markPaced } from "@sluice/transport-http/handlers";
+import { markPaced } from "@sluice/transport-http/internal";
 import { eventFeed, type SendAway } from "../stream/event-feed.ts";
 import type { StreamPosition } from "../stream/event-id.ts";
 import type { ResumeParts } from "./parts.ts";

@@ -3,7 +3,7 @@ import { definedMembers, readJson, SluiceError } from "@sluice/core";
 import type { StreamPage } from "@sluice/state";
 import { problem, problemOf, tagOf } from "@sluice/server/transport";
 import type { CorsTerms, Routes } from "@sluice/transport-http";
-import { routesBelow, toResponse } from "@sluice/transport-http/handlers";
+import { routesBelow, toResponse } from "@sluice/transport-http/internal";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";
 import { parseEventId, type StreamPosition } from "../stream/event-id.ts";
 import { answerText, isAnswer, noAnswer, questionName } from "../stream/question.ts";

@@ -25,7 +25,7 @@ export class StreamLinks {
     const { endpoint, keys } = sluice.host;
     const { maxTtlMs } = tokenLifetimes.resume.bound;
     if (!(ttlMs >= 1_000 && ttlMs <= maxTtlMs))
-      throw new RangeError(`withResume: linkTtlMs must be from 1000 to ${maxTtlMs}`);
+      throw new RangeError(`createResume: linkTtlMs must be from 1000 to ${maxTtlMs}`);
     this.#sealer = createSealer({ keys, audience: endpoint.url });
   }
 

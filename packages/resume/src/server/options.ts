@@ -2,7 +2,7 @@ import type { EventStore } from "@sluice/state";
 import type { EndpointOptions, SluiceHandler } from "@sluice/transport-http";
 import type { Rerun } from "../stream/rerun.ts";
 
-/** Options of `withResume`. */
+/** Options of `createResume`. */
 export interface WithResumeOptions extends EndpointOptions {
   /** Where streams are kept: `createMemoryEventStore()` for one process, a store that they share for several. */
   readonly store: EventStore;
@@ -47,7 +47,7 @@ export interface ResumeHandler extends SluiceHandler {
   close(options?: CloseResumeOptions): Promise<void>;
 }
 
-/** Times of `withResume` in milliseconds, complete. */
+/** Times of `createResume` in milliseconds, complete. */
 export interface ResumeTimes {
   readonly holdMs: number;
   readonly retryMs: number;
@@ -65,7 +65,7 @@ export function readTimes(options: WithResumeOptions): ResumeTimes {
     const ms = times[name as keyof ResumeTimes];
     if (!(Number.isSafeInteger(ms) && ms >= min && ms <= longestMs))
       throw new RangeError(
-        `withResume: ${name} must be a whole number from ${min} to ${longestMs}`,
+        `createResume: ${name} must be a whole number from ${min} to ${longestMs}`,
       );
   }
   return times;

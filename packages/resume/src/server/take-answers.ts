@@ -1,6 +1,6 @@
 import { SluiceError, type LooseResponse } from "@sluice/core";
 import { problem, problemOf, tagOf } from "@sluice/server/transport";
-import { toResponse } from "@sluice/transport-http/handlers";
+import { toResponse } from "@sluice/transport-http/internal";
 import { answerText, isAnswer, questionName, streamOfQuestion } from "../stream/question.ts";
 import type { ResumeParts } from "./parts.ts";
 import { findMember, ownerOf, type SessionRequest } from "./session-request.ts";

@@ -6,7 +6,7 @@ import {
   defaultMaxBodySize,
   readJsonBody,
   withRoutes,
-} from "@sluice/transport-http/handlers";
+} from "@sluice/transport-http/internal";
 import { StreamWriter } from "../stream/stream-writer.ts";
 import { answerGet, answerPost } from "./endpoint.ts";
 import { linkRoutes } from "./link-route.ts";
@@ -76,16 +76,16 @@ export function withResume(
   return { ...routed, maxRequestBodySize, close: (closing) => calls.close(closing) };
 }
 
-/** Resumable streams as a part of `composeHandler`. */
+/** Resumable streams as a part of `createHandler`. */
 export interface Resume {
-  /** Called by `composeHandler`. The options given to `createResume` come before those of the endpoint. */
+  /** Called by `createHandler`. The options given to `createResume` come before those of the endpoint. */
   wrap(mcp: McpFetchHandler, sluice: Sluice, endpoint: EndpointOptions): ResumeHandler;
   /** Closes the handlers that were made with it, as {@link ResumeHandler} says. */
   close(options?: CloseResumeOptions): Promise<void>;
 }
 
 /**
- * Lets clients pick up streams of events (SEP-1335): the part `resume` of `composeHandler`, which does what
+ * Lets clients pick up streams of events (SEP-1335): the part `resume` of `createHandler`, which does what
  * {@link withResume} does.
  */
 export function createResume(options: WithResumeOptions): Resume {

@@ -91,6 +91,14 @@ export class Attachments {
     if (!this.#attached.has(mcp)) this.#attached.set(mcp, attach(this.#options, mcp, options));
   }
 
+  /** Throws a `TypeError` for a server that another Sluice is attached to. */
+  ensureOwn(mcp: McpServer): void {
+    if (!this.#attached.has(mcp) && findHandler(mcp.server, STREAM_METHOD))
+      throw new TypeError(
+        "sluice: the server is attached to another Sluice: attach it to this one",
+      );
+  }
+
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
   isOursOn(mcp: McpServer): AnswersFor {
     const isOurs = this.#attached.get(mcp);
@@ -118,7 +126,10 @@ function attach(
     throw new TypeError(
       "sluice: attach: SDK v1 does not tell handlers what their connection negotiated: binary transfer needs an McpServer of @modelcontextprotocol/server",
     );
-  if (stream) server.assertCanSetRequestHandler(STREAM_METHOD);
+  if (findHandler(server, STREAM_METHOD))
+    throw new TypeError(
+      "sluice: attach: the server has a Sluice already; one with several storages takes them as mounts",
+    );
   const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);
 
   /** Answers with something that the client may keep, and on a lasting connection is notified when it changes. */

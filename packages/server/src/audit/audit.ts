@@ -29,6 +29,8 @@ export interface AuditOptions {
    * no longer than you may. Default false.
    */
   readonly addresses?: boolean;
+  /** Called by `close` of the Sluice, after the last record. */
+  readonly close?: () => Promise<void>;
 }
 
 /** Facts that the end of an operation adds. */

@@ -1,16 +1,18 @@
 import { createKeyRing, formatKey, generateKey, isLoopbackHost, type KeyRing } from "@sluice/core";
 import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
-import type { TokenForm } from "../urls/grant-options.ts";
-import type { SluiceOptions } from "./sluice-options.ts";
+import type { LinkRules, TokenForm } from "../urls/grant-options.ts";
+import type { FollowedKeys, SluiceOptions } from "./sluice-options.ts";
 
 /** The storages that options name, each below its base URI. Throws a `TypeError` for what was left out. */
 export function mountsIn(options: SluiceOptions): readonly MountOptions[] {
-  const { storage, baseUri, mounts, keys } = (options as SluiceOptions | undefined) ?? {};
+  const { storage, baseUri, mounts } = options;
   if (mounts && (storage !== undefined || baseUri !== undefined))
     throw new TypeError("createSluice: pass mounts, or storage and baseUri, and not both");
   if (mounts !== undefined && !Array.isArray(mounts))
     throw new TypeError("createSluice: mounts must be an array of { baseUri, storage }");
-  const all: readonly Partial<MountOptions>[] = mounts ?? [{ storage, baseUri }];
+  const all: readonly Partial<MountOptions>[] = mounts ?? [
+    { storage, baseUri: baseUri ?? "files://local/" },
+  ];
   for (const [at, mount] of all.entries()) {
     const where = mounts ? `mounts[${at}].` : "";
     if (!isStorage(mount?.storage))
@@ -22,10 +24,6 @@ export function mountsIn(options: SluiceOptions): readonly MountOptions[] {
         `createSluice: ${where}baseUri must be the base URI of the resources, such as "files://demo/"`,
       );
   }
-  if (keys === undefined)
-    throw new TypeError(
-      'createSluice: keys is undefined; pass what `sluice keys new` makes, or "ephemeral" for a single process',
-    );
   return all as readonly MountOptions[];
 }
 
@@ -36,9 +34,14 @@ function isStorage(storage: PrincipalStorage | undefined): boolean {
 /** The key ring that `keys` names; a `TypeError` for ephemeral keys with a store that processes share. */
 export function readKeys(
   { keys, state }: Pick<SluiceOptions, "keys" | "state">,
+  { isLoopback }: Endpoint,
   onWarning: (message: string) => void,
 ): KeyRing {
-  if (keys === "ephemeral") {
+  if (keys === undefined && !isLoopback)
+    throw new TypeError(
+      'createSluice: keys is undefined; pass what `sluice keys new` makes, or "ephemeral" for a single process',
+    );
+  if (keys === undefined || keys === "ephemeral") {
     // a store that does not say counts as shared
     const shared: unknown = state ? state.shared : false;
     if (shared !== false)
@@ -46,11 +49,17 @@ export function readKeys(
         "createSluice: ephemeral keys are for a single process, and this state store is shared by several; " +
           "make keys with `sluice keys new` and give every process the same",
       );
-    onWarning("ephemeral keys: download URLs end with this process and work in no other");
+    if (keys) onWarning("ephemeral keys: download URLs end with this process and work in no other");
     return createKeyRing(formatKey(generateKey()));
   }
+  if (areFollowed(keys)) return keys.keys;
   if (typeof keys === "object" && "derive" in keys) return keys;
   return createKeyRing(keys);
+}
+
+/** Tells a file of keys from a ring, and from a list. */
+export function areFollowed(keys: SluiceOptions["keys"]): keys is FollowedKeys {
+  return typeof keys === "object" && !Array.isArray(keys) && "close" in keys;
 }
 
 /**
@@ -58,16 +67,20 @@ export function readKeys(
  * process has say that there is no other.
  */
 export function usualTokens({ keys, state }: Pick<SluiceOptions, "keys" | "state">): TokenForm {
-  return state || keys === "ephemeral" ? "stored" : "sealed";
+  return state || keys === undefined || keys === "ephemeral" ? "stored" : "sealed";
 }
 
-/** Throws a `TypeError` if links could not be withdrawn. */
-export function ensureRevocableLinks({
-  links,
-  grant,
-}: Pick<SluiceOptions, "links" | "grant">): void {
-  if (links && grant?.revocable === false)
+/** The settings of links; `undefined` where there are none. Throws a `TypeError` if they could not be withdrawn. */
+export function readLinks(
+  { links, grant }: Pick<SluiceOptions, "links" | "grant">,
+  { isLoopback }: Endpoint,
+): LinkRules | undefined {
+  const isRevocable = grant?.revocable !== false;
+  const rules = links ?? (isLoopback && isRevocable);
+  if (rules === false) return undefined;
+  if (!isRevocable)
     throw new TypeError("createSluice: links can be withdrawn: leave out grant.revocable: false");
+  return rules === true ? {} : rules;
 }
 
 /** Why `delivery: "redirect"` can never lead to a redirect. */
@@ -84,19 +97,22 @@ export function redirectWarning(
   return undefined;
 }
 
-/** What an operator has to set where no option identifies a caller. */
-export function openWarning(
-  { access, mounts, principal, anonymous }: SluiceOptions,
+/** Throws a `TypeError` for a public endpoint whose callers nothing names, and that is not said to be for everyone. */
+export function ensureGuarded(
+  { principal, anonymous }: SluiceOptions,
   { isLoopback }: Endpoint,
-): string | undefined {
-  if (principal) return undefined;
-  if (access ?? mounts?.some((mount) => mount.access))
-    return "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice";
-  if (isLoopback || anonymous === true) return undefined;
-  return (
-    "the endpoint is public and nothing says who its callers are: every client that reaches it may list and read everything; " +
-    "verify access tokens in front of it and pass principal to createSluice, or pass anonymous: true where everyone may read"
+): void {
+  if (principal || isLoopback || anonymous === true) return;
+  throw new TypeError(
+    "createSluice: the endpoint is public and nothing says who its callers are: every client that reaches it could list and " +
+      "read everything; verify access tokens in front of it and pass principal, or pass anonymous: true where everyone may read",
   );
+}
+
+/** What an operator has to set where rules ask who a caller is, and no option says so. */
+export function accessWarning({ access, mounts, principal }: SluiceOptions): string | undefined {
+  if (principal || !(access ?? mounts?.some((mount) => mount.access))) return undefined;
+  return "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice";
 }
 
 /** Throws a `RangeError` for an option that is not a whole number from `least`. */
@@ -113,7 +129,7 @@ export interface Endpoint {
 }
 
 /** Reads `endpoint`; a `TypeError` when it is no URL that download URLs can be made of. */
-export function readEndpoint(endpoint: string): Endpoint {
+export function readEndpoint(endpoint = "http://127.0.0.1:2532/mcp"): Endpoint {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : undefined;
   if (!url || url.username || url.password || url.search || url.hash)
     throw new TypeError(
@@ -128,3 +144,34 @@ export function readEndpoint(endpoint: string): Endpoint {
     throw new TypeError("createSluice: endpoint must be https, or http on a loopback address");
   return { url: url.href.replace(/\/$/, ""), isLoopback };
 }
+
+/** Every option of `createSluice`. */
+export const sluiceOptions: Readonly<Record<keyof SluiceOptions, true>> = {
+  access: true,
+  accessPage: true,
+  address: true,
+  anonymous: true,
+  audit: true,
+  baseUri: true,
+  cacheTtlMs: true,
+  delivery: true,
+  describe: true,
+  endpoint: true,
+  exactTypes: true,
+  grant: true,
+  keys: true,
+  limits: true,
+  links: true,
+  maxReadBytes: true,
+  mounts: true,
+  onError: true,
+  onWarning: true,
+  pageSize: true,
+  principal: true,
+  redirectOrigins: true,
+  resourceMetadataUrl: true,
+  scopeChallenge: true,
+  state: true,
+  storage: true,
+  telemetry: true,
+};

@@ -1,5 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { createTextSealer } from "@sluice/core";
+import { createTextSealer, ensureKnownOptions } from "@sluice/core";
 import { createMemoryStateStore } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
@@ -28,11 +28,14 @@ import { revoke } from "../urls/revoke.ts";
 import {
   readEndpoint,
   ensureCount,
-  ensureRevocableLinks,
+  ensureGuarded,
+  accessWarning,
+  areFollowed,
   mountsIn,
-  openWarning,
   readKeys,
+  readLinks,
   redirectWarning,
+  sluiceOptions,
   usualTokens,
 } from "./check-options.ts";
 import type { SluiceOptions } from "./sluice-options.ts";
@@ -42,7 +45,8 @@ import type { Sluice } from "./sluice.ts";
  * Makes a Sluice: storage on one side, MCP servers on the other. Throws a `TypeError` or
  * `RangeError` for options that cannot work.
  */
-export function createSluice(options: SluiceOptions): Sluice {
+export function createSluice(options: SluiceOptions = {}): Sluice {
+  ensureKnownOptions("createSluice", options, sluiceOptions);
   const mountOptions = mountsIn(options);
   const { limits = {}, telemetry, grant = {}, cacheTtlMs } = options;
   const { resourceMetadataUrl, scopeChallenge, state = createMemoryStateStore() } = options;
@@ -55,7 +59,7 @@ export function createSluice(options: SluiceOptions): Sluice {
   ensureCount("pageSize", options.pageSize, 1);
   ensureCount("cacheTtlMs", cacheTtlMs, 0);
   ensureDeliveryOptions(options);
-  ensureRevocableLinks(options);
+  ensureGuarded(options, endpoint);
   const mounts = new Mounts(
     mountOptions.map((mount) => {
       ensureDeliveryOptions(mount);
@@ -67,9 +71,9 @@ export function createSluice(options: SluiceOptions): Sluice {
   const redirectWarnings = mountOptions.map((mount, at) =>
     redirectWarning(mount, mounts.storages[at]!),
   );
-  for (const warning of [openWarning(options, endpoint), ...redirectWarnings])
+  for (const warning of [accessWarning(options), ...redirectWarnings])
     if (warning !== undefined) onWarning(warning);
-  const keys = readKeys(options, onWarning);
+  const keys = readKeys(options, endpoint, onWarning);
   const runApart = <Result>(work: () => Result): Result =>
     telemetry ? telemetry.runApart(work) : work();
 
@@ -86,15 +90,15 @@ export function createSluice(options: SluiceOptions): Sluice {
   });
   const bindSession = bindTo(state);
   const audience = endpoint.url;
-  const { links: linkRules = {} } = options;
-  const tokens = linkRules.tokens ?? usualTokens(options);
+  const linkRules = readLinks(options, endpoint);
+  const tokens = linkRules?.tokens ?? usualTokens(options);
   const grants = new Grants({
     keys,
     state,
     bindSession,
     audience,
     grant,
-    links: linkRules,
+    links: linkRules ?? {},
     linkTokens: tokens,
     onWarning,
   });
@@ -126,7 +130,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     resourceMetadataUrl,
     onError,
   };
-  const hasLinks = options.links !== undefined;
+  const hasLinks = linkRules !== undefined;
   const listing = { calls, mounts, cursors, audience, pageSize };
   const attachments = new Attachments({
     calls,
@@ -154,7 +158,7 @@ export function createSluice(options: SluiceOptions): Sluice {
     calls,
     mounts,
     grants: hasLinks ? grants : undefined,
-    use: linkRules.use,
+    use: linkRules?.use,
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };
@@ -208,6 +212,7 @@ export function createSluice(options: SluiceOptions): Sluice {
       walk: (request) => walkFolder(mounts, request),
       bindSession,
       beginAudit: (facts, carrier) => audit.begin(facts, carrier),
+      ensureOwn: (mcp) => attachments.ensureOwn(mcp),
       markServed: () => grants.markServed(),
       onError,
     },
@@ -218,15 +223,24 @@ export function createSluice(options: SluiceOptions): Sluice {
     provide(uriOrTemplate, provider) {
       mounts.add(providerMount(uriOrTemplate, provider, { rules: options, onError }));
     },
-    url,
-    link: (uri, linkOptions) => linkTo(linking, uri, linkOptions),
+    link: url,
+    resourceLink: (uri, linkOptions) => linkTo(linking, uri, linkOptions),
     listen: (request) => listen(listening, request),
     redeem: (request) => redemptions.redeem(request),
     revoke: (revocation) =>
       revoke({ grants, mounts, state, revocable: grant.revocable }, revocation),
     endSession: (sessionId) => endSession(state, sessionId),
     isSessionOver: (sessionId) => isSessionOver(state, sessionId),
-    close: () => audit.flush(),
+    async close() {
+      await audit.flush();
+      const { keys: given, audit: trail } = options;
+      if (areFollowed(given)) given.close();
+      const backends = mountOptions.map(({ storage }) => storage);
+      await Promise.all(
+        backends.map((backend) => typeof backend === "object" && backend.close?.()),
+      );
+      if (typeof trail === "object") await trail.close?.();
+    },
   };
 }
 

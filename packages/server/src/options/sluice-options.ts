@@ -9,7 +9,16 @@ import type { StreamLimits } from "../limits/stream-limiter.ts";
 import type { MountOptions, MountRules, PrincipalStorage } from "../storage/mount.ts";
 import type { GrantOptions, LinkRules } from "../urls/grant-options.ts";
 
-/** Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. */
+/** Keys that change where they are kept, such as those of `openKeyFile`. `close` of the Sluice closes them. */
+export interface FollowedKeys {
+  readonly keys: KeyRing;
+  close(): void;
+}
+
+/**
+ * Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. An option that does not exist is a `TypeError`
+ * that names the nearest one.
+ */
 export interface SluiceOptions extends MountRules {
   /**
    * Where the bytes are: one backend for all, or the one of a principal (`undefined` for the anonymous). A principal for which
@@ -17,7 +26,7 @@ export interface SluiceOptions extends MountRules {
    * options.
    */
   readonly storage?: PrincipalStorage;
-  /** Base of the resource URIs, ending in `/`, such as `files://demo/`. Goes with `storage`. */
+  /** Base of the resource URIs, ending in `/`. Goes with `storage`. Default `files://local/`. */
   readonly baseUri?: string;
   /** Several storages, each below its base URI, in the order of the lists; instead of `storage` and `baseUri`. */
   readonly mounts?: readonly MountOptions[];
@@ -26,20 +35,21 @@ export interface SluiceOptions extends MountRules {
    * are `<endpoint>/streams/<token>`, and tokens are good for this endpoint only. Always taken from
    * here, never from a `Host` header. `https:`, or `http:` on a loopback address. Slashes at its end are taken off:
    * the endpoint answers at `/mcp` and not at `/mcp/`. Throws a `TypeError` for a path with empty segments, `%2e`, `%2f` or `%5c`.
+   * Default `http://127.0.0.1:2532/mcp`.
    */
-  readonly endpoint: string;
+  readonly endpoint?: string;
   /**
-   * Keys that seal the download tokens: a ring, its text or its keys. `"ephemeral"` makes one for
+   * Keys that seal the download tokens: a ring, its text, its keys, or a file of them (`openKeyFile`). `"ephemeral"` makes one for
    * this process, with a warning: it fits a server that is a single process and whose URLs may die with it.
-   * With a state store that processes share it is a `TypeError`.
+   * With a state store that processes share it is a `TypeError`. Default at a loopback endpoint: `"ephemeral"`, without the
+   * warning; at a public one there is none, and a Sluice without keys is a `TypeError`.
    */
-  readonly keys: KeyRing | KeyRingInput;
+  readonly keys?: KeyRing | KeyRingInput | FollowedKeys;
   /** What must be shared between processes. Default: this process's memory. */
   readonly state?: StateStore;
   /**
    * Gives the principal of a caller. Without it, download URLs are bound to the bearer token itself; on a
-   * loopback endpoint to the session. A public endpoint without it and without `anonymous: true` serves every caller
-   * that what stands in front lets through, and `onWarning` hears of that at the start.
+   * loopback endpoint to the session. A public endpoint has it, or `anonymous: true`: without both it is a `TypeError`.
    */
   readonly principal?: PrincipalResolver;
   /**
@@ -55,9 +65,10 @@ export interface SluiceOptions extends MountRules {
   readonly grant?: GrantOptions;
   /**
    * Allows links: URLs below `<endpoint>/d/` that work in every browser and program without credentials, and act for the
-   * principal that they were made for. Each redemption asks the access rules again, as that principal. Default: none.
+   * principal that they were made for. Each redemption asks the access rules again, as that principal. `true` for links with
+   * the defaults of {@link LinkRules}. Default: `true` at a loopback endpoint, else `false`.
    */
-  readonly links?: LinkRules;
+  readonly links?: LinkRules | boolean;
   /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
   /**

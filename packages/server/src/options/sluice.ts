@@ -1,3 +1,4 @@
+import type { McpServer } from "@modelcontextprotocol/server";
 import type { KeyRing } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
@@ -45,7 +46,7 @@ export interface Sluice {
    * The content of a tool's result that points to a resource: a `resource_link` with its metadata and the
    * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
    */
-  readonly link: LinkTo;
+  readonly resourceLink: LinkTo;
   /**
    * A link to a resource: a short URL that works in every browser and program without credentials, until it is over.
    * It acts for the caller that it is made for, whose rules, limits and records count at each request. It ends with
@@ -53,7 +54,7 @@ export interface Sluice {
    * `not_found` for what the caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and
    * `unsupported` where `links` is not set.
    */
-  readonly url: LinkUrl;
+  readonly link: LinkUrl;
   /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
   readonly listen: Listen;
   /** Answers a GET or HEAD to a download URL or a link. Never rejects. For transports. */
@@ -75,8 +76,8 @@ export interface Sluice {
   /** Whether a session was ended so, since something was bound to it. For transports. */
   isSessionOver(sessionId: string): Promise<boolean>;
   /**
-   * Writes the records of refusals that were counted in the last minute. Call it when the last request is answered, before the
-   * sink is closed. Never rejects; the Sluice goes on working.
+   * Writes the records of refusals that were counted in the last minute, and closes what the Sluice was given: its storages, a
+   * key file and an audit file. Not the state store. Call it when the last request is answered. Idempotent.
    */
   close(): Promise<void>;
 }
@@ -137,6 +138,8 @@ export interface Host {
   /** Notes that something is bound to the session of an identity. */
   readonly bindSession: BindSession;
   readonly beginAudit: BeginAudit;
+  /** Throws a `TypeError` for a server that another Sluice is attached to. */
+  readonly ensureOwn: (mcp: McpServer) => void;
   /** Says that download URLs have a route in this process. Without one the first URL causes a warning. */
   markServed(): void;
   readonly onError: (error: unknown) => void;

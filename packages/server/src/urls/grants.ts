@@ -215,7 +215,7 @@ export class Grants {
 }
 
 const unservedWarning =
-  "a download URL was issued, and nothing in this process serves it: serve the endpoint with withSluice(handler, sluice) of @sluice/transport-http, or let createSidecar serve it, here or in another process";
+  "a download URL was issued, and nothing in this process serves it: serve the endpoint with createHandler({ sluice, … }) of @sluice/transport-http, here or in another process";
 
 /** Why a token did not open. An expired link says what an unknown one says. */
 function openFault(kind: GrantKind, error: unknown): unknown {

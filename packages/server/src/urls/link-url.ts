@@ -5,7 +5,7 @@ import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
-import { toolError } from "../faults/advice.ts";
+import { advised, toolError } from "../faults/advice.ts";
 import type { Mounts } from "../storage/mounts.ts";
 import { ensureLinkRules, type LinkDisposition, type LinkUse } from "./grant-options.ts";
 import type { Grants } from "./grants.ts";
@@ -68,6 +68,10 @@ export async function linkUrl(
   given: LinkFor & LinkSettings,
 ): Promise<ResourceUrl> {
   const { calls, isOursOn, onError } = parts;
+  if (typeof (given as typeof given | undefined) !== "object")
+    throw new TypeError(
+      "sluice.link: also pass { mcp, ctx }, the server and the context of the tool, or { caller }",
+    );
   const { ttlMs, use } = given;
   ensureLinkRules(definedMembers({ ttlMs, use }));
   const counted = { action: "link", uri, kind: "request" } as const;
@@ -85,7 +89,7 @@ export async function linkUrl(
       const ensureOurs = async (spelling: string): Promise<void> => {
         await ensureReadScopes(mcp, ctx, spelling);
         if (!(await isOurs(spelling, ctx)))
-          throw new SluiceError("not_found", "sluice: url: read of this URI is not ours");
+          throw new SluiceError("not_found", "sluice: link: read of this URI is not ours");
       };
       return mint(parts, { uri, work, signal, settings: given, ensureOurs });
     });
@@ -109,7 +113,7 @@ async function mint(
 ): Promise<{ result: ResourceUrl; ending: "later" }> {
   const { identity, principal, entry } = work;
   if (!grants)
-    throw new SluiceError("unsupported", "sluice: url: links are off; pass links to createSluice");
+    throw advised("unsupported", "links are off; pass links to createSluice");
   const { mount, key, name } = mounts.findFor(uri, principal);
   const resourceUri = mount.mapper.toUri(key);
   const storage = await mount.storages.authorize({ principal, key, action: "stream" });
@@ -119,7 +123,7 @@ async function mint(
   const mimeType = await storage.typeOf(info, definedMembers({ signal }));
   const { use = usual, ttlMs, disposition } = settings;
   const link = await grants.mintLink(identity, { name, etag: info.etag, use, ttlMs, disposition });
-  if (!link) throw new SluiceError("unauthenticated", "sluice: url: no link for the anonymous");
+  if (!link) throw new SluiceError("unauthenticated", "sluice: link: no link for the anonymous");
   entry.facts.grant = link.id;
   entry.facts.mode = "link";
   await entry.conclude("issued");

@@ -1,6 +1,5 @@
 import { createSessionTable } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
-import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import {
   entryFor,
   sessionCallerOf,
@@ -15,8 +14,7 @@ import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
 /**
  * Makes the handler for an app that has a transport for each session or request already, as the Express examples of both SDKs
- * do. `app.use(toNodeHandler(createFrontHandler(sluice)))` stands before the routes of the endpoint: it serves downloads, answers
- * `resources/stream` with bytes and redirects, looks at `Host` and `Origin`, and leaves paths outside of the endpoint to the app.
+ * do: `behind: "app"` of `createHandler`.
  *
  * A session that the app opens belongs to the principal that opened it, or that used it first where it was opened without
  * credentials: towards every other caller it does not exist (404), and its stream of events ends. That
@@ -24,7 +22,6 @@ import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
  * known to this process only, 10,000 at most and 1,000 of one principal; a new one then ends the longest idle.
  */
 export function createFrontHandler(sluice: Sluice, options: WithSluiceOptions = {}): SluiceHandler {
-  ensureSluice("createFrontHandler", sluice);
   return { ...withSluice(createBehind(sluice), sluice, options), isFront: true };
 }
 

@@ -8,7 +8,6 @@ import { boundEvents, hasEvents, holdHead } from "../events/bound-events.ts";
 import { mergeEvents } from "../events/merge-events.ts";
 import { admitSessionRequest } from "../sessions/session-caller.ts";
 import { createSessionCapabilities } from "../sessions/session-memory.ts";
-import { ensureHandler, ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { faultResponse, sessionOf } from "../endpoint/error-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";
@@ -38,15 +37,13 @@ export interface WithSluiceOptions extends EndpointOptions {
  * `<endpoint>/streams/<token>` serves downloads. In a `subscriptions/listen` stream it tells what changed. Every other
  * request to exactly the endpoint goes to `handler` untouched; other paths are 404, unless `handler` itself has routes there.
  * Of every request the target is read once, and `Host` and `Origin` are checked, before anything else: 400, 421, 403.
- * Throws a `TypeError` for a `path` or an origin that no request can name, and for anything but a handler and a Sluice.
+ * Throws a `TypeError` for a `path` or an origin that no request can name.
  */
 export function withSluice(
   handler: McpFetchHandler,
   sluice: Sluice,
   options: WithSluiceOptions = {},
 ): SluiceHandler {
-  ensureHandler("withSluice", handler);
-  ensureSluice("withSluice", sluice);
   const { maxBufferedBytes = 2 ** 24 } = options;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   const ownRouter = createRouter(sluice, options);

@@ -8,7 +8,7 @@ export interface McpFetchHandler {
   readonly maxRequestBodySize?: number;
   /** What stands before it, where it was made by Sluice. */
   readonly router?: EndpointRouter;
-  /** Other paths are for the handlers behind it: see `createFrontHandler`. */
+  /** Other paths are for the handlers behind it: see `behind` of `createHandler`. */
   readonly isFront?: boolean;
 }
 
@@ -27,6 +27,6 @@ export interface SluiceHandler extends McpFetchHandler {
 /** The error of a front handler that is called without handlers behind it. */
 export function missingNext(): TypeError {
   return new TypeError(
-    "createFrontHandler: nothing is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint",
+    "createHandler: no app is behind it; use it as app.use(toNodeHandler(handler)), before the routes of the endpoint",
   );
 }

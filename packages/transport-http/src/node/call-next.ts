@@ -46,7 +46,7 @@ export function callNext(
     const answer = await response;
     if (!isKnown && req.auth)
       throw new TypeError(
-        "createFrontHandler: access tokens are verified behind it, so that it cannot tell whose a session is: give the middleware to toNodeHandler as `authenticate`",
+        "createHandler: access tokens are verified behind it, so that it cannot tell whose a session is: give the middleware to toNodeHandler as `authenticate`",
       );
     return answer;
   };

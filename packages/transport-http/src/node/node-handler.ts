@@ -93,7 +93,7 @@ export function toNodeHandler(
   handler: McpFetchHandler,
   options: NodeHandlerOptions = {},
 ): NodeHandler {
-  ensureHandler("toNodeHandler", handler);
+  ensureHandler("toNodeHandler: the first argument", handler);
   const {
     maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
     authenticate,

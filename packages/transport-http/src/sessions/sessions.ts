@@ -10,7 +10,6 @@ import { SluiceError } from "@sluice/core";
 import { createSessionTable, type SessionBounds, type SessionEntry } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
 import { problem, problemOf } from "@sluice/server/transport";
-import { ensureSluice } from "../endpoint/ensure-arguments.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import {
   entryFor,
@@ -67,11 +66,6 @@ export function createSessions(
   sluice: Sluice,
   options: SessionsOptions = {},
 ): SessionsHandler {
-  if (typeof create !== "function")
-    throw new TypeError(
-      "createSessions: the first argument must be a function that makes a server: () => sluice.attach(new McpServer(…))",
-    );
-  ensureSluice("createSessions", sluice);
   const { host } = sluice;
   const stateless = createMcpHandler(create, { legacy: "reject" });
   const shared = host.state.shared ? new SharedOpenings(host.state) : undefined;
@@ -259,7 +253,7 @@ function readBounds(options: SessionsOptions): SessionBounds {
   const bounds = { idleMs, maxSessions, maxPerPrincipal };
   for (const [name, bound] of Object.entries(bounds))
     if (!Number.isSafeInteger(bound) || bound < 1)
-      throw new RangeError(`createSessions: ${name} must be a whole number from 1`);
+      throw new RangeError(`createHandler: sessions.${name} must be a whole number from 1`);
   return bounds;
 }
 

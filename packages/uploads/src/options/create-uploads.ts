@@ -4,7 +4,7 @@ import type { Host } from "@sluice/server/transport";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { RequestBody, Routes, SluiceHandler } from "@sluice/transport-http";
-import { addRoutes } from "@sluice/transport-http/handlers";
+import { addRoutes } from "@sluice/transport-http/internal";
 import { PendingUploads } from "../ask/pending-uploads.ts";
 import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
 import { Confirmation } from "../confirm/confirm.ts";
@@ -62,7 +62,9 @@ export interface CloseUploadsOptions {
 
 /** Slots and the endpoint that takes what is sent to them. */
 export interface Uploads extends Slots {
-  /** The routes below the path of an endpoint. For `withUploads`. */
+  /** The Sluice that they were made for, as its other packages see it. */
+  readonly host: Host;
+  /** The routes below the path of an endpoint. For `createHandler`. */
   routes(base: string): Routes;
   /** Asks the user for files, from inside a tool. */
   readonly requestFiles: RequestFiles;
@@ -152,6 +154,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   let isServed = false;
   return {
     ...slots,
+    host,
     asked: createAskedUploads({ host, slots, pages, pending, uris }),
     onError,
     requestFiles: createRequestFiles({
@@ -202,14 +205,9 @@ function checkedOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
 
 /**
  * Adds the upload endpoint (`<endpoint>/u/…` and `<endpoint>/uploads/…`) and its pages to a handler, behind its checks of `Host` and `Origin`. Over
- * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams. Throws a `TypeError` for
- * other arguments than those two.
+ * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams.
  */
 export function withUploads(handler: SluiceHandler, uploads: Uploads): SluiceHandler {
-  if (!(handler as Partial<SluiceHandler> | undefined)?.router)
-    throw new TypeError("withUploads: the first argument must be what withSluice gave");
-  if (!(uploads as Partial<Uploads> | undefined)?.routes)
-    throw new TypeError("withUploads: the second argument must be what createUploads gave");
   return addRoutes(handler, uploads.routes(handler.router.base));
 }
 

@@ -3,7 +3,7 @@ import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
 import type { Caller } from "@sluice/server";
 import { problem, type Host, type Reply } from "@sluice/server/transport";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
-import { routesBelow } from "@sluice/transport-http/handlers";
+import { routesBelow } from "@sluice/transport-http/internal";
 import type { UploadPageStore } from "../page/upload-pages.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";
 import { isId } from "../slots/slots.ts";

@@ -3,12 +3,8 @@ import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { noteRequest, notesOf } from "@sluice/server/transport";
 import { createMemoryBackend } from "@sluice/storage";
-import {
-  composeHandler,
-  withSluice,
-  type McpFetchHandler,
-  type Routes,
-} from "@sluice/transport-http";
+import { createHandler, type McpFetchHandler, type Routes } from "@sluice/transport-http";
+import { withSluice } from "@sluice/transport-http/internal";
 import { expect, test } from "vitest";
 import { createResume } from "../../resume/src/index.ts";
 
@@ -27,6 +23,8 @@ function build() {
     sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
   );
   const uploads = {
+    host: sluice.host,
+    async close() {},
     routes(base: string): Routes {
       const answer = async () => ({ status: 200, headers: [], text: "slot" });
       return (path) =>
@@ -55,8 +53,9 @@ test("the parts are nested in one order, however they are named", async () => {
   const { sluice, mcp, uploads } = build();
   const order: string[] = [];
   const resume = createResume({ store: createMemoryEventStore() });
-  const handler = composeHandler({
+  const handler = createHandler({
     uploads: {
+      ...uploads,
       routes(base) {
         order.push(`uploads around a handler with ${base}`);
         return uploads.routes(base);
@@ -64,6 +63,7 @@ test("the parts are nested in one order, however they are named", async () => {
     },
     binary: {},
     resume: {
+      ...resume,
       wrap(inner, given, endpoint) {
         order.push(
           `resume around mcp: ${inner === mcp && given === sluice}, ${endpoint.origins?.join()}`,
@@ -73,7 +73,7 @@ test("the parts are nested in one order, however they are named", async () => {
     },
     origins: [page],
     sluice,
-    mcp,
+    behind: mcp,
   });
   expect(order).toEqual([`resume around mcp: true, ${page}`, "uploads around a handler with /mcp"]);
   expect(await (await handler.fetch(ask("/mcp/uploads/a"))).text()).toBe("slot");
@@ -91,9 +91,11 @@ test("the parts are nested in one order, however they are named", async () => {
 test("binary adds the layer for bytes beside JSON, which refuses bytes that no client declared", async () => {
   const { sluice } = build();
   const own: McpFetchHandler = { fetch: async () => new Response("own") };
-  const withBytes = composeHandler({ mcp: own, sluice, binary: {} });
+  const withBytes = createHandler({ behind: own, sluice, binary: {} });
   expect((await withBytes.fetch(multipart())).status).toBe(415);
-  expect(await (await composeHandler({ mcp: own, sluice }).fetch(multipart())).text()).toBe("own");
+  expect(await (await createHandler({ behind: own, sluice }).fetch(multipart())).text()).toBe(
+    "own",
+  );
 });
 
 function multipart(): Request {
@@ -107,23 +109,39 @@ function multipart(): Request {
 
 test("without mcp it serves the routes beside the endpoint alone", async () => {
   const { sluice, uploads } = build();
-  const handler = composeHandler({ sluice, uploads, path: "/files" });
+  const handler = createHandler({ sluice, uploads, path: "/files" });
   expect((await handler.fetch(list())).status).toBe(404);
   expect(await (await handler.fetch(ask("/files/uploads/a"))).text()).toBe("slot");
   const { status } = await handler.fetch(ask("/files/streams/no-token"));
   expect([404, 410]).toContain(status);
 });
 
-test("resume and binary without mcp are a mistake that is told at once", () => {
+test("resume and binary without JSON-RPC are a mistake that is told at once", () => {
   const { sluice } = build();
-  for (const parts of [{ binary: {} }, { resume: { wrap: (mcp: McpFetchHandler) => mcp } }])
-    expect(() => composeHandler({ sluice, ...parts })).toThrow(/^composeHandler: resume and/);
+  const resume = createResume({ store: createMemoryEventStore() });
+  for (const parts of [{ binary: {} }, { resume }, { resume, behind: "app" as const }])
+    expect(() => createHandler({ sluice, ...parts })).toThrow(/^createHandler: resume and/);
+});
+
+test("close ends sessions, streams and uploads, and then the Sluice", async () => {
+  const { sluice, uploads } = build();
+  const ended: string[] = [];
+  const note = (what: string) => async () => void ended.push(what);
+  const resume = { ...createResume({ store: createMemoryEventStore() }), close: note("resume") };
+  const handler = createHandler({
+    sluice: { ...sluice, close: note("sluice") },
+    create: () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
+    resume,
+    uploads: { ...uploads, close: note("uploads") },
+  });
+  await handler.close();
+  expect(ended).toEqual(["resume", "uploads", "sluice"]);
 });
 
 test("a refusal of a layer is the same as in layers nested by hand", () => {
   const { sluice, mcp } = build();
   const wrong = { path: "/a//b" };
-  expect(() => composeHandler({ mcp, sluice, ...wrong })).toThrow(
+  expect(() => createHandler({ behind: mcp, sluice, ...wrong })).toThrow(
     expect.objectContaining({ message: messageOf(() => withSluice(mcp, sluice, wrong)) }),
   );
 });
@@ -146,7 +164,7 @@ test("a copy that a layer of the author hands on takes the place of its request"
       return new Response(null, { status: 202 });
     },
   };
-  const handler = composeHandler({ sluice, mcp, uploads });
+  const handler = createHandler({ sluice, behind: mcp, uploads });
   for (const isNoted of [false, true]) {
     const request = list();
     noteRequest(request, { address: "192.0.2.1" });

@@ -1,0 +1,197 @@
+import { createMcpHandler, type McpServer } from "@modelcontextprotocol/server";
+import { ensureKnownOptions } from "@sluice/core";
+import type { Sluice } from "@sluice/server";
+import type { Host } from "@sluice/server/transport";
+import { withBinary, type WithBinaryOptions } from "../binary/with-binary.ts";
+import { ensureHandler } from "../endpoint/ensure-arguments.ts";
+import { addRoutes } from "../endpoint/routed-handler.ts";
+import type { Routes } from "../endpoint/router.ts";
+import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
+import { createSessions, type SessionsOptions } from "../sessions/sessions.ts";
+import { createFrontHandler } from "./front-handler.ts";
+import { createSidecar } from "./sidecar.ts";
+import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
+
+/** Makes an MCP server, for a session or for one request. */
+export type CreateServer = () => McpServer | Promise<McpServer>;
+
+/** How to close. */
+export interface CloseOptions {
+  /** Milliseconds that calls and uploads in progress may still take. Default: 0. */
+  readonly deadlineMs?: number;
+  /** Ends the wait at once. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a server is made of, beside its Sluice and what answers JSON-RPC. */
+export interface HandlerParts extends WithSluiceOptions {
+  /**
+   * Bounds of the sessions of MCP 2025-11-25 and older, each with a server of its own. `false`: none, and every request gets a
+   * server of its own; then servers cannot ask clients of these revisions, and notify them of nothing. Only with `create`.
+   */
+  readonly sessions?: SessionsOptions | false;
+  /** What `createResume` of `@sluice/resume` gave. Default: streams end with their connection. */
+  readonly resume?: {
+    wrap(mcp: McpFetchHandler, sluice: Sluice, endpoint: WithSluiceOptions): McpFetchHandler;
+    close(options?: CloseOptions): Promise<void>;
+  };
+  /** Lets clients and servers exchange bytes beside JSON, in multipart bodies. `true` for the default limits. Default: `false`. */
+  readonly binary?: WithBinaryOptions | boolean;
+  /** What `createUploads` of `@sluice/uploads` gave, for the same Sluice. Default: no uploads. */
+  readonly uploads?: {
+    readonly host: Host;
+    routes(base: string): Routes;
+    close(options?: CloseOptions): Promise<void>;
+  };
+}
+
+/** Options of {@link createHandler}. */
+export interface HandlerOptions extends HandlerParts {
+  readonly sluice: Sluice;
+  /**
+   * Makes a server for each session, and for each request without one. Default: no JSON-RPC, for downloads and uploads beside
+   * another transport, such as WebSocket.
+   */
+  readonly create?: CreateServer;
+  /**
+   * What answers JSON-RPC in place of `create`: a handler of your own over the SDK's transports, or `"app"`, where an app has
+   * routes of its own for the endpoint, as the Express examples of both SDKs do. With `"app"` the handler is middleware:
+   * `app.use(toNodeHandler(handler))` stands before the routes of the endpoint. It serves downloads, answers `resources/stream`
+   * with bytes and redirects, looks at `Host` and `Origin`, and leaves paths outside of the endpoint to the app.
+   */
+  readonly behind?: McpFetchHandler | "app";
+}
+
+/** The handler of a whole server. */
+export interface Handler extends SluiceHandler {
+  /**
+   * Ends sessions, resumable streams and uploads, then closes the Sluice. Call it when the server accepts nothing more; `serve`
+   * does all of it. Idempotent.
+   */
+  close(options?: CloseOptions): Promise<void>;
+}
+
+/**
+ * Makes the fetch-shaped handler of a whole server: JSON-RPC, `resources/stream`, downloads, links and uploads. `toNodeHandler`
+ * puts it on `node:http`; elsewhere call its `fetch`.
+ *
+ * ```ts
+ * const handler = createHandler({ sluice, create: () => sluice.attach(new McpServer(info)), uploads });
+ * createServer(toNodeHandler(handler)).listen(2532);
+ * ```
+ *
+ * Throws a `TypeError` for options that contradict each other, for parts of another Sluice, and for an option that does not exist.
+ */
+export function createHandler(options: HandlerOptions): Handler {
+  const { handler, drain, close } = composeParts("createHandler", options);
+  return {
+    ...handler,
+    async close(closing) {
+      await drain(closing);
+      await close();
+    },
+  };
+}
+
+/** A handler, and the two steps of its end. */
+export interface ComposedParts {
+  readonly handler: SluiceHandler;
+  /** Lets calls and uploads in progress end until the deadline. */
+  drain(options?: CloseOptions): Promise<void>;
+  /** Closes what is left, once nothing uses it. */
+  close(): Promise<void>;
+}
+
+/** The handler of {@link createHandler}; `who` begins the messages. */
+export function composeParts(who: string, options: HandlerOptions): ComposedParts {
+  ensureKnownOptions(who, options, handlerOptions);
+  const {
+    sluice,
+    create,
+    behind,
+    sessions,
+    resume,
+    binary = false,
+    uploads,
+    ...endpoint
+  } = options;
+  if (typeof (sluice as Partial<Sluice> | undefined)?.redeem !== "function")
+    throw new TypeError(`${who}: sluice must be what createSluice gave`);
+  if (behind !== undefined && behind !== "app") ensureHandler(`${who}: behind`, behind);
+  if (create && behind) throw new TypeError(`${who}: pass create or behind, and not both`);
+  if (sessions !== undefined && !create)
+    throw new TypeError(`${who}: sessions are those of the servers that create makes: pass create`);
+  if ((resume || binary) && !create && (!behind || behind === "app"))
+    throw new TypeError(`${who}: resume and binary are for JSON-RPC: pass create`);
+  if (uploads && typeof uploads.routes !== "function")
+    throw new TypeError(`${who}: uploads must be what createUploads gave`);
+  if (uploads && uploads.host !== sluice.host)
+    throw new TypeError(
+      `${who}: uploads were made for another Sluice: pass sluice to createUploads`,
+    );
+
+  const ownServers = create && serversOf(who, create, sluice, sessions);
+  const mcp = ownServers?.handler ?? behind;
+  let handler: SluiceHandler;
+  if (mcp === undefined) handler = createSidecar(sluice, endpoint);
+  else if (mcp === "app") handler = createFrontHandler(sluice, endpoint);
+  else {
+    handler = withSluice(resume ? resume.wrap(mcp, sluice, endpoint) : mcp, sluice, endpoint);
+    if (binary) handler = withBinary(handler, binary === true ? {} : binary);
+  }
+  if (uploads) handler = addRoutes(handler, uploads.routes(handler.router.base));
+  return {
+    handler,
+    async drain(closing) {
+      await Promise.all([resume?.close(closing), uploads?.close(closing)]);
+    },
+    async close() {
+      await ownServers?.close();
+      await sluice.close();
+    },
+  };
+}
+
+/** The handler over servers that are made for sessions, or for requests. */
+function serversOf(
+  who: string,
+  create: CreateServer,
+  sluice: Sluice,
+  sessions: SessionsOptions | false = {},
+): { readonly handler: McpFetchHandler; close(): Promise<void> } {
+  if (typeof create !== "function")
+    throw new TypeError(
+      `${who}: create must be a function that makes a server: () => sluice.attach(new McpServer(…))`,
+    );
+  const createOwn = async (): Promise<McpServer> => {
+    const mcp = await create();
+    sluice.host.ensureOwn(mcp);
+    return mcp;
+  };
+  if (sessions) {
+    const handler = createSessions(createOwn, sluice, sessions);
+    return { handler, close: () => handler.close() };
+  }
+  return { handler: createMcpHandler(createOwn), close: async () => {} };
+}
+
+/** Every member of {@link HandlerParts}. */
+export const handlerParts: Readonly<Record<keyof HandlerParts, true>> = {
+  binary: true,
+  hosts: true,
+  maxBufferedBytes: true,
+  maxRequestBodySize: true,
+  origins: true,
+  path: true,
+  resume: true,
+  sessions: true,
+  uploads: true,
+};
+
+/** Every option of `createHandler`. */
+const handlerOptions: Readonly<Record<keyof HandlerOptions, true>> = {
+  ...handlerParts,
+  behind: true,
+  create: true,
+  sluice: true,
+};

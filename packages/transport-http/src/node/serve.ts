@@ -1,0 +1,127 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { definedMembers, ensureKnownOptions } from "@sluice/core";
+import type { Sluice } from "@sluice/server";
+import {
+  composeParts,
+  handlerParts,
+  type CloseOptions,
+  type CreateServer,
+  type HandlerParts,
+} from "../compose/create-handler.ts";
+import { drainServer, type Drained } from "./drain-server.ts";
+import { hardenServer, type HardenServerOptions } from "./harden-server.ts";
+import { toNodeHandler, type NodeHandlerOptions } from "./node-handler.ts";
+
+/** Options of {@link serve}. */
+export interface ServeOptions extends HandlerParts, NodeHandlerOptions, HardenServerOptions {
+  /** Port to listen on. Default: that of a loopback `endpoint`; without it a public endpoint is a `TypeError`. */
+  readonly port?: number;
+  /** Address to listen on. Default: the host of a loopback `endpoint`, else `127.0.0.1`, for a proxy on this machine. */
+  readonly host?: string;
+}
+
+/** A server that listens. */
+export interface Serving {
+  /** The public URL of the endpoint. */
+  readonly url: string;
+  readonly port: number;
+  readonly server: Server;
+  /**
+   * Drains the server as `drainServer` does (default of `deadlineMs`: 30,000), and closes sessions, streams, uploads and the
+   * Sluice with what it was given, each when nothing uses it any more. Idempotent.
+   */
+  close(options?: CloseOptions): Promise<Drained>;
+}
+
+/**
+ * Serves MCP over HTTP with everything that belongs to it: a handler as of `createHandler`, over `toNodeHandler`, on a server of
+ * `hardenServer`. Resolves when it listens.
+ *
+ * ```ts
+ * const running = await serve(sluice, () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })));
+ * process.once("SIGTERM", () => void running.close());
+ * ```
+ *
+ * Rejects with the error of the socket, such as `EADDRINUSE`, and with a `TypeError` for options that cannot work.
+ */
+export async function serve(
+  sluice: Sluice,
+  create: CreateServer,
+  options: ServeOptions = {},
+): Promise<Serving> {
+  ensureKnownOptions("serve", options, serveOptions);
+  const {
+    port = loopbackPort(sluice),
+    host = loopbackHost(sluice) ?? "127.0.0.1",
+    maxConnections,
+    maxConnectionsPerAddress,
+    keepAliveTimeoutMs,
+    authenticate,
+    maxRequestsPerAddress,
+    minBytesPerSecond,
+    offload,
+    onError,
+    proxyHops,
+    stallTimeoutMs,
+    unsent,
+    ...parts
+  } = options;
+  if (port === undefined)
+    throw new TypeError(
+      "serve: the endpoint is public: also pass port, which this process listens on",
+    );
+  const composed = composeParts("serve", { ...parts, sluice, create });
+  const outflow = { minBytesPerSecond, stallTimeoutMs };
+  const limits = { maxRequestsPerAddress, unsent, ...outflow };
+  const nodeHandler = toNodeHandler(
+    composed.handler,
+    definedMembers({ authenticate, offload, onError, proxyHops, ...limits }),
+  );
+  const bounds = { maxConnections, maxConnectionsPerAddress, keepAliveTimeoutMs };
+  const server = hardenServer(createServer(nodeHandler), definedMembers(bounds));
+  server.listen(port, host);
+  await once(server, "listening");
+
+  let closing: Promise<Drained> | undefined;
+  async function close({ deadlineMs = 30_000, ...given }: CloseOptions = {}): Promise<Drained> {
+    const limit = { deadlineMs, ...given };
+    const [drained] = await Promise.all([drainServer(server, limit), composed.drain(limit)]);
+    await composed.close();
+    return drained;
+  }
+  return {
+    url: sluice.endpoint.url,
+    port: (server.address() as AddressInfo).port,
+    server,
+    close: (given) => (closing ??= close(given)),
+  };
+}
+
+/** The port of a loopback endpoint, which nothing in front maps to another one. */
+function loopbackPort({ endpoint: { url, isLoopback } }: Sluice): number | undefined {
+  return isLoopback ? Number(new URL(url).port || 80) : undefined;
+}
+
+function loopbackHost({ endpoint: { url, isLoopback } }: Sluice): string | undefined {
+  return isLoopback ? new URL(url).hostname.replace(/^\[(.*)\]$/, "$1") : undefined;
+}
+
+/** Every option of `serve`. */
+const serveOptions: Readonly<Record<keyof ServeOptions, true>> = {
+  ...handlerParts,
+  authenticate: true,
+  host: true,
+  keepAliveTimeoutMs: true,
+  maxConnections: true,
+  maxConnectionsPerAddress: true,
+  maxRequestsPerAddress: true,
+  minBytesPerSecond: true,
+  offload: true,
+  onError: true,
+  port: true,
+  proxyHops: true,
+  stallTimeoutMs: true,
+  unsent: true,
+};
