@@ -53,7 +53,12 @@ test("a Sluice with a storage alone serves sessions and links on the port of its
 
 test("the port and the address may be others than those of the endpoint", async () => {
   const serving = await start(
-    { endpoint: "https://files.example.com/mcp", keys: "ephemeral", anonymous: true, onWarning() {} },
+    {
+      endpoint: "https://files.example.com/mcp",
+      keys: "ephemeral",
+      anonymous: true,
+      onWarning() {},
+    },
     { port: 0, hosts: ["127.0.0.1"] },
   );
   expect(serving.url).toBe("https://files.example.com/mcp");
@@ -100,7 +105,11 @@ test.each<[string, ServeOptions, RegExp]>([
 });
 
 test("a public endpoint does not say which port to listen on", async () => {
-  const options = { endpoint: "https://files.example.com/mcp", keys: "ephemeral", anonymous: true } as const;
+  const options = {
+    endpoint: "https://files.example.com/mcp",
+    keys: "ephemeral",
+    anonymous: true,
+  } as const;
   await expect(start({ ...options, onWarning() {} })).rejects.toThrow(/^serve: .*also pass port/);
 });
 
