@@ -3,7 +3,7 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 
-const endpoint = new URL(process.argv[2] ?? "http://127.0.0.1:3000/mcp");
+const endpoint = new URL(process.argv[2] ?? "http://127.0.0.1:2532/mcp");
 const transport = new StreamableHTTPClientTransport(endpoint, { fetch: withStreaming() });
 const client = new Client(
   { name: "me", version: "1.0.0" },
