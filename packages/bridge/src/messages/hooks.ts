@@ -30,19 +30,19 @@ export interface RelayHooks {
   /** Gets the bridge's own calls, once, before the first message. */
   readonly start?: (calls: BridgeCalls) => void;
   /**
-   * A request of the host. Gives an answer to be sent instead of asking the server, or another request with the
+   * A request of the host. Gives a response to be sent instead of asking the server, or another request with the
    * same id to send in its place, or nothing to let it pass. `signal` aborts when the host cancels it.
    */
   readonly request?: (
     request: JSONRPCRequest,
     signal: AbortSignal,
   ) => RequestDecision | Promise<RequestDecision>;
-  /** The server's answer to a request of the host. Gives the answer that the host gets. */
+  /** The server's response to a request of the host. Gives the response that the host gets. */
   readonly answer?: (
     request: JSONRPCRequest,
     response: JSONRPCResponse,
   ) => JSONRPCResponse | Promise<JSONRPCResponse>;
-  /** A request of the server. Gives the answer that the server gets, or nothing to ask the host. */
+  /** A request of the server. Gives the response that the server gets, or nothing to ask the host. */
   readonly serverRequest?: (
     request: JSONRPCRequest,
   ) => Answer | undefined | Promise<Answer | undefined>;

@@ -23,11 +23,11 @@ interface FoundStrings {
   /** What stands for them, also for those without a file. */
   readonly markers: ReadonlySet<string>;
   readonly files: ReadonlyMap<string, FoundString>;
-  /** Why no answer of the message can be given. */
+  /** Why no response of the message can be given. */
   readonly failure: SluiceError | undefined;
 }
 
-/** What is asked of an answer. */
+/** What is asked of a response. */
 interface AnswerRules {
   readonly spooled: SpooledStrings;
   readonly inlineBytes: number;
@@ -51,7 +51,7 @@ interface Part {
 }
 
 /**
- * Names the files of the answers in a parsed text and removes all others. Answers become JSON-RPC errors where a file
+ * Names the files of the responses in a parsed text and removes all others. Responses become JSON-RPC errors where a file
  * failed, or where a long string stands in a place that JSON-RPC or MCP reads.
  */
 export async function finishMessage(
@@ -119,7 +119,7 @@ async function publish(
   return { id: marker, place: published, name, bytes, sha256, head, coding };
 }
 
-/** An error in place of an answer (JSON-RPC 2.0 §5.1). */
+/** An error in place of a response (JSON-RPC 2.0 §5.1). */
 function errorFor({ id }: LooseResponse, { message, code }: SluiceError): object {
   return { jsonrpc: "2.0", id, error: { code: internalError, message, data: { reason: code } } };
 }

@@ -293,7 +293,7 @@ function pauseMs(attempt: number): number {
 interface MessageOptions {
   /** Ends the request, over HTTP by closing its stream. */
   readonly signal?: AbortSignal | undefined;
-  /** The stream of this request has ended, after an answer or without one. */
+  /** The stream of this request has ended, after a response or without one. */
   readonly onEnd?: (() => void) | undefined;
 }
 

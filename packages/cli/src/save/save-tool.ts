@@ -86,7 +86,7 @@ export async function openSaveTool(
       await discardSource(opened, error);
       return rethrow(error);
     };
-    // a host that repeats a call gets the answer of the first one: the name is taken by the same bytes
+    // a host that repeats a call gets the result of the first one: the name is taken by the same bytes
     let conflict: unknown;
     const noteConflict = (error: unknown): undefined => {
       if (!isTaken(error)) throw error;

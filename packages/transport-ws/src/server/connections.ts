@@ -30,7 +30,7 @@ export class Connections {
   #timer: NodeJS.Timeout | undefined;
   readonly #emptied: (() => void)[] = [];
 
-  /** A connection that said nothing since the last ping, not even its answer, is gone. */
+  /** A connection that said nothing since the last ping, not even its response, is gone. */
   readonly #sweep = (): void => {
     for (const connection of this.#open) {
       const { socket, channel } = connection;
@@ -83,7 +83,7 @@ export class Connections {
     }
     if (!(await isInTime(empty, deadlineMs, signal))) {
       for (const { channel } of this.#open) channel.end(closing);
-      // the close frame is on its way; its answer is not waited for
+      // the close frame is on its way; its response is not waited for
       await new Promise((resolve) => setImmediate(resolve));
       for (const { socket } of this.#open) socket.terminate();
       await empty;

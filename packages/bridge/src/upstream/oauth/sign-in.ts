@@ -307,7 +307,7 @@ function faultIn(params: URLSearchParams): string {
   return oauthCode(params.get("error")) ?? "no code came back";
 }
 
-/** What the SDK throws may hold the body of an answer. */
+/** What the SDK throws may hold the body of a response. */
 function signInFault(error: unknown): unknown {
   if (SluiceError.is(error)) return error;
   if (!(error instanceof Error)) return signInRefused("it failed");
