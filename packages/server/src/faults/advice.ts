@@ -32,7 +32,7 @@ interface CallerMeans {
   readonly takesStreams?: boolean;
 }
 
-/** What a caller may be told to do about an error: `data.suggestion` of the answer, and what a tool says. */
+/** What a caller may be told to do about an error: `data.suggestion` of the response, and what a tool says. */
 export function adviceOf(
   error: unknown,
   { tools, takesStreams = false }: CallerMeans = {},

@@ -12,7 +12,7 @@ export function ensureHandler(operation: string, handler: McpFetchHandler): void
 /** Throws a `RangeError` unless this is a whole number from 1. */
 export function ensureLimit(operation: string, limit: number): void {
   if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new RangeError(`${operation}: ${limit} is no limit; pass a whole number from 1`);
+    throw new RangeError(`${operation}: ${limit} is not a limit; pass a whole number from 1`);
 }
 
 /** Throws a `TypeError` that says what to pass, unless this is a Sluice. */
