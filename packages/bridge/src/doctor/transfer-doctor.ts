@@ -4,7 +4,6 @@ import { codes, type Members } from "../messages/messages.ts";
 import { SendError } from "../upstream/send-fault.ts";
 import { examine as examineServer, type Diagnosis, type DiagnoseOptions } from "./diagnose.ts";
 
-/** What failed. */
 interface FailedTransfer {
   readonly direction: "download" | "upload";
   /** Resource that was wanted; undefined for links and uploads. */

@@ -18,7 +18,6 @@ import { progressTokenOf } from "./related-call.ts";
 /** How a call ended: with a result, with an error, or because the host closed its request. */
 export type CallEnd = { readonly result: Members | undefined } | "left";
 
-/** The call that is under way. */
 interface ServedCall {
   readonly names: CallNames;
   readonly transport: PerRequestHTTPServerTransport;

@@ -209,7 +209,6 @@ function trackParts(share: SpoolTarget): {
   };
 }
 
-/** A string of a message, and its link. */
 interface LinkedString {
   readonly held: SpooledString;
   readonly link: HeldLink;

@@ -13,7 +13,6 @@ export interface BridgeCalls {
    * Rejects when `signal` aborts, which cancels the call.
    */
   callServer(method: string, params: Members, signal?: AbortSignal): Promise<Answer>;
-  /** Sends a notification to the host. */
   notifyHost(method: string, params: Members): void;
   /**
    * Asks the host, in revisions up to 2025-11-25. Later hosts take questions only in the result of a call:

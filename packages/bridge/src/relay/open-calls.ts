@@ -85,7 +85,6 @@ export class OpenCalls {
     return call;
   }
 
-  /** The call that the server knows by `serverId`. */
   get(serverId: unknown): OpenCall | undefined {
     return this.#calls.get(keyOf(serverId));
   }

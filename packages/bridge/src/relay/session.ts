@@ -20,7 +20,6 @@ export interface Session {
   /** Resolves when the next message may be passed. */
   fromHost(message: JSONRPCMessage): Promise<void> | void;
   fromServer(message: JSONRPCMessage): void;
-  /** The connection is gone. */
   lost(reason: string): void;
   /** Brings a new connection to the state of the old one. */
   restore(connection: OpenConnection): Promise<void>;

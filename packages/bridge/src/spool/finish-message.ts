@@ -18,7 +18,6 @@ export interface FoundString {
   facts?: StringFacts;
 }
 
-/** The long strings of one message. */
 interface FoundStrings {
   /** What stands for them, also for those without a file. */
   readonly markers: ReadonlySet<string>;
@@ -27,14 +26,12 @@ interface FoundStrings {
   readonly failure: SluiceError | undefined;
 }
 
-/** What is asked of a response. */
 interface AnswerRules {
   readonly spooled: SpooledStrings;
   readonly inlineBytes: number;
   readonly isAwaited: (id: RpcId) => boolean;
 }
 
-/** What goes on in place of a message. */
 interface FinishedMessage {
   /** Other JSON, where it has some. */
   readonly json?: string;

@@ -22,7 +22,6 @@ import {
 /** Adds the tool `save_to` to a server. */
 type AttachSaveTool = (mcp: McpServer) => void;
 
-/** Bounds of what is saved. */
 interface SaveBounds {
   /** Maximum bytes of saved files together, including those of bridges. Default: 100 GiB. */
   readonly maxTotalBytes?: number | undefined;

@@ -28,7 +28,6 @@ export interface HopRequest {
 
 /** Steps of a request, in their order. */
 interface SendProgress {
-  /** There is a connection. */
   connected(): void;
   /** Bytes of an {@link OutgoingBody} went out. */
   handed(bytes: number): void;

@@ -77,7 +77,6 @@ export class ReaderWatch {
     this.#schedule();
   }
 
-  /** Ends the watch. */
   close(): void {
     this.#isClosed = true;
     this.#cancelLook?.();

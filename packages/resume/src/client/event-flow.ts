@@ -14,7 +14,6 @@ import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
 
 export interface EventFlowOptions {
-  /** The first response. */
   readonly first: ReadableStream<Uint8Array>;
   /** The requests to the link of the stream. */
   readonly link: LinkRequest;

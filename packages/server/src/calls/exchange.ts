@@ -30,7 +30,6 @@ export interface RequestNotes {
  * {@link exchangeOf} finds it by its request.
  */
 export class Exchange implements RequestNotes {
-  /** The request as it came in. */
   readonly request: Request;
   address: string | undefined;
   answers: AnswerKeeper | undefined;

@@ -25,7 +25,6 @@ export interface AdvisedTools {
   readonly link: string | undefined;
 }
 
-/** What a caller can do. */
 interface CallerMeans {
   readonly tools?: AdvisedTools | undefined;
   /** The client declared that it takes streams. */

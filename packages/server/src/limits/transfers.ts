@@ -43,7 +43,6 @@ export class Transfers {
   }
 }
 
-/** What follows when a transfer ends. */
 interface TransferEnding {
   readonly entry: AuditEntry;
   /** Gives the place back. */

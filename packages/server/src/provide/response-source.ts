@@ -22,7 +22,6 @@ export function responseSource(response: ProvidedResponse, terms: SourceTerms): 
   }
 }
 
-/** Ends a response that is not read. */
 function discardResponse({ body }: ProvidedResponse, reason: unknown): void {
   if (body && !body.locked) body.cancel(reason).catch(() => {});
 }

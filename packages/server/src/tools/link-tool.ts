@@ -37,7 +37,6 @@ const description = {
   annotations: { readOnlyHint: true, openWorldHint: false },
 };
 
-/** Result of the tool. */
 interface LinkAnswer extends CallToolResult {
   structuredContent: {
     download_url: string;

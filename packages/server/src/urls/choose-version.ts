@@ -21,7 +21,6 @@ interface DownloadRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An object by its key, and the grant that names it. */
 interface GrantedObject {
   readonly key: string;
   readonly grant: OpenGrant;

@@ -12,7 +12,6 @@ import type { TokenSource } from "./tokens.ts";
 /** Longest answer of Graph that is read; a page of 200 items is far below. */
 const maxAnswerBytes = 16 * 1024 * 1024;
 
-/** A request to Graph itself. */
 interface GraphRequest {
   readonly method?: "GET" | "POST" | "PUT" | "DELETE";
   /** Path below the version (`/drives/…`), or a link of Graph as it came. */

@@ -2,7 +2,6 @@ import { flowOf, SluiceError, type Lending } from "@sluice/core";
 import type { BufferLender } from "./buffer-pool.ts";
 import type { Outflow } from "./outflow.ts";
 
-/** How a body is sent. */
 interface BodyPump {
   /** Bytes that it promised. */
   readonly bytes?: number | undefined;

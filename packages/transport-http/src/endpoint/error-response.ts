@@ -1,7 +1,6 @@
 import { definedMembers, type LooseRequest, type RpcId } from "@sluice/core";
 import type { RpcFault } from "@sluice/server/transport";
 
-/** What an {@link errorResponse} has beside its error. */
 interface ErrorResponseOptions {
   /** Id of the request; `null` where it was not read. Default: `null`. */
   readonly id?: RpcId | null | undefined;

@@ -248,7 +248,6 @@ export function createSessions(
   };
 }
 
-/** A server and its transport. */
 interface Live {
   readonly mcp: McpServer;
   readonly transport: Transport;

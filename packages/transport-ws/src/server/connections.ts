@@ -3,7 +3,6 @@ import type { WebSocket } from "ws";
 import { closings, type Closing } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
-/** An open connection. */
 interface OpenConnection {
   readonly socket: WebSocket;
   readonly channel: ServerChannel;

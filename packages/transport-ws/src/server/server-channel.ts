@@ -12,7 +12,6 @@ import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
 import { tokenBucket, type MessageRate } from "./connection-limits.ts";
 
-/** Limits of one connection. */
 interface ChannelLimits {
   /** Bytes that may wait for a slow peer before it is given up. */
   readonly maxBufferedBytes: number;
@@ -242,7 +241,6 @@ export class SentAnswers implements AnswerKeeper {
     };
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#isClosed = true;
     for (const releases of this.#kept.values()) for (const release of releases) release();

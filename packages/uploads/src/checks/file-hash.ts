@@ -112,7 +112,6 @@ function createSharedHash(thread: HashThread): FileHash {
 
 /** A thread that hashes, and memory that it and this one see. */
 interface HashThread {
-  /** Begins a hash. */
   open(): HashJob;
   /**
    * Takes a block of memory, until {@link HashJob.send} gives it away. Where none is free the file that has had some

@@ -32,7 +32,6 @@ export class OpenPages {
     );
   }
 
-  /** Gives a place back. */
   async release(place: string): Promise<void> {
     await this.#state.take(place, Date.now());
   }

@@ -33,7 +33,6 @@ export function createPageRoutes(
     readonly host: Host;
     readonly pages: UploadPageStore;
     readonly answering: AnswerTaking;
-    /** Aborts when the endpoint is closed. */
     readonly closing: Shutdown;
   },
   base: string,

@@ -124,7 +124,6 @@ export class SlotFiles {
   }
 }
 
-/** Where the record of a file is. */
 interface RecordPlace {
   readonly place: number;
   readonly fileId: string;

@@ -283,7 +283,6 @@ class WaitingQuestions {
     }
   }
 
-  /** Forgets all. */
   clear(): void {
     for (const late of this.#waiting.values()) clearTimeout(late);
     this.#waiting.clear();

@@ -193,7 +193,6 @@ function withGranted(challenge: Challenge, grantedScope: string | undefined): Ch
 interface FileProviderOptions extends SignInOptions {
   /** Sent to the authorization server and expected back. */
   readonly state: string;
-  /** What is asked for. */
   readonly scope: string | undefined;
 }
 

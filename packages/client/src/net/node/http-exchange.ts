@@ -21,7 +21,6 @@ const idleMs = 2_000;
 /** Longest wait for a connection through a proxy. */
 const tunnelMs = 10_000;
 
-/** What an exchange takes from its surroundings. */
 interface HttpExchangeOptions {
   readonly lookup?: typeof systemLookup;
   /** Leaves the proxies of the environment out. Default: they are used. */
@@ -271,7 +270,6 @@ function notPublic(host: string): SluiceError {
   );
 }
 
-/** Sends the body of one request. */
 interface BodySending {
   /** Begins, once there is a connection. Resolves when it ended or was stopped; rejects with the error of a read. */
   begin(): Promise<void>;
