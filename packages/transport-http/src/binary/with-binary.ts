@@ -35,7 +35,7 @@ export interface BinaryOptions {
    */
   readonly maxRequestBodySize?: number;
   /**
-   * Maximum bytes that go into an event as base64, for tools that say something before their result: such an answer
+   * Maximum bytes that go into an event as base64, for tools that say something before their result: such a response
    * cannot have parts any more. More is the error `too_large`. Default 8 MiB.
    */
   readonly maxBase64Bytes?: number;
@@ -51,7 +51,7 @@ interface BinaryExchange {
 }
 
 /**
- * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), with clients that
+ * Lets bytes go beside JSON in `multipart/mixed` requests and responses (Binary Transfer RFC, option B), with clients that
  * declare it on the request or on its session. Handlers find them with `openBinary` and
  * give them with `binaryContent`. It goes around the layer of Sluice. Every other exchange goes to `handler` untouched.
  */
