@@ -9,7 +9,7 @@ import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { createUploads, withUploads } from "@sluice/uploads";
-import { createFileSender } from "@sluice/client/uploads";
+import { createFileSender } from "@sluice/client/send";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../bed/listen.ts";
 

@@ -229,7 +229,7 @@ export function createFakeSlots(): FakeSlots {
       revoked.push(uploadId);
       came.delete(uploadId);
     },
-    progress: () => ({ received: 0 }),
+    progress: () => ({ bytes: 0 }),
   };
 }
 

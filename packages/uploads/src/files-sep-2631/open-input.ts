@@ -1,4 +1,4 @@
-import { openForeignFile } from "@sluice/client/files";
+import { openForeignFile } from "@sluice/client/internal";
 import {
   canonicalType,
   definedMembers,

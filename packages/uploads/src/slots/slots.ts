@@ -81,9 +81,9 @@ export interface UploadedFile {
 
 /** Bytes that have come for a slot. */
 export interface UploadProgress {
-  readonly received: number;
+  readonly bytes: number;
   /** Absent while the length of a file is not known. */
-  readonly total?: number;
+  readonly totalBytes?: number;
 }
 
 /** A file that the server gets itself: its bytes, or where they come from. */
