@@ -67,7 +67,7 @@ test.each(sdkNames)("the upload server of the docs asks a client of %s for a fil
     }),
   });
   const { content } = await client.callTool({ name: "count_lines" });
-  expect(content).toEqual([{ type: "text", text: "poem.txt has 3 lines." }]);
+  expect(content).toEqual([{ type: "text", text: "It has 3 lines." }]);
   await client.close();
 });
 

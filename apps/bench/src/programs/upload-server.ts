@@ -13,11 +13,12 @@ import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Busboy } from "@fastify/busboy";
 import { createSluice } from "@sluice/server";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrap, type WritableBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads, type Slot } from "@sluice/uploads";
+import { createUploads, type Slot } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { FileStore } from "@tus/file-store";
 import { Server } from "@tus/server";
 import busboy from "busboy";
@@ -59,8 +60,8 @@ const sluice = createSluice({
   onWarning: () => {},
 });
 const uploads = createUploads(sluice, {
-  storage: counted ? countListings() : storage,
-  unscanned: "allow",
+  storage: (counted ? countListings() : storage) as WritableBackend,
+  scan: "none",
   maxBytes,
   sweepEveryMs: 3_600_000,
 });
