@@ -183,6 +183,8 @@ const portableEntries = [
   "binary-transfer/src/client.ts",
   "binary-transfer/src/transport.ts",
   "uploads/src/index.ts",
+  "uploads/src/experimental.ts",
+  "uploads/src/internal.ts",
   "sluice/src/index.ts",
   "sluice/src/client.ts",
 ];

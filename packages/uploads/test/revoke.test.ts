@@ -15,7 +15,7 @@ const fields = {
 async function startAsking() {
   const server = await startUploadServer();
   const fetch = createToolServer(server.sluice, async (mcp, ctx) => {
-    const outcome = await server.uploads.requestFiles(ctx, { mcp, message: "Files?", fields });
+    const outcome = await server.uploads.ask({ message: "Files?", fields }, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: outcome.action }] };
   });

@@ -127,7 +127,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     let isLate = false;
     const server = await start({
       uploads: {
-        async onScan() {
+        async scan() {
           if (!isLate) return "defer";
           vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
           return "clean";
