@@ -15,9 +15,9 @@ import { Busboy } from "@fastify/busboy";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http/internal";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads, type Slot } from "@sluice/uploads";
+import { createUploads, type Slot } from "@sluice/uploads";
 import { FileStore } from "@tus/file-store";
 import { Server } from "@tus/server";
 import busboy from "busboy";
@@ -64,9 +64,7 @@ const uploads = createUploads(sluice, {
   maxBytes,
   sweepEveryMs: 3_600_000,
 });
-const handler = toNodeHandler(
-  withUploads(withSluice({ fetch: async () => new Response() }, sluice), uploads),
-);
+const handler = toNodeHandler(createHandler({ sluice, uploads }));
 const tus = new Server({
   path: "/tus",
   datastore: new FileStore({ directory: join(root, "tus") }),

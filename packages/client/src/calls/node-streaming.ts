@@ -8,7 +8,7 @@ import { interceptFetch } from "./with-streaming.ts";
 
 /**
  * Makes a client of the MCP SDK, version 1 or 2, one that streams: the transport gets `fetch`, the client
- * `capabilities`. The fetch takes the answers to `resources/stream` aside for `streamResource`: bytes and redirects never
+ * `capabilities`. The fetch takes the responses to `resources/stream` aside for `streamResource`: bytes and redirects never
  * reach the SDK. All other requests pass as they are. `connect` does the same for a client of its own.
  *
  * Without a `fetch` of yours, bytes travel over the HTTP client of Node, with every check on addresses and framing.

@@ -20,7 +20,10 @@ export interface SaveOptions {
   readonly resume?: boolean;
   /** Called with the running count at most once a chunk. It must not throw. */
   readonly onProgress?: (progress: TransferCount) => void;
-  /** Called with the file's length before bytes are written: they wait for it, and a rejection ends the save. */
+  /**
+   * Called before bytes are written, which wait for it: once with the file's length if it comes in ranges, else before each
+   * chunk with the length so far. A rejection ends the save.
+   */
   readonly reserve?: (bytes: number) => Promise<void>;
 }
 

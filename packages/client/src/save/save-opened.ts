@@ -162,7 +162,7 @@ async function canServeRanges({ grants }: OpenedResource, answer: CheckedAnswer)
   return target !== undefined && answer.answer.headers.get("accept-ranges") !== "none";
 }
 
-/** The version that an answer belongs to, if it is distinct from others. */
+/** The version that a response belongs to, if it is distinct from others. */
 function versionOf(uri: string, answer: CheckedAnswer | undefined): KeptVersion | undefined {
   const { etag, size = 0 } = answer ?? {};
   return etag === undefined || size === 0 ? undefined : { uri, etag, size };
