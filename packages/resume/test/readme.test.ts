@@ -6,13 +6,12 @@ import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, test } from "vitest";
 
 // #region server
-import { createMemoryEventStore } from "@sluice/state";
 import { createResume, type Resume } from "@sluice/resume";
 import type { Sluice } from "@sluice/server";
 import { createHandler, type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
 
 export function serve(sessions: McpFetchHandler, sluice: Sluice): [SluiceHandler, Resume] {
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume();
   return [createHandler({ behind: sessions, sluice, resume }), resume];
 }
 // #endregion
@@ -30,10 +29,8 @@ test("the ways to turn it on that the page shows", async () => {
   const [handler, resume] = serve(sessions, sluice);
   const response = await handler.fetch(new Request("http://127.0.0.1:9/mcp"));
   expect(await response.text()).toBe("a session's");
-  const store = createMemoryEventStore();
   // #region rerun
   const restartable = createResume({
-    store,
     rerun: rerunCalls({
       allows: ({ method, params }) => method === "tools/call" && params?.["name"] === "survey",
       server: () => createServer(),

@@ -1,6 +1,6 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import { formatKey, generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { talkTo } from "./talking.ts";
@@ -83,7 +83,7 @@ test("the examples of the README run", async () => {
     baseUri: "files://acme/",
     endpoint: "https://mcp.example.com/mcp",
     keys,
-    state,
+    stores: { ...createMemoryStores(), state },
     anonymous: true,
     // large files from a URL that can be resumed and fetched in parallel, small ones at once
     delivery: ({ info }) => ((info.size ?? Infinity) > 64 * 1024 * 1024 ? "downloadUrl" : "direct"),

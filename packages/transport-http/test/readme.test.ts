@@ -112,7 +112,7 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   await gated(besideJson);
   expect(await readAll(endpoint, "files://demo/a.txt")).toBe("hello");
 
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume({ stores: { events: createMemoryEventStore() } });
   // #region drain
   const { drainServer } = await import("@sluice/transport-http/node");
 

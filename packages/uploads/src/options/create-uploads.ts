@@ -1,7 +1,7 @@
 import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import type { Host } from "@sluice/server/transport";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { Stores, UploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { RequestBody, Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/internal";
@@ -37,8 +37,8 @@ import { type AskedUploads, createAskedUploads } from "../tools/asked-uploads.ts
 export interface UploadsOptions {
   /** Where files go: any backend with `write` and `remove` that nothing lists resources from. */
   readonly storage: StorageBackend;
-  /** Shared by all processes over the same storage; it stays the caller's. Default: one in memory, for one process. */
-  readonly store?: UploadStore;
+  /** Shared by all processes over the same storage; they stay the caller's. Default: those of the Sluice. */
+  readonly stores?: Pick<Stores, "uploads">;
   /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
   readonly maxBytes?: number;
   /** Looks into each file. Without it `unscanned` must be `"allow"`. */
@@ -199,8 +199,24 @@ function checkedOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
   for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
-  const { store = createMemoryUploadStore() } = options;
+  const store = uploadStoreOf(sluice.host.stores, options.stores);
   return { storage: toUploadStorage(options.storage), store, maxBytes, sweepEveryMs };
+}
+
+/** A store that does not say counts as shared. */
+function isShared({ shared }: { readonly shared?: boolean }): boolean {
+  return shared !== false;
+}
+
+/** Throws a `TypeError` for a store that other processes do not see, where they share all else. */
+function uploadStoreOf(stores: Stores, given: UploadsOptions["stores"] = stores): UploadStore {
+  const { uploads } = given;
+  if (isShared(stores.state) && !isShared(uploads))
+    throw new TypeError(
+      "createUploads: several processes share the state of the Sluice, and the uploads of its stores are in memory: a file " +
+        "could have two writers, and limits would count in each process; pass stores: createRedisStores({ redis }) to createSluice",
+    );
+  return uploads;
 }
 
 /**

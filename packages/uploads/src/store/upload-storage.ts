@@ -1,6 +1,6 @@
 import {
   protect,
-  wrap,
+  wrapBackend,
   type ObjectInfo,
   type StorageBackend,
   type WriteOptions,
@@ -16,7 +16,7 @@ export type UploadStorage = StorageBackend & Required<Pick<StorageBackend, "writ
  * when it cannot take uploads.
  */
 export function toUploadStorage(backend: StorageBackend): UploadStorage {
-  const storage = wrap(protect(backend), {
+  const storage = wrapBackend(protect(backend), {
     write: (write) => (key, options) => write(key, { ...options, private: true }),
     writeInSteps: (writeInSteps) => (key, options) =>
       writeInSteps(key, { ...options, private: true }),
