@@ -168,7 +168,7 @@ const portableEntries = [
   "server/src/telemetry.ts",
   "server/src/transport.ts",
   "transport-http/src/index.ts",
-  "transport-http/src/handlers.ts",
+  "transport-http/src/internal.ts",
   "client/src/index.ts",
   "client/src/uploads.ts",
   "client/src/files.ts",

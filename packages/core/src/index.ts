@@ -79,7 +79,7 @@ export {
   isLoopbackHost,
 } from "./headers/loopback-host.ts";
 export { readTarget } from "./headers/request-target.ts";
-export { ensureKnownOptions } from "./options/known-options.ts";
+export { ensureKnownOptions } from "./errors/known-options.ts";
 export { definedMembers, type DefinedMembers } from "./json-rpc/message.ts";
 export { parseJson } from "./json-rpc/message.ts";
 export {

@@ -19,7 +19,7 @@ export interface WithResumeOptions extends EndpointOptions {
   /** Milliseconds after which another process takes over the calls of a silent one. Default: 8 s. */
   readonly leaseMs?: number;
   /**
-   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
+   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 4 MiB. Raise it for
    * tools with large arguments.
    */
   readonly maxRequestBodySize?: number;

@@ -239,9 +239,10 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       await audit.flush();
       const { keys: given, audit: trail } = options;
       if (areFollowed(given)) given.close();
-      const backends = mountOptions.map(({ storage }) => storage);
       await Promise.all(
-        backends.map((backend) => typeof backend === "object" && backend.close?.()),
+        mountOptions.map(async ({ storage }) => {
+          if (typeof storage === "object") await storage.close?.();
+        }),
       );
       if (typeof trail === "object") await trail.close?.();
     },

@@ -72,17 +72,18 @@ export async function linkUrl(
     throw new TypeError(
       "sluice.link: also pass { mcp, ctx }, the server and the context of the tool, or { caller }",
     );
+  const call = "caller" in given ? given : callInV2(given);
   const { ttlMs, use } = given;
   ensureLinkRules(definedMembers({ ttlMs, use }));
   const counted = { action: "link", uri, kind: "request" } as const;
   try {
-    if ("caller" in given) {
-      const { caller, signal } = given;
+    if ("caller" in call) {
+      const { caller, signal } = call;
       return await calls.answerCaller({ ...counted, caller, signal }, (work) =>
         mint(parts, { uri, work, signal, settings: given }),
       );
     }
-    const { mcp, ctx } = callInV2(given);
+    const { mcp, ctx } = call;
     const { signal } = ctx.mcpReq;
     return await calls.answer({ ...counted, mcp, ctx }, async (work) => {
       const isOurs = isOursOn(mcp);
@@ -112,8 +113,7 @@ async function mint(
   { uri, work, signal, settings, ensureOurs }: LinkWork,
 ): Promise<{ result: ResourceUrl; ending: "later" }> {
   const { identity, principal, entry } = work;
-  if (!grants)
-    throw advised("unsupported", "links are off; pass links to createSluice");
+  if (!grants) throw advised("unsupported", "links are off; pass links to createSluice");
   const { mount, key, name } = mounts.findFor(uri, principal);
   const resourceUri = mount.mapper.toUri(key);
   const storage = await mount.storages.authorize({ principal, key, action: "stream" });

@@ -31,7 +31,7 @@ export interface WithBinaryOptions {
   readonly idleMs?: number;
   /**
    * Largest JSON in bytes, alone or as the first part of a request; more is answered with 413. Default: that of `handler`,
-   * else 256 KiB. Raise it for tools with large arguments.
+   * else 4 MiB. Raise it for tools with large arguments.
    */
   readonly maxRequestBodySize?: number;
   /**

@@ -21,7 +21,7 @@ import type { LayerAnswer } from "../endpoint/web-response.ts";
 /** Options of {@link withSluice}. */
 export interface WithSluiceOptions extends EndpointOptions {
   /**
-   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
+   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 4 MiB. Raise it for
    * tools with large arguments.
    */
   readonly maxRequestBodySize?: number;

@@ -8,8 +8,8 @@ import type { Reply } from "@sluice/server/transport";
 import { HttpExchange } from "./http-exchange.ts";
 import { toResponse } from "./web-response.ts";
 
-/** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 256 KiB. */
-export const defaultMaxBodySize: number = 256 * 1024;
+/** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 4 MiB, as in the SDK. */
+export const defaultMaxBodySize: number = 4 * 2 ** 20;
 
 /** A request whose JSON was read, or the answer to one that is refused. */
 export type ReadRequest =

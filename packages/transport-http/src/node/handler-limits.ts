@@ -19,6 +19,25 @@ export interface UnsentLimits {
   readonly perProcess?: number;
 }
 
+/** Bytes of JSON that every request may have, whatever others have in progress. */
+export const smallJsonBytes: number = 256 * 1024;
+
+/**
+ * The account of what requests of one handler have beyond {@link smallJsonBytes}: 16 MiB for one client and 64 MiB for all, from
+ * the byte on until the response is closed. A request that is alone may have more.
+ */
+export function largeJsonAccount(): (res: ServerResponse, client: string | undefined) => ByteLease {
+  const account = createByteAccount(64 * mib);
+  return (res, client) => {
+    const lease = account.open(
+      client === undefined ? undefined : { name: client, limit: 16 * mib },
+    );
+    if (res.closed) lease.release();
+    else res.once("close", () => lease.release());
+    return lease;
+  };
+}
+
 /** What is noted of a request whose answer is sent here. */
 export type AnswerNotes = Required<Pick<RequestNotes, "answers">> & { readonly unsent: ByteLease };
 

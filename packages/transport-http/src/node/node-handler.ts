@@ -28,10 +28,20 @@ import type { PlainRequest, RequestBody } from "../endpoint/plain-route.ts";
 import type { NodeRequest } from "./node-request.ts";
 import { askHandler, withCors } from "../endpoint/routed-handler.ts";
 import { Connection, startInOrder } from "./connection.ts";
-import { requestLimiter, unsentAccount, type UnsentLimits } from "./handler-limits.ts";
+import {
+  largeJsonAccount,
+  requestLimiter,
+  unsentAccount,
+  type UnsentLimits,
+} from "./handler-limits.ts";
 import { sendReply, type SendOptions } from "../download/send-reply.ts";
 import { sendResponse } from "./send-response.ts";
-import { BodyTooLargeError, toCollectedRequest, toStreamingRequest } from "./incoming-request.ts";
+import {
+  BodyTooLargeError,
+  BusyError,
+  toCollectedRequest,
+  toStreamingRequest,
+} from "./incoming-request.ts";
 import { isReply, replyOf } from "../endpoint/web-response.ts";
 import { HttpExchange } from "../endpoint/http-exchange.ts";
 import { missingNext, type McpFetchHandler } from "../endpoint/sluice-handler.ts";
@@ -57,7 +67,7 @@ interface Middleware {
 
 /** Options of {@link toNodeHandler}. */
 export interface NodeHandlerOptions extends OutflowOptions {
-  /** Largest JSON of a request, in bytes; more is answered with 413. Default: that of the handler, else 256 KiB. */
+  /** Largest JSON of a request, in bytes; more is answered with 413. Default: that of the handler, else 4 MiB. */
   readonly maxRequestBodySize?: number;
   /**
    * Middleware that verifies access tokens, such as `requireBearerAuth` of the SDK under Express: it calls `next`, or answers by
@@ -108,6 +118,7 @@ export function toNodeHandler(
   const addressOf = createClientAddress(proxyHops);
   const mayAnswer = requestLimiter(maxRequestsPerAddress);
   const openUnsent = unsentAccount(unsentLimits);
+  const openLarge = largeJsonAccount();
   const offload = offloadOptions && new Offload(offloadOptions);
 
   async function serve(req: NodeRequest, res: ServerResponse, next: unknown): Promise<void> {
@@ -151,6 +162,7 @@ export function toNodeHandler(
         target,
         signal,
         maxBytes: maxRequestBodySize,
+        large: openLarge(res, clientOf(req, address)),
       }));
     else request = await toWebRequest(unmounted(req), parsedBody, { signal, maxRequestBodySize });
     const { unsent, answers } = openUnsent(res, clientOf(req, address));
@@ -195,6 +207,8 @@ export function toNodeHandler(
         if (wire.headersSent) wire.destroy();
         else if (status === 413)
           void answer(req, wire, { reply: tooLarge(maxRequestBodySize), sending: outflowOptions });
+        else if (status === 429 || status === 503)
+          void answer(req, wire, { reply: problem(status, later), sending: outflowOptions });
         else void sendReply(wire, problem(status, { headers: ["Connection", "close"] }));
       });
     });
@@ -205,8 +219,10 @@ export function toNodeHandler(
 const unknownToFetch: ReadonlySet<string> = new Set(["CONNECT", "TRACE", "TRACK"]);
 const refuseMethod = problem(405, { headers: ["Allow", "GET, POST, DELETE, OPTIONS"] });
 
+const later = { headers: ["Retry-After", "1"] };
+
 function busy(): Reply {
-  return problem(429, { headers: ["Retry-After", "1"] });
+  return problem(429, later);
 }
 
 /** A body that is not read to its end ends with its connection. */
@@ -318,6 +334,7 @@ function mayHaveJson({ method, headers }: IncomingMessage): boolean {
 
 function statusOf(error: unknown): number {
   if (error instanceof BodyTooLargeError) return 413;
+  if (error instanceof BusyError) return error.status;
   if (error instanceof Error && error.name === "RequestBodyTooLargeError") return 413;
   // a Host or target that no URL can be made of
   if (error instanceof TypeError && (error as { code?: unknown }).code === "ERR_INVALID_URL")
