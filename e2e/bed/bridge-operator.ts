@@ -77,7 +77,7 @@ async function runSession(
     behind instanceof URL
       ? createHttpUpstream({ url: behind, wrapFetch: links.wrapFetch })
       : "command" in behind
-        ? createProcessUpstream({ ...behind, wrapOutput: links.wrapOutput, endMs: 500 })
+        ? createProcessUpstream({ ...behind, wrapOutput: links.wrapOutput, exitMs: 500 })
         : behind;
   const running = runBridge({
     host: transport,

@@ -16,10 +16,10 @@ function recorded() {
   const definition = {
     name: "test",
     describe: (...call: unknown[]) => (calls.push(call), info),
-    open(...call: unknown[]) {
-      calls.push(call);
-      return { info, body: createBytesBody(new Uint8Array(1), undefined) };
-    },
+    open: (...call: unknown[]) => (
+      calls.push(call),
+      { info, body: createBytesBody(new Uint8Array(1), undefined) }
+    ),
     list: (...call: unknown[]) => (calls.push(call), { objects: [info] }),
     write: (...call: unknown[]) => (
       calls.push(call),
