@@ -21,7 +21,7 @@ import type { Provider } from "./provider.ts";
 import type { ProvidedSource } from "./stream-source.ts";
 
 /**
- * A provider as storage of one principal, behind `validate`. A resource has an etag, and parts of it can be opened, where
+ * A provider as storage of one principal, behind `withValidation`. A resource has an etag, and parts of it can be opened, where
  * the provider tells size and version and can rewind; other ranges are `unsupported`. It lists the one resource of an exact
  * URI, and nothing of a template.
  *

@@ -49,7 +49,7 @@ export const failureRules: readonly Rule[] = [
   }),
   rule({
     id: "failure-truncated",
-    sentence: "a body that ends too early is interrupted behind validate, so its size must be told",
+    sentence: "a body that ends too early is interrupted behind protect, so its size must be told",
     needs: ["fault.truncate", "size"],
     async check({ backend, put, faults }) {
       await put("truncated.bin", content);
@@ -59,7 +59,7 @@ export const failureRules: readonly Rule[] = [
   }),
   rule({
     id: "failure-overrun",
-    sentence: "a body that is too long is corrupt behind validate, never cut and passed on",
+    sentence: "a body that is too long is corrupt behind protect, never cut and passed on",
     needs: ["fault.overrun", "size"],
     async check({ backend, put, faults }) {
       await put("overrun.bin", content);
