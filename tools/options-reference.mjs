@@ -1,5 +1,5 @@
 // Writes docs/reference/options.md from the docstrings of every exported interface whose name ends in
-// "Options", found from the entries in the packages' manifests. `--check` fails when the page is stale.
+// "Options", found from the public entries in the packages' manifests. `--check` fails when the page is stale.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -184,18 +184,25 @@ function sourcesOf(conditions) {
   return source === undefined ? Object.values(nested).flatMap(sourcesOf) : [source];
 }
 
-/** The public packages of the repository with their entries. */
-function packagesOf(root) {
+/** Whether a specifier is of an entry outside of the promise of versions. */
+export function isInternal(specifier) {
+  return /^(?:@sluice\/[^/]+|sluice|\.)\/internal(?:\/|$)/.test(specifier);
+}
+
+/** The published packages of the repository with their public entries. */
+export function packagesOf(root) {
   const folder = join(root, "packages");
   return readdirSync(folder).flatMap((name) => {
     const manifest = JSON.parse(readFileSync(join(folder, name, "package.json"), "utf8"));
     if (manifest.private) return [];
-    const entries = Object.entries(manifest.exports ?? {}).flatMap(([key, conditions]) =>
-      sourcesOf(conditions).map((file) => ({
-        entry: join(manifest.name, key),
-        path: join("packages", name, file),
-      })),
-    );
+    const entries = Object.entries(manifest.exports ?? {})
+      .filter(([key]) => !isInternal(key))
+      .flatMap(([key, conditions]) =>
+        sourcesOf(conditions).map((file) => ({
+          entry: join(manifest.name, key),
+          path: join("packages", name, file),
+        })),
+      );
     return [{ name: manifest.name, entries }];
   });
 }

@@ -1,5 +1,5 @@
 export { createAuditFile, type AuditFile, type AuditFileOptions } from "./audit/audit-file.ts";
-export { formatHead, parseHead, type ChainHead } from "./audit/audit-chain.ts";
+export type { ChainHead } from "./audit/audit-chain.ts";
 export {
   verifyAuditFiles,
   type AuditFinding,
@@ -7,5 +7,4 @@ export {
   type AuditVerdict,
   type VerifyOptions,
 } from "./audit/verify-audit.ts";
-export { createClientAddress, socketAddress } from "./access/client-address.ts";
-export { openKeyFile, parseKeyFile, type KeyFile, type KeyFileOptions } from "./urls/key-file.ts";
+export { openKeyFile, type KeyFile, type KeyFileOptions } from "./urls/key-file.ts";

@@ -1,8 +1,5 @@
 export {
   claimGrant,
-  leaseAllowance,
-  leaseCharge,
-  leaseMs,
   refundGrant,
   type ClaimedBody,
   type GrantClaim,
@@ -22,17 +19,12 @@ export {
 } from "./memory/memory-state-store.ts";
 export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
-  createSealedRecords,
   createTokenStore,
-  isStoredToken,
-  type SealedRecords,
-  type SealedRecordsOptions,
   type TokenStore,
   type TokenStoreOptions,
 } from "./tokens/sealed-records.ts";
 
 export {
-  lastEventBytes,
   readEventStoreLimits,
   type Ask,
   type EventStore,
