@@ -20,7 +20,8 @@ import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type SluiceHandler } from "@sluice/transport-http";
 import { createSessions, withSluice, type SessionsHandler } from "@sluice/transport-http/internal";
-import { withResume, type WithResumeOptions } from "@sluice/resume";
+import type { WithResumeOptions } from "@sluice/resume";
+import { withResume } from "@sluice/resume/internal";
 import { rerunCalls } from "@sluice/resume/rerun";
 import * as z from "zod";
 

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import { formatKey, generateKey, type FetchLike } from "@sluice/core";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import type { JWTPayload } from "jose";
 import { inject } from "vitest";
 import { freePort, untilAnswered } from "./listen.ts";

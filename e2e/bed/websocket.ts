@@ -8,7 +8,7 @@ import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcont
 import { streamingCapabilities } from "@sluice/client";
 import { generateKey } from "@sluice/core";
 import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
-import type { OriginGateOptions } from "@sluice/server/transport";
+import type { OriginGateOptions } from "@sluice/server/internal";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
-import { FILE_KEYWORD } from "@sluice/core/wire";
+import { FILE_KEYWORD } from "@sluice/core/internal";
 import { diagnose, type DiagnoseOptions, type Finding } from "@sluice/bridge";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import type { Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { FileTransferDescriptor, FileValue } from "@sluice/core/wire";
+import type { FileTransferDescriptor, FileValue } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import {
   createFileTransfer,

@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
-import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
+import type { DeliveryMode, RevisionKind } from "@sluice/core/internal";
 import { createFileSender } from "@sluice/client/uploads";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
-import { openStorage } from "@sluice/cli";
+import { openStorage } from "@sluice/cli/internal";
 import type { Delivery } from "@sluice/server";
 import { createAuditFile, type AuditFile } from "@sluice/server/node";
 import { createMemoryBackend } from "@sluice/storage";

@@ -1,5 +1,5 @@
 export { SluiceError, type FetchLike, type SluiceErrorCode } from "@sluice/core";
-export type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
+export type { ClientStreaming, DeliveryMode } from "@sluice/core/internal";
 export {
   acceptUrl,
   ensureTrustedOrigins,

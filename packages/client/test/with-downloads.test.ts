@@ -1,5 +1,5 @@
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { streamingCapabilities, streamResource as streamInBrowser } from "../src/index.ts";
 import * as portable from "../src/index.ts";
 import * as node from "@sluice/client";

@@ -1,3 +1,4 @@
+import { parseRetryAfter } from "@sluice/core";
 import {
   formatContentDisposition,
   formatContentType,
@@ -5,8 +6,7 @@ import {
   formatResourceUri,
   isSameResource,
   parseResourceUri,
-  parseRetryAfter,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hostileText } from "./hostile-text.ts";

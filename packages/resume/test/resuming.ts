@@ -5,7 +5,8 @@ import { createMemoryEventStore } from "@sluice/state";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import type { McpFetchHandler } from "@sluice/transport-http";
-import { withResume, type WithResumeOptions } from "@sluice/resume";
+import type { WithResumeOptions } from "@sluice/resume";
+import { withResume } from "@sluice/resume/internal";
 import { onTestFinished } from "vitest";
 
 export const endpoint = "http://127.0.0.1:9/mcp";

@@ -2,7 +2,8 @@ import { appendFile, mkdtemp, readFile, rename, rm, truncate, writeFile } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditRecord } from "@sluice/server";
-import { createAuditFile, formatHead, parseHead, verifyAuditFiles } from "@sluice/server/node";
+import { formatHead, parseHead } from "@sluice/server/internal/node";
+import { createAuditFile, verifyAuditFiles } from "@sluice/server/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chainLine, chainStart } from "../src/audit/audit-chain.ts";
 

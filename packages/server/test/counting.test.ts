@@ -1,7 +1,7 @@
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
-import { discardReply } from "@sluice/server/transport";
+import { discardReply } from "@sluice/server/internal";
 import { createMemoryBackend, wrap } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, createHouse } from "./redeeming.ts";

@@ -1,4 +1,4 @@
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";

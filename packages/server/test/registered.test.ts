@@ -6,7 +6,7 @@ import {
   type AuthInfo,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID, type RevisionKind } from "@sluice/core/wire";
+import { EXTENSION_ID, type RevisionKind } from "@sluice/core/internal";
 import type { SluiceOptions } from "@sluice/server";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { afterEach, describe, expect, test, vi } from "vitest";

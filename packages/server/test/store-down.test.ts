@@ -6,7 +6,7 @@ import {
   type TokenClaims,
 } from "@sluice/core";
 import type { SluiceOptions } from "@sluice/server";
-import type { Reply } from "@sluice/server/transport";
+import type { Reply } from "@sluice/server/internal";
 import { describe, expect, test } from "vitest";
 import { createFailingStore } from "./failing-store.ts";
 import { alice, as, bodyOf, createHouse, endpoint, headerOf, type House } from "./redeeming.ts";

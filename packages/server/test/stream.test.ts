@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID, errorTable } from "@sluice/core/wire";
+import { EXTENSION_ID, errorTable } from "@sluice/core/internal";
 import { createMemoryBackend, protect, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import type { DeliveryPolicy, SluiceOptions } from "@sluice/server";

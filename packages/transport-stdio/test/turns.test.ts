@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { createStdioTransport } from "@sluice/transport-stdio";
-import { nextTurn } from "@sluice/core/async";
+import { nextTurn } from "@sluice/core/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { rawPeer } from "./raw-peer.ts";
 

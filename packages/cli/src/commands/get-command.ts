@@ -14,7 +14,8 @@ import {
   formatScale,
   type TransferScale,
 } from "@sluice/client";
-import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core";
+import { definedMembers } from "@sluice/core";
+import { fileNameFromUri, sanitizeFileName } from "@sluice/core/internal";
 import {
   connect,
   ensureTrust,

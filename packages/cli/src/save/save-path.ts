@@ -1,12 +1,6 @@
 import { createHash } from "node:crypto";
-import {
-  isPlainPath,
-  localFileName,
-  SluiceError,
-  type SluiceErrorCode,
-  definedMembers,
-  discardSource,
-} from "@sluice/core";
+import { SluiceError, type SluiceErrorCode, definedMembers } from "@sluice/core";
+import { isPlainPath, localFileName, discardSource } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 

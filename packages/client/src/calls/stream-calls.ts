@@ -1,5 +1,5 @@
 import { type SluiceError, definedMembers } from "@sluice/core";
-import { STREAM_METHOD, type ClientStreaming, EXTENSION_ID } from "@sluice/core/wire";
+import { STREAM_METHOD, type ClientStreaming, EXTENSION_ID } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
 

@@ -1,4 +1,5 @@
-import { ByteQueue, createRecentEntries, definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { ByteQueue, createRecentEntries } from "@sluice/core/internal";
 import type { ResourceStream, StreamFacts, StreamOptions } from "./stream-options.ts";
 
 /** Options of a cache. */

@@ -1,6 +1,6 @@
 import { SluiceError, type Lending, type SluiceErrorCode } from "@sluice/core";
-import { leastRoomBytes } from "@sluice/core/node";
-import { systemClock } from "@sluice/core/async";
+import { leastRoomBytes } from "@sluice/core/internal/node";
+import { systemClock } from "@sluice/core/internal";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";

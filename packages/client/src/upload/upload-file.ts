@@ -1,10 +1,10 @@
 import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
 import {
+  abortable,
   AUTHORIZE_UPLOAD_METHOD,
-  UPLOADS_EXTENSION_ID,
   type UploadEndpointMeta,
-} from "@sluice/core/wire";
+  UPLOADS_EXTENSION_ID,
+} from "@sluice/core/internal";
 import type { RequestingClient } from "../calls/stream-calls.ts";
 import {
   isOneOf,

@@ -1,15 +1,19 @@
+import { SluiceError } from "@sluice/core";
 import {
   cancelledBy,
   createEventReader,
+  isInTime,
   isRequest,
   isResponse,
   keyOf,
   type LooseResponse,
+  Notifier,
+  onAbort,
   readJson,
   type ServerEvent,
-  SluiceError,
-} from "@sluice/core";
-import { isInTime, Notifier, onAbort, sleep, systemClock } from "@sluice/core/async";
+  sleep,
+  systemClock,
+} from "@sluice/core/internal";
 import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
 

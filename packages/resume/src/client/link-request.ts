@@ -1,12 +1,5 @@
-import {
-  type FetchLike,
-  httpError,
-  isEventStream,
-  parseRetryAfter,
-  SluiceError,
-  tlsFault,
-} from "@sluice/core";
-import { systemClock } from "@sluice/core/async";
+import { type FetchLike, parseRetryAfter, SluiceError } from "@sluice/core";
+import { httpError, isEventStream, systemClock, tlsFault } from "@sluice/core/internal";
 import { streamLinkOf } from "../protocol/stream-link.ts";
 
 type Body = ReadableStream<Uint8Array>;

@@ -1,14 +1,14 @@
+import { type FetchLike, SluiceError } from "@sluice/core";
 import {
+  backgroundClock,
   cancelledBy,
-  type FetchLike,
   isEventStream,
   isRequest,
   isResponse,
   keyOf,
+  onAbort,
   readJson,
-  SluiceError,
-} from "@sluice/core";
-import { backgroundClock, onAbort } from "@sluice/core/async";
+} from "@sluice/core/internal";
 import { isStateless } from "../protocol/revision.ts";
 import { streamLinkOf } from "../protocol/stream-link.ts";
 import { EventFlow } from "./event-flow.ts";

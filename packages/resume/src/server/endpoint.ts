@@ -1,7 +1,6 @@
 import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { cancelledBy, isRequest } from "@sluice/core";
-import { STREAM_METHOD } from "@sluice/core/wire";
-import { problem, problemOf, tagOf } from "@sluice/server/transport";
+import { cancelledBy, isRequest, STREAM_METHOD } from "@sluice/core/internal";
+import { problem, problemOf, tagOf } from "@sluice/server/internal";
 import { toResponse } from "@sluice/transport-http/internal";
 import type { StreamPage } from "@sluice/state";
 import { isStateless, statelessAdvice, takesPriming } from "../protocol/revision.ts";

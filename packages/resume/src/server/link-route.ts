@@ -1,7 +1,8 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import { definedMembers, readJson, SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { readJson } from "@sluice/core/internal";
 import type { StreamPage } from "@sluice/state";
-import { problem, problemOf, tagOf } from "@sluice/server/transport";
+import { problem, problemOf, tagOf } from "@sluice/server/internal";
 import type { CorsTerms, Routes } from "@sluice/transport-http";
 import { routesBelow, toResponse } from "@sluice/transport-http/internal";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";

@@ -1,4 +1,4 @@
-import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
+import type { DeliveryMode, RevisionKind } from "@sluice/core/internal";
 
 /**
  * What a caller did: `link` made a link, `download` is a request to a download URL or a link, `upload` a step of an upload,

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
+import { systemClock, within } from "@sluice/core/internal";
 import type { AuditFacts, AuditOutcome, AuditRecord } from "./audit-record.ts";
 import { Refusals } from "./refusals.ts";
 import type { CarrierReader, Telemetry, TelemetrySpan } from "./telemetry.ts";

@@ -4,7 +4,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
-import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
+import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/internal";
 import type { ReplySlot } from "./exchange.ts";
 import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";

@@ -1,6 +1,6 @@
 import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import { backgroundClock, onAbort } from "@sluice/core/async";
+import { backgroundClock, onAbort } from "@sluice/core/internal";
 import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditTrail } from "../audit/audit.ts";
 import { carrierIn } from "../audit/telemetry.ts";

@@ -1,4 +1,5 @@
-import { formatContentRange, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { formatContentRange } from "@sluice/core/internal";
 import { formatChallenge } from "../faults/rpc-fault.ts";
 import { shieldHeaders } from "./byte-headers.ts";
 import type { Reply } from "./reply.ts";

@@ -1,5 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { createTextSealer, ensureKnownOptions } from "@sluice/core";
+import { createTextSealer, ensureKnownOptions } from "@sluice/core/internal";
 import { createMemoryStateStore } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, unpromisedFormat, type ByteRange } from "@sluice/core";
-import { nextTurn } from "@sluice/core/async";
+import { definedMembers, SluiceError, type ByteRange } from "@sluice/core";
+import { nextTurn, unpromisedFormat } from "@sluice/core/internal";
 import {
   validate,
   type ListOptions,

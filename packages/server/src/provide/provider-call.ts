@@ -1,5 +1,5 @@
-import { SluiceError, createSha256, definedMembers, type Principal } from "@sluice/core";
-import { onAbort, within, type Deadline } from "@sluice/core/async";
+import { SluiceError, definedMembers, type Principal } from "@sluice/core";
+import { createSha256, type Deadline, onAbort, within } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { beginOperation, type OperationOptions } from "@sluice/storage/plugin";
 import { discardProvided, toSource } from "./provided-body.ts";

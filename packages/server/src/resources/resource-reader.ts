@@ -1,12 +1,6 @@
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
-import {
-  definedMembers,
-  encodeBase64,
-  SluiceError,
-  discardSource,
-  formatEntityTag,
-} from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { discardSource, encodeBase64, EXTENSION_ID, formatEntityTag } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { tagOf } from "../access/principal.ts";
 import { answerBytes, expectedBytes, type AnswerLeases } from "../calls/answer-lease.ts";

@@ -1,4 +1,5 @@
-import { discardSource, definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { discardSource } from "@sluice/core/internal";
 import {
   protect,
   type CallOptions,

@@ -1,5 +1,5 @@
-import { withoutCredentials, type Principal } from "@sluice/core";
-import type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
+import type { Principal } from "@sluice/core";
+import { type ClientStreaming, type DeliveryMode, withoutCredentials } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 
 /**

@@ -1,5 +1,6 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { curlLine, definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core";
+import { curlLine } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { ResourceUrl } from "../urls/link-url.ts";
 import { toolRefusal, type ToolParts, type ToolPlace } from "./tool-parts.ts";

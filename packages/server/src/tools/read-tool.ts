@@ -1,5 +1,6 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { trueFileName } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { isStreaming } from "../calls/streaming-declarations.ts";

@@ -1,5 +1,5 @@
 import type { McpServer, CallToolResult, ServerContext } from "@modelcontextprotocol/server";
-import { excerpt } from "@sluice/core";
+import { excerpt } from "@sluice/core/internal";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { toolFault } from "../faults/advice.ts";

@@ -1,5 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { trueFileName } from "@sluice/core/internal";
 import type { Caller } from "../access/principal.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
@@ -112,8 +113,7 @@ async function mint(
   { uri, work, signal, settings, ensureOurs }: LinkWork,
 ): Promise<{ result: ResourceUrl; ending: "later" }> {
   const { identity, principal, entry } = work;
-  if (!grants)
-    throw advised("unsupported", "links are off; pass links to createSluice");
+  if (!grants) throw advised("unsupported", "links are off; pass links to createSluice");
   const { mount, key, name } = mounts.findFor(uri, principal);
   const resourceUri = mount.mapper.toUri(key);
   const storage = await mount.storages.authorize({ principal, key, action: "stream" });

@@ -6,7 +6,7 @@ import {
   SluiceError,
   type SluiceErrorCode,
 } from "@sluice/core";
-import { staleConnection } from "@sluice/core/node";
+import { staleConnection } from "@sluice/core/internal/node";
 
 type AzureMeaning = readonly [code: SluiceErrorCode, text: string];
 

@@ -5,7 +5,7 @@ import {
   SluiceError,
   type SluiceErrorCode,
 } from "@sluice/core";
-import { staleConnection } from "@sluice/core/node";
+import { staleConnection } from "@sluice/core/internal/node";
 
 /**
  * Facts from an error of the SDK. HEAD answers have no body, so their code is "Unknown" and the

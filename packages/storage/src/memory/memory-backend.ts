@@ -1,4 +1,5 @@
-import { createSha256, definedMembers, SluiceError } from "@sluice/core";
+import { definedMembers, SluiceError } from "@sluice/core";
+import { createSha256 } from "@sluice/core/internal";
 import type {
   ObjectInfo,
   ObjectWriter,

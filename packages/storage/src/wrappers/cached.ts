@@ -1,5 +1,4 @@
-import { createRecentEntries } from "@sluice/core";
-import { type Clock, systemClock } from "@sluice/core/async";
+import { type Clock, createRecentEntries, systemClock } from "@sluice/core/internal";
 import type {
   CallOptions,
   ObjectInfo,

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { type Clock, sleep, systemClock } from "@sluice/core/async";
+import { type Clock, sleep, systemClock } from "@sluice/core/internal";
 import { type StorageBackend, withKept } from "../contract/backend.ts";
 import { wrap } from "./wrap.ts";
 

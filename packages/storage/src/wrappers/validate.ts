@@ -1,5 +1,12 @@
-import { createFlowBody, definedMembers, discardSource, flowOf, SluiceError } from "@sluice/core";
-import { type Clock, type Deadline, systemClock, within } from "@sluice/core/async";
+import { createFlowBody, definedMembers, SluiceError } from "@sluice/core";
+import {
+  type Clock,
+  type Deadline,
+  discardSource,
+  flowOf,
+  systemClock,
+  within,
+} from "@sluice/core/internal";
 import {
   type ChangeBatch,
   type FindKept,

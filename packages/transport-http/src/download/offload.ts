@@ -4,8 +4,8 @@ import type { IncomingMessage } from "node:http";
 import { relative, sep } from "node:path";
 import { promisify } from "node:util";
 import { parseContentRange, type FileRegion } from "@sluice/core";
-import { OFFLOAD_HEADER } from "@sluice/core/wire";
-import type { Reply } from "@sluice/server/transport";
+import { OFFLOAD_HEADER } from "@sluice/core/internal";
+import type { Reply } from "@sluice/server/internal";
 
 /** Has the nginx in front send files, which this process then only decides about. */
 export interface OffloadOptions {

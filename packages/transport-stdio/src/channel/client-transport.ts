@@ -3,7 +3,7 @@ import type { Readable, Stream, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
-import { isInTime } from "@sluice/core/async";
+import { isInTime } from "@sluice/core/internal";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
 /** Options of {@link createStdioTransport}. */

@@ -1,4 +1,4 @@
-import { isClearUrl } from "@sluice/core";
+import { isClearUrl } from "@sluice/core/internal";
 
 /** A credential, or what gets one: it is asked before each connection and each download. */
 export type Secret = string | (() => string | Promise<string>);

@@ -1,11 +1,6 @@
-import {
-  createTextSealer,
-  definedMembers,
-  type Principal,
-  type SluiceError,
-  type TextSealer,
-} from "@sluice/core";
-import type { Host } from "@sluice/server/transport";
+import { definedMembers, type Principal, type SluiceError } from "@sluice/core";
+import { createTextSealer, type TextSealer } from "@sluice/core/internal";
+import type { Host } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { isPut } from "../page/page-limit.ts";
 import type { Slot } from "../slots/slots.ts";

@@ -5,7 +5,7 @@ import {
   type BinaryElicitation,
   type FileFieldSchema,
   type UploadEndpoint,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { Slot, SlotTerms, UploadedFile } from "../slots/slots.ts";
 
 /** A field of the form that takes a file, or several. */

@@ -1,20 +1,16 @@
+import { definedMembers, type Principal, SluiceError } from "@sluice/core";
 import {
   createSha256,
   decodeBase64Url,
-  definedMembers,
   encodeBase64Url,
-  fileNameFromUri,
-  type Principal,
-  SluiceError,
-} from "@sluice/core";
-import {
   EXTENSION_ID,
+  fileNameFromUri,
   type FileTransferDescriptor,
   type FileValue,
   type RevisionKind,
   UPLOADS_EXTENSION_ID,
-} from "@sluice/core/wire";
-import { type AuditEntry, type Host, tagOf } from "@sluice/server/transport";
+} from "@sluice/core/internal";
+import { type AuditEntry, type Host, tagOf } from "@sluice/server/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { codeOf } from "../slots/upload-error.ts";
 import type { FileUris } from "./file-uri.ts";

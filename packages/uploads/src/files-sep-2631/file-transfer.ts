@@ -2,9 +2,9 @@ import {
   AUTHORIZE_DOWNLOAD_METHOD,
   AUTHORIZE_UPLOAD_METHOD,
   type FileValue,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
-import { callerOf, callInV2, revisionOf, serverInV2 } from "@sluice/server/transport";
+import { callerOf, callInV2, revisionOf, serverInV2 } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { userOf } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";

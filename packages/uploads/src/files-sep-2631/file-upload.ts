@@ -3,7 +3,7 @@ import {
   UPLOADS_EXTENSION_ID,
   type FileTransferDescriptor,
   type FileValue,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { Slots } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";

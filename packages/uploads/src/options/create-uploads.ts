@@ -1,6 +1,7 @@
-import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import { definedMembers, type Principal } from "@sluice/core";
+import { sanitizeFileName } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import type { RequestBody, Routes, SluiceHandler } from "@sluice/transport-http";

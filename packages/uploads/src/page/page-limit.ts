@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 
 /** Maximum pages of one owner at a time. */

@@ -1,4 +1,4 @@
-import { ByteQueue } from "@sluice/core";
+import { ByteQueue } from "@sluice/core/internal";
 
 /** Bytes that wait in one queue, at most, and in all queues of this process together, but for one chunk of each. */
 const maxBytes = 512 * 1024;

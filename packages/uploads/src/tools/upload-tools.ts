@@ -1,7 +1,8 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, isAccepted } from "@sluice/core";
+import { definedMembers } from "@sluice/core";
+import { isAccepted } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
-import { serverInV2, toolFault } from "@sluice/server/transport";
+import { serverInV2, toolFault } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import { typesOfName } from "../checks/media-types.ts";

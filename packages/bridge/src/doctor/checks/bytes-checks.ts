@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { parseReprDigest } from "@sluice/core";
+import { parseReprDigest } from "@sluice/core/internal";
 import { isStream, lateMs, type Check, type SeenBody, type SeenGrant } from "../evidence.ts";
 import type { Finding } from "../finding.ts";
 

@@ -1,4 +1,5 @@
-import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { formatContentDisposition, formatReprDigest } from "@sluice/core/internal";
 import { multipartForm, uploadForm } from "./multipart.ts";
 import { uploadError } from "../../net/http-status.ts";
 import { ensureReceived, ensureTaken, sendRequest, countTries } from "./send-request.ts";
