@@ -17,13 +17,12 @@ function declaredBy(declaration) {
   return (declaration.declarations ?? [declaration]).map(({ id }) => id.name);
 }
 
-/**
- * Values that a file exports, by name. A value of another package counts if it is from an internal entry there: those of
- * public entries are counted where they come from.
- */
+/** Whether values from a module count here; those of another package's public entries are counted there. */
+const isCounted = (from) => from === undefined || from.startsWith(".") || isInternal(from);
+
+/** Values that a file exports, by name. */
 function valuesOf(path, read) {
   const { program } = parseSync(path, read(path), { lang: "ts" });
-  const isCounted = (from) => from === undefined || from.startsWith(".") || isInternal(from);
   return program.body.flatMap((node) => {
     const from = node.source?.value;
     if (node.exportKind === "type" || !isCounted(from)) return [];

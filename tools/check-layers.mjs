@@ -159,7 +159,7 @@ const knowsTheSdk = new Set([
 const portableEntries = [
   "core/src/index.ts",
   "core/src/internal.ts",
-  "core/src/internal-sha256.ts",
+  "core/src/sha256.ts",
   "state/src/index.ts",
   "state/src/conformance.ts",
   "state/src/internal.ts",

@@ -1,4 +1,3 @@
-import { parseContentRange, parseRetryAfter } from "@sluice/core";
 import {
   fileNameFromUri,
   formatContentType,
@@ -7,6 +6,7 @@ import {
   matchesIfNoneMatch,
   matchesIfRange,
   parseContentDisposition,
+  parseContentRange,
   parseEntityTag,
   parseHttpDate,
   parseJson,
@@ -15,6 +15,7 @@ import {
   parseRange,
   parseReprDigest,
   parseResourceUri,
+  parseRetryAfter,
   sanitizeFileName,
 } from "@sluice/core/internal";
 import { createOriginGate } from "@sluice/server/internal";

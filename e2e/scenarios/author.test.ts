@@ -9,7 +9,7 @@ import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createStdioTransport } from "@sluice/transport-stdio";
+import { createStdioServerTransport } from "@sluice/transport-stdio";
 import express, { type Express } from "express";
 import { createInterface } from "node:readline";
 import { PassThrough, type Readable, type Writable } from "node:stream";
@@ -111,7 +111,7 @@ const pipes: Readonly<
   "the SDK's serveStdio": (make, input, output) =>
     serveStdio(make, { transport: new StdioServerTransport(input, output) }),
   "serveStdio with our transport": (make, stdin, stdout) =>
-    serveStdio(make, { transport: createStdioTransport({ stdin, stdout }) }),
+    serveStdio(make, { transport: createStdioServerTransport({ stdin, stdout }) }),
 };
 
 /** What a server is asked in either revision, first what it declares. */

@@ -5,7 +5,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import { createFileSender } from "@sluice/client/uploads";
 import { formatKey, generateKey } from "@sluice/core";
-import { withResume } from "@sluice/resume/client";
+import { withResumableFetch } from "@sluice/resume/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { bundleWorker, runtimes, type Started } from "../bed/runtimes.ts";
 
@@ -130,7 +130,7 @@ describe.each(runtimes.filter(({ isInstalled }) => isInstalled))("in $name", ({ 
   });
 
   test("a session calls tools one after another, and its streams go on", async () => {
-    const client = await connect("legacy", withResume());
+    const client = await connect("legacy", withResumableFetch());
     for (let n = 0; n < rounds; n++) {
       const progress: number[] = [];
       const onprogress = (note: { progress: number }): void => void progress.push(note.progress);

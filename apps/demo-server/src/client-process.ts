@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
 import type { DeliveryMode, RevisionKind } from "@sluice/core/internal";
 import { createFileSender } from "@sluice/client/uploads";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 
 /** What to fetch, and where to put it. */
@@ -104,7 +104,7 @@ async function connect(url: string): Promise<Client> {
     { capabilities: streamingCapabilities(), ...modern },
   );
   const transport = url.startsWith("ws:")
-    ? createWebSocketTransport(url)
+    ? createNodeWebSocketTransport(url)
     : new StreamableHTTPClientTransport(new URL(url), { fetch: withStreaming() });
   await client.connect(transport);
   return client;

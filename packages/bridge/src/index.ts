@@ -27,6 +27,6 @@ export { createMemoryHold, type MemoryHoldOptions } from "./links/create-hold.ts
 export { createStorageHold, type StorageHoldOptions } from "./links/create-hold.ts";
 export type { HoldShare, ResultHold } from "./links/result-hold.ts";
 export { diagnose, type DiagnoseOptions } from "./doctor/diagnose.ts";
-export type { Finding, FindingCause } from "./doctor/finding.ts";
+export type { FindingCause, TransferFinding } from "./doctor/transfer-finding.ts";
 export { openFileTools, type FileTools, type FileToolsOptions } from "./tools/file-tools.ts";
 export type { FileServer } from "./tools/tool-context.ts";

@@ -1,8 +1,6 @@
 export { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "./errors/error.ts";
-export { createFlowBody, type ByteFlow, type Lending, type WriteChunk } from "./bytes/byte-flow.ts";
+export type { ByteFlow, Lending, WriteChunk } from "./bytes/byte-flow.ts";
 export type { ByteRange, FileRegion, Sink, Source } from "./bytes/source.ts";
-export { parseRetryAfter } from "./headers/http-date.ts";
-export { type ContentRange, formatRange, parseContentRange } from "./headers/range.ts";
 export {
   createKeyRing,
   formatKey,
@@ -28,5 +26,4 @@ export {
   tokenLifetimes,
   type TokenPurpose,
 } from "./tokens/token-lifetime.ts";
-export { definedMembers, type DefinedMembers } from "./json-rpc/message.ts";
 export type { FetchLike } from "./wire/mcp.ts";

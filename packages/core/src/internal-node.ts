@@ -15,4 +15,4 @@ export {
   type ReaderPace,
   type ReaderWatchOptions,
 } from "./sockets/reader-watch.ts";
-export { leastRoomBytes, staleConnection } from "./sockets/socket-inlet.ts";
+export { minRoomBytes, staleConnection } from "./sockets/socket-inlet.ts";

@@ -2,33 +2,6 @@
  * What the other packages of Sluice build on. Outside of the promise of versions: it changes in any release.
  * @module
  */
-export { retryWords } from "./errors/error.ts";
-export { httpError } from "./errors/http-error.ts";
-export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
-export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
-export { builtInModule } from "./bytes/built-in-module.ts";
-export { flowOf } from "./bytes/byte-flow.ts";
-export { ByteQueue } from "./bytes/byte-queue.ts";
-export type { Sha256 } from "./bytes/portable-sha256.ts";
-export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
-export { createSha256 } from "./bytes/sha256.ts";
-export { discardSource, pullStream } from "./bytes/source.ts";
-export {
-  type Interruption,
-  progressBytes,
-  type Recovery,
-  retryDelayMs,
-  type SpentRetries,
-  type TransferFailure,
-  type TransferProgress,
-} from "./transfer/recovery.ts";
-export {
-  advanceTransfer,
-  type KeptBytes,
-  startTransfer,
-  type Transfer,
-  type TransferEvent,
-} from "./transfer/transfer.ts";
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export {
@@ -53,7 +26,7 @@ export {
   sanitizeFileName,
   trueFileName,
 } from "./headers/file-name.ts";
-export { parseHttpDate } from "./headers/http-date.ts";
+export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export {
   clearOrigin,
@@ -67,17 +40,47 @@ export {
   parseMediaType,
   unpromisedFormat,
 } from "./headers/media-type.ts";
-export { formatContentRange, parseRange } from "./headers/range.ts";
+export {
+  type ContentRange,
+  formatContentRange,
+  formatRange,
+  parseContentRange,
+  parseRange,
+} from "./headers/range.ts";
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
 export { readTarget } from "./headers/request-target.ts";
 export { canonicalType } from "./headers/type-names.ts";
-export { maxKeyBytes } from "./tokens/claims-layout.ts";
-export { parseKey } from "./tokens/key-ring.ts";
-export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/seal.ts";
-export { clockSkewMs, isExpired } from "./tokens/token-lifetime.ts";
-export { ensureKnownOptions } from "./options/known-options.ts";
+export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
+export { builtInModule } from "./bytes/built-in-module.ts";
+export { createFlowBody, flowOf } from "./bytes/byte-flow.ts";
+export { ByteQueue } from "./bytes/byte-queue.ts";
+export type { Sha256 } from "./bytes/portable-sha256.ts";
+export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
+export { createSha256 } from "./bytes/sha256.ts";
+export { discardSource, pullStream } from "./bytes/source.ts";
+export { retryWords } from "./errors/error.ts";
+export { httpError } from "./errors/http-error.ts";
+export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
+export {
+  type Interruption,
+  progressBytes,
+  type Recovery,
+  retryDelayMs,
+  type SpentRetries,
+  type TransferFailure,
+  type TransferProgress,
+} from "./transfer/recovery.ts";
+export {
+  advanceTransfer,
+  type KeptBytes,
+  startTransfer,
+  type Transfer,
+  type TransferEvent,
+} from "./transfer/transfer.ts";
 export {
   cancelledBy,
+  definedMembers,
+  type DefinedMembers,
   isRequest,
   isResponse,
   keyOf,
@@ -106,29 +109,6 @@ export {
   type RpcEvent,
   type ServerEvent,
 } from "./json-rpc/server-events.ts";
-
-// waiting, clocks and limits
-export { backgroundClock, type Clock, systemClock } from "./async/clock.ts";
-export { ConcurrencyLimiter, createSharedRuns, Notifier, TurnQueue } from "./async/concurrency.ts";
-export { IdleTimer } from "./async/idle-timer.ts";
-export { onAbort } from "./async/on-abort.ts";
-export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
-export { ResultGap } from "./async/result-gap.ts";
-export {
-  createSessionTable,
-  type SessionBounds,
-  type SessionEntry,
-  type SessionTable,
-} from "./async/session-table.ts";
-export { nextTurn, sleep } from "./async/sleep.ts";
-export { ThroughputBudget } from "./async/throughput-budget.ts";
-export {
-  type Lateness,
-  type ThroughputRules,
-  type ThroughputWatch,
-  watchThroughput,
-} from "./async/throughput-watch.ts";
-export { abortable, type Deadline, isInTime, within } from "./async/within.ts";
 
 // the vocabulary of the protocol: names and numbers, each in exactly one place
 export {
@@ -184,3 +164,32 @@ export {
   type UploadEndpointMeta,
   UPLOADS_EXTENSION_ID,
 } from "./wire/uploads.ts";
+
+// waiting, clocks and limits
+export { backgroundClock, type Clock, systemClock } from "./async/clock.ts";
+export { ConcurrencyLimiter, createSharedRuns, Notifier, TurnQueue } from "./async/concurrency.ts";
+export { IdleTimer } from "./async/idle-timer.ts";
+export { onAbort } from "./async/on-abort.ts";
+export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
+export { ResultGap } from "./async/result-gap.ts";
+export {
+  createSessionTable,
+  type SessionBounds,
+  type SessionEntry,
+  type SessionTable,
+} from "./async/session-table.ts";
+export { nextTurn, sleep } from "./async/sleep.ts";
+export { ThroughputBudget } from "./async/throughput-budget.ts";
+export {
+  type Lateness,
+  type ThroughputRules,
+  type ThroughputWatch,
+  watchThroughput,
+} from "./async/throughput-watch.ts";
+export { abortable, type Deadline, isInTime, within } from "./async/within.ts";
+
+export { maxKeyBytes } from "./tokens/claims-layout.ts";
+export { parseKey } from "./tokens/key-ring.ts";
+export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/seal.ts";
+export { clockSkewMs, isExpired } from "./tokens/token-lifetime.ts";
+export { ensureKnownOptions } from "./options/known-options.ts";

@@ -1,4 +1,3 @@
-import { parseRetryAfter } from "@sluice/core";
 import {
   formatContentDisposition,
   formatContentType,
@@ -6,6 +5,7 @@ import {
   formatResourceUri,
   isSameResource,
   parseResourceUri,
+  parseRetryAfter,
 } from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,9 @@
-import { formatRange, parseContentRange } from "@sluice/core";
-import { formatContentRange, parseRange } from "@sluice/core/internal";
+import {
+  formatContentRange,
+  formatRange,
+  parseContentRange,
+  parseRange,
+} from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 

@@ -5,7 +5,7 @@ import { createMemoryEventStore } from "@sluice/state";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import type { McpFetchHandler } from "@sluice/transport-http";
-import type { WithResumeOptions } from "@sluice/resume";
+import type { ResumeOptions } from "@sluice/resume";
 import { withResume } from "@sluice/resume/internal";
 import { onTestFinished } from "vitest";
 
@@ -24,7 +24,7 @@ export interface Event {
 
 /** Options of a test. */
 export interface ResumingOptions {
-  readonly resume?: Partial<WithResumeOptions>;
+  readonly resume?: Partial<ResumeOptions>;
   readonly sluice?: Partial<SluiceOptions>;
   /** The sessions of another one, as if both had adopted them. */
   readonly host?: McpFetchHandler;

@@ -1,4 +1,5 @@
-export { createAuditFile, type AuditFile, type AuditFileOptions } from "./audit/audit-file.ts";
+export type { AuditFile } from "./audit/audit-options.ts";
+export { openAuditFile, type AuditFileOptions } from "./audit/audit-file.ts";
 export type { ChainHead } from "./audit/audit-chain.ts";
 export {
   verifyAuditFiles,

@@ -38,7 +38,13 @@ describe.each(eras)("%s era", (era) => {
     const refused = await talk(era, templates, { headers: as(alice) });
     expect(refused.message.error?.data).toMatchObject({ reason: "busy", retryAfterMs: 1_500 });
     expect(house.records).toMatchObject([
-      { action: "templates", outcome: "complete", shown: 1, era, principal: expect.any(String) },
+      {
+        action: "templates",
+        outcome: "complete",
+        shown: 1,
+        revision: era,
+        principal: expect.any(String),
+      },
       { action: "templates", outcome: "denied", reason: "throttled" },
     ]);
   });

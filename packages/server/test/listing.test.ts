@@ -166,7 +166,7 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     });
     await talk(era, "resources/list", { headers });
     expect(records).toMatchObject([
-      { action: "list", outcome: "complete", shown: 2, withheld: 1, era },
+      { action: "list", outcome: "complete", shown: 2, withheld: 1, revision: era },
     ]);
   });
 });

@@ -57,7 +57,7 @@ describe.each(eras)("%s era", (era) => {
       expect(headerOf(reply, name)).toBeUndefined();
     expect(await bodyOf(reply)).toBe("größe\n");
     expect(records).toMatchObject([
-      { action: "stream", outcome: "complete", mode: "direct", bytes: 8, uri, era },
+      { action: "stream", outcome: "complete", mode: "direct", bytes: 8, uri, revision: era },
     ]);
     expect(records[0]!.principal).toBeDefined();
   });

@@ -72,7 +72,7 @@ describe.each(eras)("%s era", (era) => {
         action: "stream",
         outcome: "complete",
         bytes: 10,
-        era,
+        revision: era,
         mode: "direct",
         uri,
         principal: expect.any(String),

@@ -1,3 +1,10 @@
+export {
+  createFlowBody,
+  definedMembers,
+  formatRange,
+  parseContentRange,
+  parseRetryAfter,
+} from "@sluice/core/internal";
 export { checkKey, quoteKey } from "./contract/key.ts";
 export { type FindKept, type KeptObject, withKept } from "./contract/backend.ts";
 export { withBody } from "./contract/opened.ts";

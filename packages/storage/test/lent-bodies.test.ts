@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { createFlowBody, SluiceError, type ByteFlow } from "@sluice/core";
-import { flowOf } from "@sluice/core/internal";
+import { SluiceError, type ByteFlow } from "@sluice/core";
+import { createFlowBody, flowOf } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { protect, resumable, validate, type StorageBackend } from "../src/index.ts";
 import { holdLastChunk } from "../src/plugin.ts";

@@ -1,11 +1,13 @@
-import { type ByteRange, definedMembers, formatRange, SluiceError } from "@sluice/core";
+import { type ByteRange, SluiceError } from "@sluice/core";
 import type { OpenedObject, StorageBackend } from "@sluice/storage";
 import {
   beginOperation,
   callService,
   createReadableBody,
+  definedMembers,
   ensureCondition,
   formatIfMatch,
+  formatRange,
   listPage,
   readExtent,
   type ServiceCall,

@@ -1,8 +1,9 @@
-import { SluiceError, definedMembers } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
   BINARY_EXTENSION_ID,
   type BinaryTransferContent,
   createSha256,
+  definedMembers,
   discardSource,
   encodeBase64,
 } from "@sluice/core/internal";

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { parseMediaType } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, parseMediaType } from "@sluice/core/internal";
 
 /** The headers of a part. */
 export interface PartHeaders {

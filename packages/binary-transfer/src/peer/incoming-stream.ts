@@ -1,8 +1,9 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
   type BinaryRef,
   ByteQueue,
   createSha256,
+  definedMembers,
   IdleTimer,
   ThroughputBudget,
 } from "@sluice/core/internal";

@@ -1,5 +1,10 @@
-import { definedMembers, SluiceError, type Source } from "@sluice/core";
-import { backgroundClock, type BinaryRef, discardSource } from "@sluice/core/internal";
+import { SluiceError, type Source } from "@sluice/core";
+import {
+  backgroundClock,
+  type BinaryRef,
+  definedMembers,
+  discardSource,
+} from "@sluice/core/internal";
 import type { TransferResult } from "@sluice/server/internal";
 
 /** A source that knows how much it gives. */

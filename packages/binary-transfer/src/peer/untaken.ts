@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { backgroundClock, type BinaryRef } from "@sluice/core/internal";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { backgroundClock, type BinaryRef, definedMembers } from "@sluice/core/internal";
 import { createBody } from "@sluice/storage/plugin";
 
 /** A transfer as the application takes it. */

@@ -1,7 +1,7 @@
 import { lstat, realpath, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { definedMembers, SluiceError } from "@sluice/core";
-import { localFileName } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, localFileName } from "@sluice/core/internal";
 import { holdFolder, type HeldFolder } from "@sluice/storage-fs/internal";
 import { diskFault, namesOf } from "./paths.ts";
 

@@ -6,7 +6,8 @@ import {
   type SavableStream,
   type StreamOptions,
 } from "@sluice/client";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { SavePlace } from "../confine/save-folder.ts";
 import {
   agree,

@@ -14,8 +14,7 @@ import {
   formatScale,
   type TransferScale,
 } from "@sluice/client";
-import { definedMembers } from "@sluice/core";
-import { fileNameFromUri, sanitizeFileName } from "@sluice/core/internal";
+import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core/internal";
 import {
   connect,
   ensureTrust,

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { SluiceError, type SluiceErrorCode, definedMembers } from "@sluice/core";
-import { isPlainPath, localFileName, discardSource } from "@sluice/core/internal";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, discardSource, isPlainPath, localFileName } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 

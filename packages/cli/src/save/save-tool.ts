@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
-import { discardSource, excerpt } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, discardSource, excerpt } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/internal";
 import type { OpenedObject } from "@sluice/storage";
@@ -54,7 +54,7 @@ export async function openSaveTool(
   async function save({ mcp, ctx, uri, path }: SaveCall): Promise<SavedCopy> {
     const { signal } = ctx.mcpReq;
     const { principal } = await host.identify(callerOf(ctx, mcp));
-    const facts = { uri, era: revisionOf(mcp), principal: tagOf(principal) };
+    const facts = { uri, revision: revisionOf(mcp), principal: tagOf(principal) };
     return recorded(host.beginAudit({ action: "read", ...facts }), signal, async (entry) => {
       const name = host.nameOf(uri);
       const { key, storage } = await host.authorize({ principal, name, action: "stream" });

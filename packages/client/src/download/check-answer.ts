@@ -1,8 +1,9 @@
-import { parseContentRange, SluiceError, type ByteRange } from "@sluice/core";
+import { SluiceError, type ByteRange } from "@sluice/core";
 import {
   contentCodings,
   isSameResource,
   parseContentDisposition,
+  parseContentRange,
   parseEntityTag,
   parseMediaType,
   parseReprDigest,

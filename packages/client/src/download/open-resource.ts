@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, type ByteFlow } from "@sluice/core";
-import { fileNameFromUri, localFileName, type Sha256 } from "@sluice/core/internal";
+import { SluiceError, type ByteFlow } from "@sluice/core";
+import { definedMembers, fileNameFromUri, localFileName, type Sha256 } from "@sluice/core/internal";
 import type { RequestingClient } from "../calls/stream-calls.ts";
 import type { HopExchange } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";

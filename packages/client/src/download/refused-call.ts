@@ -1,5 +1,6 @@
-import { SluiceError, definedMembers } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
+  definedMembers,
   type ErrorRow,
   errorTable,
   httpError,

@@ -1,5 +1,6 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
+  definedMembers,
   type DownloadUrlMeta,
   EXTENSION_ID,
   onAbort,

@@ -1,6 +1,7 @@
-import { definedMembers, SluiceError, type Lending } from "@sluice/core";
+import { SluiceError, type Lending } from "@sluice/core";
 import {
   advanceTransfer,
+  definedMembers,
   httpError,
   type Interruption,
   type KeptBytes,

@@ -1,6 +1,7 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
   contentCodings,
+  definedMembers,
   fileNameFromUri,
   httpError,
   onAbort,

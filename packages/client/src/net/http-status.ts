@@ -1,4 +1,5 @@
-import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter } from "@sluice/core/internal";
 import type { HopAnswer } from "./exchange.ts";
 
 /** True for a success (RFC 9110 §15.3). */

@@ -1,7 +1,8 @@
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import {
   abortable,
   AUTHORIZE_UPLOAD_METHOD,
+  definedMembers,
   type UploadEndpointMeta,
   UPLOADS_EXTENSION_ID,
 } from "@sluice/core/internal";

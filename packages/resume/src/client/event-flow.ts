@@ -15,7 +15,7 @@ import {
   systemClock,
 } from "@sluice/core/internal";
 import type { LinkRequest } from "./link-request.ts";
-import type { ResumeOptions } from "./options.ts";
+import type { ResumableFetchOptions } from "./options.ts";
 
 export interface EventFlowOptions {
   /** The first answer. */
@@ -24,7 +24,7 @@ export interface EventFlowOptions {
   readonly link: LinkRequest;
   /** Id of the request that the stream answers; `undefined` when any response is the last. */
   readonly requestId: unknown;
-  readonly limits: Required<ResumeOptions>;
+  readonly limits: Required<ResumableFetchOptions>;
   readonly signal: AbortSignal;
 }
 

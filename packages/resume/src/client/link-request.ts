@@ -1,5 +1,11 @@
-import { type FetchLike, parseRetryAfter, SluiceError } from "@sluice/core";
-import { httpError, isEventStream, systemClock, tlsFault } from "@sluice/core/internal";
+import { type FetchLike, SluiceError } from "@sluice/core";
+import {
+  httpError,
+  isEventStream,
+  parseRetryAfter,
+  systemClock,
+  tlsFault,
+} from "@sluice/core/internal";
 import { streamLinkOf } from "../protocol/stream-link.ts";
 
 type Body = ReadableStream<Uint8Array>;

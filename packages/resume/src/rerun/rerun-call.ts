@@ -4,13 +4,14 @@ import type {
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
   cancelledBy,
+  definedMembers,
   isRequest,
   isResponse,
-  type RpcId,
   type LooseMessage,
+  type RpcId,
 } from "@sluice/core/internal";
 import { noteRequest, notesOf } from "@sluice/server/internal";
 import { formatQuestionId, noAnswer, questionName } from "../stream/question.ts";

@@ -58,7 +58,7 @@ export async function answerGet(parts: ResumeParts, asked: SessionRequest): Prom
   const eventId = request.headers.get("last-event-id");
   if (eventId !== null && isStateless(request.headers.get("mcp-protocol-version")))
     return toResponse(
-      problem(405, { reason: "era", detail: statelessAdvice, headers: ["Allow", "POST"] }),
+      problem(405, { reason: "revision", detail: statelessAdvice, headers: ["Allow", "POST"] }),
     );
   const position = parseEventId(eventId);
   if (!position) return handler.fetch(request, mcpOptions);

@@ -1,6 +1,7 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
   cancelledBy,
+  definedMembers,
   errorTable,
   isRequest,
   isResponse,

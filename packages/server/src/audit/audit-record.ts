@@ -67,7 +67,7 @@ export interface AuditRecord {
   /** With `upload`: which step it was. `inspect`, a look at how far it is, is recorded only where it was refused. */
   readonly step?: "reserve" | "receive" | "inspect" | "confirm" | "discard";
   /** Absent for `download` and `upload`, which do not know. */
-  readonly era?: RevisionKind;
+  readonly revision?: RevisionKind;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode | "link";
   /** With `list` and `templates`: how many were shown; with `completion`: names that were suggested. */

@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { chainStart, readChainLine, type ChainHead, type ReadLine } from "./audit-chain.ts";
 import { headPathOf, readHead } from "./audit-head.ts";
 

@@ -62,7 +62,7 @@ interface ResourceCallsOptions {
 /** A call with what only its way of coming in knows. */
 interface CountedRun<Result> extends CountedCall {
   readonly caller: Caller;
-  readonly era?: RevisionKind;
+  readonly revision?: RevisionKind;
   readonly carrier: CarrierReader;
   readonly isGone: () => boolean;
   readonly onIdentified?: (principal: Principal | undefined) => void;
@@ -111,7 +111,7 @@ export class ResourceCalls {
     return this.#run({
       ...counted,
       caller: callerOf(ctx, mcp),
-      era: revisionOf(mcp),
+      revision: revisionOf(mcp),
       carrier: carrierIn(ctx.mcpReq._meta),
       isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
       onIdentified: (principal) => {
@@ -160,7 +160,7 @@ export class ResourceCalls {
     action,
     uri,
     kind,
-    era,
+    revision,
     carrier,
     isGone,
     onIdentified,
@@ -168,7 +168,7 @@ export class ResourceCalls {
   }: CountedRun<Result>): Promise<Result> {
     const { callers, usage, audit } = this.#options;
     const address = callers.addressOf(caller);
-    const entry = audit.begin({ action, era, uri, address }, carrier);
+    const entry = audit.begin({ action, revision, uri, address }, carrier);
     return entry.run(async () => {
       try {
         const identity = await callers.identify(caller);

@@ -1,6 +1,7 @@
-import { SluiceError, definedMembers } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
   type ClientStreaming,
+  definedMembers,
   type DeliveryMode,
   discardSource,
   type DownloadUrlMeta,

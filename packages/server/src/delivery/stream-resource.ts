@@ -1,6 +1,6 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/internal";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, type DeliveryMode } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import { exchangeOf, leaveReply } from "../calls/exchange.ts";
 import { revisionOf } from "../calls/request-caller.ts";

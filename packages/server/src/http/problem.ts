@@ -13,7 +13,7 @@ export type ProblemReason =
   | "range"
   | "draining"
   | "answers"
-  | "era";
+  | "revision";
 
 /** What else a problem carries. */
 export interface ProblemOptions {

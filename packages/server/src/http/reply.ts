@@ -1,5 +1,5 @@
-import { definedMembers, type Source } from "@sluice/core";
-import { discardSource } from "@sluice/core/internal";
+import type { Source } from "@sluice/core";
+import { definedMembers, discardSource } from "@sluice/core/internal";
 
 /** An HTTP answer as plain values: any transport can send it, and none has to build web objects for it. */
 export interface Reply {

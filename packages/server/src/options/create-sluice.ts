@@ -14,7 +14,7 @@ import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
 import { UsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { Transfers } from "../limits/transfers.ts";
-import { linkTo } from "../resources/resource-link.ts";
+import { createResourceLink } from "../resources/resource-link.ts";
 import { ResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
 import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
@@ -22,7 +22,7 @@ import { storageMount, defaultMaxReadBytes, namePrefixOf } from "../storage/moun
 import { Mounts } from "../storage/mounts.ts";
 import { providerMount } from "../storage/provider-mount.ts";
 import { Grants } from "../urls/grants.ts";
-import { linkUrl, type LinkUrl } from "../urls/link-url.ts";
+import { createLink, type CreateLink } from "../urls/create-link.ts";
 import { Redemptions } from "../urls/redeem.ts";
 import { revoke } from "../urls/revoke.ts";
 import {
@@ -147,7 +147,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       mounts,
       reader,
       listing: { ...listing, pageSize: toolPageSize },
-      url: (...asked) => url(...asked),
+      link: (...asked) => link(...asked),
       hasLinks,
       onError,
     },
@@ -162,7 +162,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };
-  const url: LinkUrl = (uri, linkOptions) => linkUrl(linking, uri, linkOptions);
+  const link: CreateLink = (uri, linkOptions) => createLink(linking, uri, linkOptions);
 
   const redemptions = new Redemptions({
     callers,
@@ -223,8 +223,8 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     provide(uriOrTemplate, provider) {
       mounts.add(providerMount(uriOrTemplate, provider, { rules: options, onError }));
     },
-    link: url,
-    resourceLink: (uri, linkOptions) => linkTo(linking, uri, linkOptions),
+    link: link,
+    resourceLink: (uri, linkOptions) => createResourceLink(linking, uri, linkOptions),
     listen: (request) => listen(listening, request),
     redeem: (request) => redemptions.redeem(request),
     revoke: (revocation) =>
@@ -233,13 +233,13 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     isSessionOver: (sessionId) => isSessionOver(state, sessionId),
     async close() {
       await audit.flush();
-      const { keys: given, audit: trail } = options;
+      const { keys: given } = options;
       if (areFollowed(given)) given.close();
       const backends = mountOptions.map(({ storage }) => storage);
       await Promise.all(
         backends.map((backend) => typeof backend === "object" && backend.close?.()),
       );
-      if (typeof trail === "object") await trail.close?.();
+      await audit.close();
     },
   };
 }

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, type ByteRange } from "@sluice/core";
-import { nextTurn, unpromisedFormat } from "@sluice/core/internal";
+import { SluiceError, type ByteRange } from "@sluice/core";
+import { definedMembers, nextTurn, unpromisedFormat } from "@sluice/core/internal";
 import {
   validate,
   type ListOptions,

@@ -1,5 +1,11 @@
-import { SluiceError, definedMembers, type Principal } from "@sluice/core";
-import { createSha256, type Deadline, onAbort, within } from "@sluice/core/internal";
+import { SluiceError, type Principal } from "@sluice/core";
+import {
+  createSha256,
+  type Deadline,
+  definedMembers,
+  onAbort,
+  within,
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { beginOperation, type OperationOptions } from "@sluice/storage/plugin";
 import { discardProvided, toSource } from "./provided-body.ts";

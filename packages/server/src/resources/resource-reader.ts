@@ -1,6 +1,12 @@
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
-import { discardSource, encodeBase64, EXTENSION_ID, formatEntityTag } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import {
+  definedMembers,
+  discardSource,
+  encodeBase64,
+  EXTENSION_ID,
+  formatEntityTag,
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { tagOf } from "../access/principal.ts";
 import { answerBytes, expectedBytes, type AnswerLeases } from "../calls/answer-lease.ts";

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import { discardSource } from "@sluice/core/internal";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, discardSource } from "@sluice/core/internal";
 import {
   protect,
   type CallOptions,

@@ -1,6 +1,7 @@
 import type { Resource } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
+  definedMembers,
   EXTENSION_ID,
   formatContentType,
   formatEntityTag,

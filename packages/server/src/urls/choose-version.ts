@@ -1,11 +1,12 @@
-import { definedMembers, SluiceError, type ByteRange } from "@sluice/core";
+import { SluiceError, type ByteRange } from "@sluice/core";
 import {
-  matchesIfMatch,
-  matchesIfNoneMatch,
-  parseHttpDate,
+  definedMembers,
   discardSource,
   formatEntityTag,
+  matchesIfMatch,
+  matchesIfNoneMatch,
   matchesIfRange,
+  parseHttpDate,
   parseRange,
 } from "@sluice/core/internal";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";

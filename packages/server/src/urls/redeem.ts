@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import { discardSource } from "@sluice/core/internal";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, discardSource } from "@sluice/core/internal";
 import type { ClaimedBody } from "@sluice/state";
 import { leaseCharge } from "@sluice/state/internal";
 import type { OpenedObject } from "@sluice/storage";

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, sleep } from "@sluice/core/internal";
 import { wrap, type ChangeBatch, type StorageBackend, type WatchOptions } from "@sluice/storage";
 import {
   createCommander,

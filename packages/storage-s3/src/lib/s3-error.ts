@@ -1,10 +1,5 @@
-import {
-  definedMembers,
-  parseRetryAfter,
-  parseContentRange,
-  SluiceError,
-  type SluiceErrorCode,
-} from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter, parseContentRange } from "@sluice/core/internal";
 import { staleConnection } from "@sluice/core/internal/node";
 
 /**

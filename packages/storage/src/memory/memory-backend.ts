@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { createSha256 } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { createSha256, definedMembers } from "@sluice/core/internal";
 import type {
   ObjectInfo,
   ObjectWriter,

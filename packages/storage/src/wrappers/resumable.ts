@@ -1,5 +1,5 @@
-import { type ByteFlow, createFlowBody, SluiceError, type WriteChunk } from "@sluice/core";
-import { discardSource, flowOf } from "@sluice/core/internal";
+import { type ByteFlow, SluiceError, type WriteChunk } from "@sluice/core";
+import { createFlowBody, discardSource, flowOf } from "@sluice/core/internal";
 import {
   type OpenedObject,
   type OpenOptions,

@@ -1,7 +1,9 @@
-import { createFlowBody, definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
   type Clock,
+  createFlowBody,
   type Deadline,
+  definedMembers,
   discardSource,
   flowOf,
   systemClock,

@@ -1,5 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import type { LooseRequest, RpcId } from "@sluice/core/internal";
+import { definedMembers, type LooseRequest, type RpcId } from "@sluice/core/internal";
 import type { RpcFault } from "@sluice/server/internal";
 
 /** What an {@link errorResponse} has beside its error. */

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { definedMembers } from "@sluice/core";
-import { parseJson, readTarget } from "@sluice/core/internal";
+import { definedMembers, parseJson, readTarget } from "@sluice/core/internal";
 import {
   addressShare,
   problem,

@@ -6,7 +6,7 @@ import { SluiceError } from "@sluice/core";
 import { isInTime } from "@sluice/core/internal";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
-/** Options of {@link createStdioTransport}. */
+/** Options of {@link createStdioClientTransport}. */
 export interface StdioClientTransportOptions extends StdioLimits {
   /** The program that is the server. No shell is involved. */
   readonly command: string;

@@ -1,7 +1,7 @@
 import type { Agent as HttpAgent, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { onAbort, tlsFault } from "@sluice/core/internal";
-import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, onAbort, parseRetryAfter, tlsFault } from "@sluice/core/internal";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import { createTunnelAgents, proxyFor, ReaderWatch } from "@sluice/core/internal/node";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";

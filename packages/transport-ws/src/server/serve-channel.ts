@@ -1,5 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import { cancelledBy, errorTable, STREAM_METHOD } from "@sluice/core/internal";
+import { cancelledBy, definedMembers, errorTable, STREAM_METHOD } from "@sluice/core/internal";
 import type {
   AuthInfo,
   McpServerFactory,

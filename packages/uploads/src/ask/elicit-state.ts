@@ -1,5 +1,5 @@
-import { definedMembers, type Principal, type SluiceError } from "@sluice/core";
-import { createTextSealer, type TextSealer } from "@sluice/core/internal";
+import type { Principal, SluiceError } from "@sluice/core";
+import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/internal";
 import type { Host } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { isPut } from "../page/page-limit.ts";

@@ -1,10 +1,10 @@
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
 import {
-  UPLOADS_EXTENSION_ID,
   type BinaryElicitation,
+  definedMembers,
   type FileFieldSchema,
   type UploadEndpoint,
+  UPLOADS_EXTENSION_ID,
 } from "@sluice/core/internal";
 import type { Slot, SlotTerms, UploadedFile } from "../slots/slots.ts";
 

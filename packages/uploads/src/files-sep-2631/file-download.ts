@@ -1,7 +1,8 @@
-import { definedMembers, type Principal, SluiceError } from "@sluice/core";
+import { type Principal, SluiceError } from "@sluice/core";
 import {
   createSha256,
   decodeBase64Url,
+  definedMembers,
   encodeBase64Url,
   EXTENSION_ID,
   fileNameFromUri,
@@ -32,7 +33,7 @@ export interface DownloadCaller {
   readonly owner: Principal | undefined;
   /** Address of the client, where it is known. */
   readonly address: string | undefined;
-  readonly era: RevisionKind;
+  readonly revision: RevisionKind;
   readonly signal: AbortSignal;
 }
 
@@ -72,9 +73,9 @@ export async function authorizeDownload(
   caller: DownloadCaller,
 ): Promise<AuthorizedDownload> {
   const { host } = files;
-  const { identity, address, era, signal } = caller;
+  const { identity, address, revision, signal } = caller;
   const principal = tagOf(identity.principal);
-  const entry = host.beginAudit({ action: "link", mode: "link", era, address, principal });
+  const entry = host.beginAudit({ action: "link", mode: "link", revision, address, principal });
   try {
     await host.usage.admit(principal, "request");
     const authorized = await entry.run(() => linkTo(files, uri, caller, entry));

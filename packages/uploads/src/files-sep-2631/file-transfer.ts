@@ -68,7 +68,7 @@ export function createFileTransfer(
       const { signal } = ctx.mcpReq;
       const owner = userOf(identity.principal);
       const address = host.addressOf(caller);
-      return await work({ identity, owner, address, era: revisionOf(mcp), signal });
+      return await work({ identity, owner, address, revision: revisionOf(mcp), signal });
     } catch (error) {
       throw faultFor(error, host.onError);
     }

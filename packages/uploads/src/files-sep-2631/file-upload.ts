@@ -1,8 +1,9 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
-  UPLOADS_EXTENSION_ID,
+  definedMembers,
   type FileTransferDescriptor,
   type FileValue,
+  UPLOADS_EXTENSION_ID,
 } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { Slots } from "../slots/slots.ts";

@@ -1,5 +1,5 @@
-import { definedMembers, type Principal } from "@sluice/core";
-import { sanitizeFileName } from "@sluice/core/internal";
+import type { Principal } from "@sluice/core";
+import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import type { Host } from "@sluice/server/internal";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";

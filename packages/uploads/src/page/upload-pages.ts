@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { createTextSealer, type TextSealer } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/internal";
 import type { Host } from "@sluice/server/internal";
 import type { BinaryQuestion } from "../elicitation/fields.ts";
 import { isId } from "../slots/slots.ts";

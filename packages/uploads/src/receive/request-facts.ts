@@ -1,5 +1,6 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
+  definedMembers,
   parseContentDisposition,
   parseMediaType,
   parseReprDigest,

@@ -1,6 +1,5 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
-import { isAccepted } from "@sluice/core/internal";
+import { definedMembers, isAccepted } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
 import { serverInV2, toolFault } from "@sluice/server/internal";
 import { z } from "zod/v4";

@@ -12,8 +12,8 @@ import {
   type OAuthTokens,
   InsufficientScopeError,
 } from "@modelcontextprotocol/client";
-import { definedMembers, SluiceError } from "@sluice/core";
-import { ensureConfidential, isClearUrl } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, ensureConfidential, isClearUrl } from "@sluice/core/internal";
 import { openCallbackServer, type CallbackServer } from "./callback-server.ts";
 import {
   readSignIn,
