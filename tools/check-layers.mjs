@@ -63,7 +63,6 @@ const chapters = {
   core: [
     "async",
     "errors",
-    "options",
     "bytes",
     "transfer",
     "wire",

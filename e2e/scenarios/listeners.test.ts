@@ -5,6 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { McpServer } from "@modelcontextprotocol/server";
 import { startGraphEmulator } from "@sluice/graph-emulator";
+import { createSluice } from "@sluice/server";
+import { createMemoryBackend } from "@sluice/storage";
+import { serve as serveSluice } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
 import { expect, onTestFinished, test } from "vitest";
 import { startSocketServer } from "../../apps/demo-server/src/lib/socket-server.ts";
@@ -88,6 +91,13 @@ const starts: Readonly<Record<string, Start>> = {
     onTestFinished(() => callback.close());
     return callback.port;
   },
+  "a server of serve": async () => {
+    const sluice = createSluice({ storage: createMemoryBackend() });
+    const create = () => sluice.attach(new McpServer({ name: "served", version: "1.0.0" }));
+    const serving = await serveSluice(sluice, create, { port: 0 });
+    onTestFinished(async () => void (await serving.close({ deadlineMs: 0 })));
+    return serving.port;
+  },
   "a WebSocket server": async () => {
     const factory = () => new McpServer({ name: "sockets", version: "1.0.0" });
     const listening = await listenWebSocket(factory, { anonymous: true });
@@ -110,6 +120,7 @@ const covered: Readonly<Record<string, keyof typeof starts | { readonly because:
   "packages/transport-http/src/node/harden-server.ts": "sluice serve",
   "packages/transport-http/src/node/drain-server.ts": "sluice serve",
   "packages/transport-http/src/node/connection.ts": "sluice serve",
+  "packages/transport-http/src/node/serve.ts": "a server of serve",
   "packages/cli/src/bridge/bridge-http.ts": "sluice bridge --http",
   "packages/bridge/src/upstream/oauth/callback-server.ts": "the sign-in of a bridge",
   "packages/transport-ws/src/server/listen-websocket.ts": "a WebSocket server",

@@ -292,9 +292,14 @@ test("a hundred taken names are enough", async () => {
 
 test("a folder that is missing or may not be written to says so, and closes the connection", async () => {
   await using server = await startFileServer({ content });
-  await expect((await open(server)).saveTo(join(directory, "no/such/file"))).rejects.toMatchObject({
-    code: "not_found",
-  });
+  await writeFile(join(directory, "file"), "mine");
+  for (const [path, code] of [
+    ["no/such/file", "not_found"],
+    ["file/a.pdf", "invalid_argument"],
+  ] as const)
+    await expect((await open(server)).saveTo(join(directory, path))).rejects.toMatchObject({
+      code,
+    });
   // a folder that refuses even root
   await expect((await open(server)).saveTo("/proc/self/file")).rejects.toMatchObject({
     code: expect.stringMatching(/^(not_found|permission_denied)$/),

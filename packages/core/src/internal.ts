@@ -141,6 +141,7 @@ export {
 export {
   type ClientStreaming,
   type DeliveryMode,
+  deliveryModes,
   type DownloadUrlMeta,
   type DownloadUrlResult,
   EXTENSION_ID,
@@ -192,4 +193,4 @@ export { maxKeyBytes } from "./tokens/claims-layout.ts";
 export { parseKey } from "./tokens/key-ring.ts";
 export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/seal.ts";
 export { clockSkewMs, isExpired } from "./tokens/token-lifetime.ts";
-export { ensureKnownOptions } from "./options/known-options.ts";
+export { ensureKnownOptions } from "./errors/known-options.ts";

@@ -26,7 +26,8 @@ async function principalOf(
   caller: Caller,
 ): Promise<Principal | undefined> {
   // without one where it is undefined
-  const { sluice } = createHouse({ principal: resolve } as Partial<SluiceOptions>);
+  const anonymous = resolve === undefined;
+  const { sluice } = createHouse({ principal: resolve, anonymous } as Partial<SluiceOptions>);
   const { principal, owner } = await sluice.host.identify(caller);
   expect(owner === undefined || owner === tagOf(principal)).toBe(true);
   return principal;

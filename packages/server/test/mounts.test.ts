@@ -265,7 +265,7 @@ test("each mount is read over stdio-like exchanges without HTTP, and none is mar
 
 describe("options that cannot work say what to do", () => {
   const storage = createMemoryBackend();
-  const rest: SluiceOptions = { endpoint, keys: "ephemeral" };
+  const rest: SluiceOptions = { endpoint, keys: "ephemeral", anonymous: true };
   const at = (...bases: string[]) => ({ mounts: bases.map((baseUri) => ({ baseUri, storage })) });
 
   test.each<[string, object, RegExp]>([

@@ -315,18 +315,20 @@ test("the anonymous get bytes from an open server, and URLs only where that is a
     const { sluice } = createHouse({ principal: undefined as never, ...rest });
     return talkTo(sluice)("modern", "resources/stream", { params: { uri }, ...talk });
   };
-  const direct = await ask({});
+  const guarded = { endpoint: "http://127.0.0.1:1/mcp", anonymous: false };
+  await expect(ask({})).rejects.toThrow(/public.*pass principal/);
+  const direct = await ask(guarded);
   expect([direct.slot.reply!.status, headerOf(direct.slot.reply!, "link")]).toEqual([
     200,
     undefined,
   ]);
-  expect((await ask({ delivery: "downloadUrl" })).slot.fault?.status).toBe(401);
+  expect((await ask({ ...guarded, delivery: "downloadUrl" })).slot.fault?.status).toBe(401);
   const allowed = await ask({ delivery: "downloadUrl", anonymous: true });
   expect(allowed.message.result._meta[EXTENSION_ID].auth).toBe("self");
   const local = await ask({ delivery: "downloadUrl", endpoint: "http://127.0.0.1:1/mcp" });
   expect(local.message.result._meta[EXTENSION_ID].auth).toBe("self");
   const bearer = await ask(
-    { delivery: "downloadUrl" },
+    { ...guarded, delivery: "downloadUrl" },
     { headers: { authorization: "Bearer abc" } },
   );
   expect(bearer.message.result._meta[EXTENSION_ID].auth).toBe("bound");
@@ -376,6 +378,6 @@ test("access rules without a principal resolver are warned about: any bearer tok
   const onWarning = (message: string): void => void warnings.push(message);
   createHouse({ onWarning, access: () => "allow" });
   expect(warnings).toEqual([]);
-  createHouse({ onWarning, access: () => "allow", principal: undefined as never });
+  createHouse({ onWarning, access: () => "allow", principal: undefined as never, anonymous: true });
   expect(warnings).toEqual([expect.stringContaining("access rules without a principal resolver")]);
 });

@@ -245,7 +245,11 @@ describe("read_file", () => {
 
   test("leads a caller that gets no link to the bytes by resources/read", async () => {
     // read without an identity, but not linked
-    const { call, errors } = tooled({ anonymous: false, isUnresolved: true });
+    const { call, errors } = tooled({
+      endpoint: "http://127.0.0.1:9/mcp",
+      anonymous: false,
+      isUnresolved: true,
+    });
     const uri = "files://demo/b.bin";
     expect((await call("get_download_link", { uri })).content[0].text).toContain("Not permitted");
     const { isError, content, structuredContent } = await call("read_file", { uri });

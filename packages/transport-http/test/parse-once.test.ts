@@ -58,17 +58,17 @@ test.each(bodies)(
 
 test("JSON over the limit is answered with 413, which names the option that raises it", async () => {
   const large = JSON.stringify(
-    call("tools/call", { name: "none", arguments: { a: "x".repeat(300_000) } }),
+    call("tools/call", { name: "none", arguments: { a: "x".repeat(2 ** 22) } }),
   );
   for (const handler of Object.values(layers())) {
     const refused = await handler.fetch(post(large));
     expect(refused.status).toBe(413);
     expect(await refused.json()).toMatchObject({
       id: null,
-      error: { message: expect.stringMatching(/262144 bytes.*maxRequestBodySize/) },
+      error: { message: expect.stringMatching(/4194304 bytes.*maxRequestBodySize/) },
     });
   }
-  for (const handler of Object.values(layers({ maxRequestBodySize: 2 ** 22 }))) {
+  for (const handler of Object.values(layers({ maxRequestBodySize: 2 ** 23 }))) {
     const taken = await handler.fetch(post(large));
     expect(taken.status).toBe(200);
     await taken.text();
@@ -76,9 +76,9 @@ test("JSON over the limit is answered with 413, which names the option that rais
 });
 
 test("the limit of an inner layer holds for the layers around it", () => {
-  for (const handler of Object.values(layers({ maxRequestBodySize: 2 ** 22 })))
-    expect(handler.maxRequestBodySize).toBe(2 ** 22);
-  for (const handler of Object.values(layers())) expect(handler.maxRequestBodySize).toBe(2 ** 18);
+  for (const handler of Object.values(layers({ maxRequestBodySize: 2 ** 23 })))
+    expect(handler.maxRequestBodySize).toBe(2 ** 23);
+  for (const handler of Object.values(layers())) expect(handler.maxRequestBodySize).toBe(2 ** 22);
 });
 
 test("JSON nested deeper than 128 levels is refused before it is parsed", async () => {
@@ -112,7 +112,7 @@ test("a body that is not JSON is refused, and not echoed", async () => {
 });
 
 test("a body that middleware parsed stays as it is, whatever its size", async () => {
-  const parsedBody = call("tools/call", { name: "none", arguments: { a: "x".repeat(300_000) } });
+  const parsedBody = call("tools/call", { name: "none", arguments: { a: "x".repeat(2 ** 22) } });
   for (const handler of Object.values(layers())) {
     const answer = await handler.fetch(post("unread"), { parsedBody });
     expect(answer.status).toBe(200);

@@ -1,3 +1,4 @@
+import { createByteAccount } from "@sluice/server/internal";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";
@@ -92,12 +93,13 @@ test("a body that came while middleware was busy is there, and one that middlewa
 test("text that middleware made of a body is bytes again where it is JSON, and counts as such, and is refused where it is a file", async () => {
   const outcomes: unknown[] = [];
   const { signal } = new AbortController();
+  const options = { target: "/", signal, large: createByteAccount(1).open() };
   const reads: ((req: IncomingMessage, res: ServerResponse) => Promise<unknown>)[] = [
     async (req) => {
-      const { request } = await toCollectedRequest(req, { target: "/", signal, maxBytes: 3 });
+      const { request } = await toCollectedRequest(req, { ...options, maxBytes: 3 });
       return request.text();
     },
-    (req) => toCollectedRequest(req, { target: "/", signal, maxBytes: 2 }),
+    (req) => toCollectedRequest(req, { ...options, maxBytes: 2 }),
     (req) => nodeBody(req)!.read(() => undefined, signal),
   ];
   const server = createServer((req, res) => {

@@ -53,7 +53,12 @@ test("a Sluice with a storage alone serves sessions and links on the port of its
 
 test("the port and the address may be others than those of the endpoint", async () => {
   const serving = await start(
-    { endpoint: "https://files.example.com/mcp", keys: "ephemeral", anonymous: true, onWarning() {} },
+    {
+      endpoint: "https://files.example.com/mcp",
+      keys: "ephemeral",
+      anonymous: true,
+      onWarning() {},
+    },
     { port: 0, hosts: ["127.0.0.1"] },
   );
   expect(serving.url).toBe("https://files.example.com/mcp");
@@ -77,10 +82,10 @@ test("close drains, closes what the Sluice was given once, and is the same for e
     close: async () => void closed.push("storage"),
   };
   const audit = { sink() {}, close: async () => void closed.push("audit") };
-  const { url, close } = await start({ storage, audit });
-  await Promise.all([close({ deadlineMs: 100 }), close()]);
+  const serving = await start({ storage, audit });
+  await Promise.all([serving.close({ deadlineMs: 100 }), serving.close()]);
   expect(closed).toEqual(["storage", "audit"]);
-  await expect(fetch(url)).rejects.toThrow("fetch failed");
+  await expect(fetch(serving.url)).rejects.toThrow("fetch failed");
 });
 
 test("a port that is taken rejects, and nothing is left open", async () => {
@@ -100,7 +105,11 @@ test.each<[string, ServeOptions, RegExp]>([
 });
 
 test("a public endpoint does not say which port to listen on", async () => {
-  const options = { endpoint: "https://files.example.com/mcp", keys: "ephemeral", anonymous: true } as const;
+  const options = {
+    endpoint: "https://files.example.com/mcp",
+    keys: "ephemeral",
+    anonymous: true,
+  } as const;
   await expect(start({ ...options, onWarning() {} })).rejects.toThrow(/^serve: .*also pass port/);
 });
 
@@ -110,9 +119,9 @@ test("servers of another Sluice are refused before they answer", async () => {
   const errors: unknown[] = [];
   const onError = (error: unknown): void => void errors.push(error);
   const sluice = createSluice({ storage: createMemoryBackend(), endpoint, onError });
-  const { url, close } = await serve(sluice, create(other), { onError });
-  onTestFinished(() => void close({ deadlineMs: 0 }));
-  const response = await call(url, "initialize", initialize);
+  const serving = await serve(sluice, create(other), { onError });
+  onTestFinished(() => void serving.close({ deadlineMs: 0 }));
+  const response = await call(serving.url, "initialize", initialize);
   await response.body?.cancel();
   expect(response.status).toBeGreaterThanOrEqual(500);
   expect(String(errors[0])).toContain("attached to another Sluice");

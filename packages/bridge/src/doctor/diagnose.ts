@@ -57,7 +57,7 @@ export interface DiagnoseOptions {
   readonly uri?: string | undefined;
   /** What failed: nothing else is looked at. Default: both. */
   readonly direction?: "download" | "upload" | undefined;
-  /** Milliseconds for everything. What was found until then is the answer. Default: 30 s, or 25 s and `watchMs`. */
+  /** Milliseconds for everything. What was found until then is the result. Default: 30 s, or 25 s and `watchMs`. */
   readonly timeoutMs?: number | undefined;
   /** Milliseconds for which an open stream is watched. Default: 5 s. */
   readonly watchMs?: number | undefined;

@@ -93,7 +93,6 @@ export async function getCommand(
   }
 }
 
-/** A resource to save. */
 interface Wanted {
   readonly uri: string;
   readonly consent: Consent | undefined;
@@ -102,7 +101,6 @@ interface Wanted {
   readonly place: (pathOf: () => Promise<string>) => Promise<PlaceInOrder>;
 }
 
-/** The report on a saved resource. */
 interface SaveReport {
   /** For people. */
   readonly notes: readonly string[];

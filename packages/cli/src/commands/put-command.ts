@@ -296,7 +296,6 @@ function textOf({ content }: Result): string {
   return content.map((part) => (part.type === "text" ? part.text : `(${part.type})`)).join("\n");
 }
 
-/** A tool that files go to. */
 interface FileTool {
   readonly name: string;
   /** Argument that takes a file (SEP-2631 §5); absent for a tool that asks for files when it is called. */

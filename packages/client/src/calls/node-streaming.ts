@@ -6,7 +6,7 @@ import { interceptSend, type DownloadSide, type SendingTransport } from "./with-
 import { interceptFetch } from "./with-streaming.ts";
 
 /**
- * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers to `resources/stream`
+ * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the responses to `resources/stream`
  * aside for `streamResource`: bytes and redirects never reach the SDK.
  *
  * Without an argument, bytes travel over Node's HTTP client with every check on addresses and framing, and all other

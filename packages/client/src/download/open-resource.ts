@@ -10,7 +10,7 @@ import { grantsOf, type GrantProvider } from "./grant-provider.ts";
 import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
 import type { StreamFacts, StreamSettings, TransferCount } from "./stream-options.ts";
 
-/** A resource that was asked for, with the first answer waiting. */
+/** A resource that was asked for, with the first response waiting. */
 export interface OpenedResource {
   readonly facts: StreamFacts;
   readonly download: ResumableDownload;
@@ -22,7 +22,7 @@ export interface OpenedResource {
   readonly cancel: (reason: unknown) => void;
 }
 
-/** Asks for a resource and waits for its first answer. */
+/** Asks for a resource and waits for its first response. */
 export async function openResource(
   client: RequestingClient,
   uri: string,

@@ -36,7 +36,7 @@ import type { DownloadGrant, GrantFacts } from "./download-grant.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
 /**
- * Calls `resources/stream` through an SDK client and sorts the answer. Rejects with the codes of
+ * Calls `resources/stream` through an SDK client and sorts the response. Rejects with the codes of
  * the JSON-RPC error table, `untrusted` for an address that must not be fetched, `protocol`.
  */
 export async function requestGrant(
@@ -70,7 +70,7 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
   const stop = new AbortController();
   const removeListener = onAbort(signal, (reason) => stop.abort(reason));
   const stopTimer = systemClock.schedule(() => {
-    // over HTTP the middleware waits, with the same deadline for each answer
+    // over HTTP the middleware waits, with the same deadline for each response
     if (call.answer && call.answer.status === undefined) stop.abort(unanswered());
   }, headersMs);
   try {

@@ -40,7 +40,6 @@ export interface ResourceCache {
   read(uri: string, options?: StreamOptions): Promise<CachedResource>;
   /** Forgets a resource; call it when `notifications/resources/updated` names one. */
   invalidate(uri: string): void;
-  /** Forgets everything. */
   clear(): void;
 }
 
@@ -161,7 +160,6 @@ async function collect(body: ReadableStream<Uint8Array>): Promise<Uint8Array<Arr
   }
 }
 
-/** A question on its way to the server. */
 interface Question {
   readonly uri: string;
   isCurrent: boolean;

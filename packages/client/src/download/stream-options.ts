@@ -131,7 +131,7 @@ export function ensurePromised(
 
 /** How long to wait for what, in milliseconds. The time in which the reader does not read does not count. */
 export interface TransferTimeouts extends PeerTimeouts {
-  /** For the headers of an answer, and for all of one that is a JSON-RPC message. Default: 30 s. */
+  /** For the headers of a response, and for all of one that is a JSON-RPC message. Default: 30 s. */
   readonly headersMs: number;
   /**
    * For the whole transfer. Default: 60 s and 1 s for every 64 KiB, at most 6 h. The pauses between tries may take as

@@ -16,7 +16,7 @@ export async function streamResource(
   uri: string,
   options: StreamOptions = {},
 ): Promise<ResourceStream> {
-  // where redirects are hidden and answers read by others, a download URL works
+  // where redirects are hidden and responses read by others, a download URL works
   const settings = settingsOf({ ...(isBrowser() && { prefer: ["downloadUrl"] }), ...options });
   const opened = await openResource(client, uri, settings, fetchExchange);
   return { ...opened.facts, body: bodyOf(opened) };

@@ -43,7 +43,10 @@ export interface SaveOptions {
   readonly resume?: boolean;
   /** Called with the running count at most once a chunk. It must not throw. */
   readonly onProgress?: (progress: TransferCount) => void;
-  /** Called with the file's length before bytes are written: they wait for it, and a rejection ends the save. */
+  /**
+   * Called before bytes are written, which wait for it: once with the file's length if it comes in ranges, else before each
+   * chunk with the length so far. A rejection ends the save.
+   */
   readonly reserve?: (bytes: number) => Promise<void>;
 }
 
@@ -199,7 +202,7 @@ async function canServeRanges({ grants }: OpenedResource, answer: CheckedAnswer)
   return target !== undefined && answer.answer.headers.get("accept-ranges") !== "none";
 }
 
-/** The version that an answer belongs to, if it is distinct from others. */
+/** The version that a response belongs to, if it is distinct from others. */
 function versionOf(uri: string, answer: CheckedAnswer | undefined): KeptVersion | undefined {
   const { etag, size = 0 } = answer ?? {};
   return etag === undefined || size === 0 ? undefined : { uri, etag, size };

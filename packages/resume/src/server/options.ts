@@ -10,7 +10,7 @@ export interface ResumeOptions extends EndpointOptions {
   readonly holdMs?: number;
   /** Milliseconds before a reader reconnects, sent as `retry`. Default: 1 s. */
   readonly retryMs?: number;
-  /** Life of a link in milliseconds; every answer carries a new one. Default: 5 min, at most 15 min. */
+  /** Life of a link in milliseconds; every response carries a new one. Default: 5 min, at most 15 min. */
   readonly linkTtlMs?: number;
   /** Milliseconds for which a call may take; then it is cancelled. Default: 1 h. */
   readonly maxAgeMs?: number;
@@ -19,7 +19,7 @@ export interface ResumeOptions extends EndpointOptions {
   /** Milliseconds after which another process takes over the calls of a silent one. Default: 8 s. */
   readonly leaseMs?: number;
   /**
-   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 256 KiB. Raise it for
+   * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 4 MiB. Raise it for
    * tools with large arguments.
    */
   readonly maxRequestBodySize?: number;

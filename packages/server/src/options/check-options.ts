@@ -71,7 +71,7 @@ export function usualTokens({ keys, state }: Pick<SluiceOptions, "keys" | "state
   return state || keys === undefined || keys === "ephemeral" ? "stored" : "sealed";
 }
 
-/** The settings of links; `undefined` where there are none. Throws a `TypeError` if they could not be withdrawn. */
+/** The settings of links; `undefined` if there are none. Throws a `TypeError` if they could not be withdrawn. */
 export function readLinks(
   { links, grant }: Pick<SluiceOptions, "links" | "grant">,
   { isLoopback }: Endpoint,

@@ -158,7 +158,6 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     calls,
     mounts,
     grants: hasLinks ? grants : undefined,
-    use: linkRules?.use,
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };
@@ -235,9 +234,10 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       await audit.flush();
       const { keys: given } = options;
       if (areFollowed(given)) given.close();
-      const backends = mountOptions.map(({ storage }) => storage);
       await Promise.all(
-        backends.map((backend) => typeof backend === "object" && backend.close?.()),
+        mountOptions.map(async ({ storage }) => {
+          if (typeof storage === "object") await storage.close?.();
+        }),
       );
       await audit.close();
     },

@@ -13,7 +13,7 @@ import { toolRefusal, type ToolNames, type ToolParts, type ToolPlace } from "./t
 
 /** What one call of the tool gives at most. */
 const maxBytes = 64 * 1024;
-/** Some hosts show the text to a model, some the structure: an answer has it in both. */
+/** Some hosts show the text to a model, some the structure: a result has it in both. */
 const copies = 2;
 
 /** Registers the tool with which a model reads parts of resources. */
@@ -52,7 +52,7 @@ export function registerReadTool(
   });
 }
 
-/** The answer, or a part that is not text. */
+/** The result, or a part that is not text. */
 type ReadOutcome =
   | { readonly answer: CallToolResult }
   | { readonly part: ResourcePart; readonly isMarked: boolean };

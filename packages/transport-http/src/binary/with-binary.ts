@@ -31,11 +31,11 @@ export interface WithBinaryOptions {
   readonly idleMs?: number;
   /**
    * Largest JSON in bytes, alone or as the first part of a request; more is answered with 413. Default: that of `handler`,
-   * else 256 KiB. Raise it for tools with large arguments.
+   * else 4 MiB. Raise it for tools with large arguments.
    */
   readonly maxRequestBodySize?: number;
   /**
-   * Maximum bytes that go into an event as base64, for tools that say something before their result: such an answer
+   * Maximum bytes that go into an event as base64, for tools that say something before their result: such a response
    * cannot have parts any more. More is the error `too_large`. Default 8 MiB.
    */
   readonly maxBase64Bytes?: number;
@@ -51,7 +51,7 @@ interface BinaryExchange {
 }
 
 /**
- * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), with clients that
+ * Lets bytes go beside JSON in `multipart/mixed` requests and responses (Binary Transfer RFC, option B), with clients that
  * declare it on the request or on its session. Handlers find them with `openBinary` and
  * give them with `binaryContent`. Put it outside of `withSluice`. Every other exchange goes to `handler` untouched.
  */

@@ -83,12 +83,12 @@ export interface Handler extends SluiceHandler {
  * Throws a `TypeError` for options that contradict each other, for parts of another Sluice, and for an option that does not exist.
  */
 export function createHandler(options: HandlerOptions): Handler {
-  const { handler, drain, close } = composeParts("createHandler", options);
+  const parts = composeParts("createHandler", options);
   return {
-    ...handler,
+    ...parts.handler,
     async close(closing) {
-      await drain(closing);
-      await close();
+      await parts.drain(closing);
+      await parts.close();
     },
   };
 }

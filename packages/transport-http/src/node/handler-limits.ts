@@ -8,15 +8,34 @@ import {
 } from "@sluice/server/internal";
 import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
-/** Bounds on bytes of answers of any kind that wait in memory for their readers. */
+/** Bounds on bytes of responses of any kind that wait in memory for their readers. */
 export interface UnsentLimits {
   /**
-   * For one access token, and with `maxRequestsPerAddress` for one address of requests without one. Default 64 MiB. One answer
+   * For one access token, and with `maxRequestsPerAddress` for one address of requests without one. Default 64 MiB. One response
    * alone may be larger.
    */
   readonly perClient?: number;
   /** For this handler. Default 256 MiB. */
   readonly perProcess?: number;
+}
+
+/** Bytes of JSON that every request may have, whatever others have in progress. */
+export const smallJsonBytes: number = 256 * 1024;
+
+/**
+ * The account of what requests of one handler have beyond {@link smallJsonBytes}: 16 MiB for one client and 64 MiB for all, from
+ * the byte on until the response is closed. A request that is alone may have more.
+ */
+export function largeJsonAccount(): (res: ServerResponse, client: string | undefined) => ByteLease {
+  const account = createByteAccount(64 * mib);
+  return (res, client) => {
+    const lease = account.open(
+      client === undefined ? undefined : { name: client, limit: 16 * mib },
+    );
+    if (res.closed) lease.release();
+    else res.once("close", () => lease.release());
+    return lease;
+  };
 }
 
 /** What is noted of a request whose answer is sent here. */
@@ -55,8 +74,8 @@ export function unsentAccount({
 const mib = 2 ** 20;
 
 /**
- * Limits the requests in progress by address: true where one more may be answered, which counts until its
- * response is closed. Throws a `RangeError` for a limit that is no whole number from 1.
+ * Limits the requests in progress by address: true if one more may be answered, which counts until its
+ * response is closed. Throws a `RangeError` for a limit that is not a whole number from 1.
  */
 export function requestLimiter(
   limit: number | undefined,

@@ -1,7 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { endBody, nodeBody } from "./node-body.ts";
+import { SluiceError } from "@sluice/core";
+import type { ByteLease } from "@sluice/server/internal";
 import type { RequestBody } from "../endpoint/plain-route.ts";
+import { smallJsonBytes } from "./handler-limits.ts";
 
 interface CollectedRequest {
   readonly request: Request;
@@ -12,8 +15,21 @@ interface CollectOptions {
   /** Path and query as they were sent, before a mount path was taken off. */
   readonly target: string;
   readonly signal: AbortSignal;
-  /** Most bytes of the body. */
+  /** Maximum bytes of the body. */
   readonly maxBytes: number;
+  /** Holds what a body has beyond the bytes that every request may have. */
+  readonly large: ByteLease;
+}
+
+/** Too many large bodies are in progress: of this client (429), or of all (503). */
+export class BusyError extends Error {
+  override readonly name = "BusyError";
+  readonly status: 429 | 503;
+
+  constructor(cause: unknown) {
+    super("http: too many large requests are in progress", { cause });
+    this.status = SluiceError.is(cause) && cause.code === "throttled" ? 429 : 503;
+  }
 }
 
 /** A body has more bytes than the server takes. */
@@ -23,16 +39,16 @@ export class BodyTooLargeError extends Error {
 
 /**
  * A request with a body as a web request, and the body for the layer that reads its JSON. The same as `toWebRequest`
- * of the SDK makes, which decodes and encodes the body on its way. Rejects with a {@link BodyTooLargeError}, and when
- * the connection closes within the body.
+ * of the SDK makes, which decodes and encodes the body on its way. Rejects with a {@link BodyTooLargeError}, with a
+ * {@link BusyError}, and when the connection closes within the body.
  */
 export async function toCollectedRequest(
   req: IncomingMessage,
-  { target, signal, maxBytes }: CollectOptions,
+  { target, signal, maxBytes, large }: CollectOptions,
 ): Promise<CollectedRequest> {
   const { host = req.headers[":authority"] ?? "localhost" } = req.headers;
   if (Number(req.headers["content-length"]) > maxBytes) throw new BodyTooLargeError();
-  const pieces = await collect(req, maxBytes);
+  const pieces = await collect(req, { maxBytes, large });
   // most calls come in one piece
   const body = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
   const request = new Request(`http://${String(host)}${target}`, {
@@ -45,7 +61,10 @@ export async function toCollectedRequest(
 }
 
 /** The pieces of a body. One that is too large leaves the connection open, so that its sender hears of it. */
-function collect(req: IncomingMessage, maxBytes: number): Promise<Uint8Array[]> {
+function collect(
+  req: IncomingMessage,
+  { maxBytes, large }: Pick<CollectOptions, "maxBytes" | "large">,
+): Promise<Uint8Array[]> {
   return new Promise((resolve, reject) => {
     const pieces: Uint8Array[] = [];
     let bytes = 0;
@@ -63,6 +82,11 @@ function collect(req: IncomingMessage, maxBytes: number): Promise<Uint8Array[]> 
         typeof chunk === "string" ? Buffer.from(chunk, req.readableEncoding ?? "utf8") : chunk;
       bytes += piece.byteLength;
       if (bytes > maxBytes) return fail(new BodyTooLargeError());
+      try {
+        large.add(Math.max(0, Math.min(piece.byteLength, bytes - smallJsonBytes)));
+      } catch (error) {
+        return fail(new BusyError(error));
+      }
       pieces.push(piece);
     };
     const onEnd = (): void => {
@@ -90,7 +114,7 @@ function webHeaders({ headers }: IncomingMessage): Headers {
 }
 
 /**
- * A POST as a web request whose body is not collected: it comes as it is read. What is left of it when the answer is out
+ * A POST as a web request whose body is not collected: it comes as it is read. What is left of it when the response is out
  * ends with the connection, which could not be used for another request.
  */
 export async function toStreamingRequest(

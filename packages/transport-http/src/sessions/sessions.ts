@@ -242,7 +242,6 @@ export function createSessions(
   };
 }
 
-/** A server and its transport. */
 interface Live {
   readonly mcp: McpServer;
   readonly transport: Transport;

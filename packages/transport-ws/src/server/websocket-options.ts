@@ -16,7 +16,7 @@ export interface WebSocketHandlerOptions
   readonly path?: string;
   /** Names the principal that `maxConnectionsPerPrincipal` counts for. Default: one for each access token. */
   readonly principal?: PrincipalResolver;
-  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 256 KiB, as over HTTP. */
+  /** Largest message that is taken, in bytes; a larger one closes with 1009. Default 256 KiB. */
   readonly maxMessageBytes?: number;
   /**
    * Bytes of messages that may wait for a peer that does not read; the next message then closes with
@@ -46,7 +46,7 @@ export interface WebSocketHandlerOptions
    */
   readonly binary?: BinaryLimits;
   /**
-   * Refused tickets, keyed by the client's address (IPv6 by its /64): one point each. Beyond the limit the answer is
+   * Refused tickets, keyed by the client's address (IPv6 by its /64): one point each. Beyond the limit the response is
    * 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. `false`: no limit. Default: 20
    * a minute, in this process.
    */

@@ -2,7 +2,7 @@ import type { Principal, SluiceError } from "@sluice/core";
 import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/internal";
 import type { Host } from "@sluice/server/internal";
 import { z } from "zod/v4";
-import { isPut } from "../page/page-limit.ts";
+import { isPut } from "../slots/put-once.ts";
 import type { Slot } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { Fields } from "../elicitation/fields.ts";

@@ -48,7 +48,6 @@ export type RequestFiles = <const F extends Fields>(
   request: FileRequest<F>,
 ) => Promise<FilesOutcome<F>>;
 
-/** What asks. */
 interface AskingParts {
   readonly host: Host;
   readonly slots: Slots;

@@ -15,7 +15,6 @@ import {
 } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
-/** What an argument is opened with. */
 interface InputWork {
   readonly terms: FileInputTerms;
   readonly owner: Principal | undefined;

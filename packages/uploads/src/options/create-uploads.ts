@@ -184,7 +184,6 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   };
 }
 
-/** The options with their defaults. */
 function checkedOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
   if (!(sluice as Partial<Sluice> | undefined)?.host)
     throw new TypeError("createUploads: the first argument must be what createSluice gave");

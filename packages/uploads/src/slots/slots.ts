@@ -9,7 +9,6 @@ export interface SlotTerms {
   readonly accept: readonly string[];
   /** Largest file, in bytes. The server's own limit counts where it is smaller. */
   readonly maxBytes: number;
-  /** Maximum files. */
   readonly maxFiles: number;
   /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
   readonly sha256?: string | undefined;

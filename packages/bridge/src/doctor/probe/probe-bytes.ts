@@ -204,7 +204,7 @@ function isPage(headers: Headers): boolean {
   return /^text\/html\b/i.test(headers.get("content-type") ?? "");
 }
 
-/** Bytes of a direct answer to read from its beginning. */
+/** Bytes of a direct response to read from its beginning. */
 const directBytes = 256 * 1024;
 
 /** Asks for the bytes in the answer itself, as clients do. Its link stands in for a download URL that was not given. */

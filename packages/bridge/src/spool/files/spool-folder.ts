@@ -37,7 +37,6 @@ export interface SpoolFolder extends SpoolTarget {
   list(): Promise<SpooledFile[]>;
   /** Bytes of whole files, and of those that processes of other machines write or left, which reserve nothing here. */
   bytes(): Promise<number>;
-  /** Removes a whole file. */
   remove(path: string): Promise<void>;
   /** Removes files that are too old, and what processes left that ended while they wrote. */
   clean(): Promise<void>;

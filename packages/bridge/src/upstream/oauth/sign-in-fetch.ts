@@ -87,7 +87,7 @@ function refusal({ host }: URL, why: string): SluiceError {
   );
 }
 
-/** Calls that wait at most 30 s, read at most 1 MiB of each answer, and follow redirects of a GET alone. */
+/** Calls that wait at most 30 s, read at most 1 MiB of each response, and follow redirects of a GET alone. */
 export function signInFetch(places: PlaceGuard, signal: AbortSignal): SignInCalls {
   let fault: string | undefined;
   let refusedFault: SluiceError | undefined;

@@ -1,13 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import {
-  formatContentDisposition,
-  PARTIAL_UPLOAD_TYPE,
-  UPLOAD_COMPLETE_HEADER,
-  UPLOAD_LENGTH_HEADER,
-  UPLOAD_LIMIT_HEADER,
-  UPLOAD_OFFSET_HEADER,
-} from "@sluice/core/internal";
-import { isSuccess, uploadError } from "../../net/http-status.ts";
+import { formatContentDisposition, PARTIAL_UPLOAD_TYPE, UPLOAD_COMPLETE_HEADER, UPLOAD_LENGTH_HEADER, UPLOAD_LIMIT_HEADER, UPLOAD_OFFSET_HEADER } from "@sluice/core/internal";
+import { isSuccess } from "../../net/http-status.ts";
+import { uploadError } from "./upload-error.ts";
 import { ensureReceived, countTries, sendRequest, type TargetRequest } from "./send-request.ts";
 import type { SenderAnswer } from "./sender.ts";
 import type { OutgoingFile } from "./outgoing-file.ts";

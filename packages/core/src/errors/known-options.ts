@@ -18,7 +18,7 @@ export function ensureKnownOptions(
 function nearestName(typo: string, names: readonly string[]): string | undefined {
   const near = names
     .map((name) => ({ name, distance: editDistance(typo.toLowerCase(), name.toLowerCase()) }))
-    .filter(({ name, distance }) => distance <= Math.max(1, Math.floor(name.length / 3)));
+    .filter(({ name, distance }) => distance <= Math.max(2, Math.floor(name.length / 3)));
   return near.toSorted((a, b) => a.distance - b.distance)[0]?.name;
 }
 
