@@ -40,7 +40,8 @@ function look(url: string, options: DiagnoseOptions = {}): Promise<TransferFindi
   return diagnose(new URL(url), { watchMs: 300, ...options });
 }
 
-const causesOf = (findings: readonly TransferFinding[]): string[] => findings.map(({ cause }) => cause);
+const causesOf = (findings: readonly TransferFinding[]): string[] =>
+  findings.map(({ cause }) => cause);
 
 describe("a certificate", () => {
   const lasting: readonly CertificateOptions["days"][] = [

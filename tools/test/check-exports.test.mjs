@@ -64,6 +64,11 @@ test("a page that shows an import of an internal entry is found", () => {
     expect(importing(entry)).toEqual([
       `e2e/examples/a.ts: imports ${entry}, which is not for users`,
     ]);
+  const concept = page(
+    '```ts\nimport { a } from "@sluice/core/internal";\n```\n',
+    "docs/concepts/a.md",
+  );
+  expect(checkExports([], concept)).toEqual([]);
 });
 
 test("the repository has at most 180 public values, and a page names each", () => {

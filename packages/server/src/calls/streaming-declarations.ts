@@ -4,7 +4,13 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { type ClientStreaming, definedMembers, type DeliveryMode, deliveryModes, EXTENSION_ID } from "@sluice/core/internal";
+import {
+  type ClientStreaming,
+  definedMembers,
+  type DeliveryMode,
+  deliveryModes,
+  EXTENSION_ID,
+} from "@sluice/core/internal";
 import type { ReplySlot } from "./exchange.ts";
 import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";

@@ -1,5 +1,10 @@
 import type { Principal } from "@sluice/core";
-import { type ClientStreaming, type DeliveryMode, deliveryModes, withoutCredentials } from "@sluice/core/internal";
+import {
+  type ClientStreaming,
+  type DeliveryMode,
+  deliveryModes,
+  withoutCredentials,
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 
 /**
