@@ -1,7 +1,6 @@
 import { rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { randomPartName, saveBytes, saveFile } from "@sluice/client";
-import { SluiceError } from "@sluice/core";
+import { randomPartName, saveBytes, saveFile } from "@sluice/client/internal";
 import {
   createSha256,
   decodeBase64,

@@ -3,12 +3,16 @@ import {
   StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { ensureTrustedOrigins, streamingCapabilities, withStreaming } from "@sluice/client";
-import type { FileSender } from "@sluice/client/uploads";
-import { abortable, ensureConfidential, onAbort } from "@sluice/core/internal";
-import { proxyFor } from "@sluice/core/internal/node";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { SluiceError } from "@sluice/core";
+import {
+  ensureTrustedOrigins,
+  streamingCapabilities,
+  withStreaming,
+} from "@sluice/client/internal";
+import type { FileSender } from "@sluice/client/send";
+import { abortable, onAbort } from "@sluice/core/async";
+import { proxyFor } from "@sluice/core/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { ensureConfidential, SluiceError } from "@sluice/core";
 import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";

@@ -23,7 +23,7 @@ import { createStreamCall } from "./stream-call.ts";
 import { headerReader } from "../endpoint/web-request.ts";
 import type { LayerAnswer } from "../endpoint/web-response.ts";
 
-/** Options of {@link withSluice}. */
+/** How `createHandler` serves the endpoint. */
 export interface WithSluiceOptions extends EndpointOptions {
   /**
    * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 4 MiB. Raise it for
