@@ -1,5 +1,5 @@
 import { createMemoryStores } from "@sluice/state";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { call, type RawAnswer } from "./raw.ts";
 import { baseUri, startSite, type Site, type SiteOptions } from "./site.ts";
 

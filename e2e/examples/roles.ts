@@ -32,7 +32,7 @@ const authenticate = requireBearerAuth({ verifier });
 
 // #region rule
 import { createSluice, type AccessRule } from "@sluice/server";
-import { createAuditFile } from "@sluice/server/node";
+import { openAuditFile } from "@sluice/server/node";
 import { createFsBackend } from "@sluice/storage-fs";
 
 const investigator = z.object({ role: z.literal("PI"), approved_trials: z.array(z.string()) });
@@ -52,7 +52,7 @@ const sluice = createSluice({
   principal: ({ authInfo }) =>
     authInfo && { issuer, subject: String(authInfo.extra?.sub), clientId: authInfo.clientId },
   access,
-  audit: await createAuditFile({ path: "./audit.log" }),
+  audit: await openAuditFile({ path: "./audit.log" }),
 });
 // #endregion
 

@@ -1,4 +1,4 @@
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { bytesOf, sha256 } from "../bed/content.ts";

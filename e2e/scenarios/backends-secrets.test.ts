@@ -2,7 +2,7 @@
 import { inspect } from "node:util";
 import type { StreamOptions } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { protect, type StorageBackend } from "@sluice/storage";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { startBackendSite, token, type BackendSite } from "../bed/backend-site.ts";

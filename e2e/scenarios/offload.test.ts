@@ -12,7 +12,7 @@ import {
 import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client";
-import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/wire";
+import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/internal";
 import { createMemoryStores } from "@sluice/state";
 import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { request } from "undici";

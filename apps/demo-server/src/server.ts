@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createMcpExpressApp } from "@modelcontextprotocol/express";
 import { McpServer } from "@modelcontextprotocol/server";
-import { openStorage } from "@sluice/cli";
+import { openStorage } from "@sluice/cli/internal";
 import { createSluice, type SluiceOptions } from "@sluice/server";
-import { createAuditFile } from "@sluice/server/node";
+import { openAuditFile } from "@sluice/server/node";
 import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import type { StorageBackend, WritableBackend } from "@sluice/storage";
@@ -51,7 +51,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const endpoint = `http://127.0.0.1:${PORT}/mcp`;
   try {
     const storage = await openStorage(SLUICE_STORAGE, process.env);
-    const audit = await createAuditFile({ name: `demo-server_${PORT}` });
+    const audit = await openAuditFile({ name: `demo-server_${PORT}` });
     const received = createFsBackend({
       root: mkdtempSync(join(tmpdir(), "sluice-received-")),
       writable: true,

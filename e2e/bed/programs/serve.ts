@@ -6,7 +6,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { archiveProvider } from "@sluice/archive";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { createSigningStore } from "../signing-store.ts";
 import { baseUri, startSite } from "../site.ts";
 import { countDescriptors, watchFaults, watchMemory } from "../watch.ts";

@@ -4,7 +4,7 @@ import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions, withSluice } from "@sluice/transport-http/internal";
-import { withResume } from "@sluice/resume";
+import { withResume } from "@sluice/resume/internal";
 import { expect, test } from "vitest";
 import { listen } from "../../bed/listen.ts";
 import { createServerOfSurveys } from "../../bed/resuming.ts";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { withResume, type ResumeOptions } from "@sluice/resume/client";
+import { withResumableFetch, type ResumableFetchOptions } from "@sluice/resume/client";
 import { describe, expect, test } from "vitest";
 
 const endpoint = "https://mcp.example/mcp";
@@ -64,8 +64,8 @@ const yourTurn = (): Response => new Response(null, { status: 204 });
 
 const session = { "mcp-session-id": "s", authorization: "Bearer one" };
 
-function start(server: ReturnType<typeof scripted>, options: ResumeOptions = {}) {
-  const fetch = withResume(server.fetch, { retryMs: 1, ...options });
+function start(server: ReturnType<typeof scripted>, options: ResumableFetchOptions = {}) {
+  const fetch = withResumableFetch(server.fetch, { retryMs: 1, ...options });
   const post = (message: object, more: RequestInit = {}) =>
     fetch(endpoint, {
       method: "POST",
@@ -336,7 +336,7 @@ describe("the client's turn", () => {
 
 describe("giving up", () => {
   /** The error that the SDK gets as the answer to its request. */
-  async function failure(server: ReturnType<typeof scripted>, options?: ResumeOptions) {
+  async function failure(server: ReturnType<typeof scripted>, options?: ResumableFetchOptions) {
     const text = await (await start(server, options).call()).text();
     const data = text.split("\n").findLast((line) => line.startsWith("data: "))!;
     return JSON.parse(data.slice(6)) as { id: number; error: { code: number; data: object } };
@@ -437,7 +437,7 @@ describe("giving up", () => {
       { retryMs: 0.5 },
       { totalMs: 2 ** 31 },
     ])
-      expect(() => withResume(fetch, wrong)).toThrow(RangeError);
+      expect(() => withResumableFetch(fetch, wrong)).toThrow(RangeError);
   });
 });
 

@@ -4,7 +4,8 @@ import { generateKey } from "@sluice/core";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import type { McpFetchHandler } from "@sluice/transport-http";
-import { withResume, type WithResumeOptions } from "@sluice/resume";
+import type { ResumeOptions } from "@sluice/resume";
+import { withResume } from "@sluice/resume/internal";
 import { onTestFinished } from "vitest";
 
 export const endpoint = "http://127.0.0.1:9/mcp";
@@ -22,7 +23,7 @@ export interface Event {
 
 /** Options of a test. */
 export interface ResumingOptions {
-  readonly resume?: Partial<WithResumeOptions>;
+  readonly resume?: Partial<ResumeOptions>;
   readonly sluice?: Partial<SluiceOptions>;
   /** The sessions of another one, as if both had adopted them. */
   readonly host?: McpFetchHandler;

@@ -1,6 +1,6 @@
 import { createSealer, generateKey, SluiceError, type Principal } from "@sluice/core";
 import { createMemoryEventStore, type EventStore } from "@sluice/state";
-import { withResume } from "@sluice/resume";
+import { withResume } from "@sluice/resume/internal";
 import { createSessions } from "@sluice/transport-http/internal";
 import { rerunCalls } from "@sluice/resume/rerun";
 import { describe, expect, test } from "vitest";
@@ -342,13 +342,13 @@ describe("a link", () => {
     const refused = await server.at(link, modern);
     expect(refused.status).toBe(400);
     const { reason, detail } = (await refused.json()) as { reason: string; detail: string };
-    expect(reason).toBe("era");
+    expect(reason).toBe("revision");
     for (const word of ["input_required", "subscriptions/listen", "again"])
       expect(detail).toContain(word);
     const reopened = await server.send(endpoint, { headers: { ...modern, "last-event-id": "x" } });
     expect([reopened.status, ((await reopened.json()) as { reason: string }).reason]).toEqual([
       405,
-      "era",
+      "revision",
     ]);
   });
 });

@@ -1,7 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { McpServer, requireScopes, ResourceTemplate } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { AccessRule } from "@sluice/server";
 import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";

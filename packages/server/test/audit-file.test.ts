@@ -2,7 +2,8 @@ import { appendFile, mkdtemp, readFile, rename, rm, truncate, writeFile } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditRecord } from "@sluice/server";
-import { createAuditFile, formatHead, parseHead, verifyAuditFiles } from "@sluice/server/node";
+import { formatHead, parseHead } from "@sluice/server/internal/node";
+import { openAuditFile, verifyAuditFiles } from "@sluice/server/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { chainLine, chainStart, openedEvent } from "../src/audit/audit-chain.ts";
 
@@ -30,7 +31,7 @@ const recordOf = (n: number): AuditRecord => ({
 
 /** Writes records as one process does, and ends. */
 async function write(path: string, from: number, to: number): Promise<void> {
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   for (let n = from; n < to; n++) await sink(recordOf(n));
   await close();
 }
@@ -46,7 +47,7 @@ const problems = async (...paths: string[]): Promise<string[]> =>
 
 test("records are kept in the order of the calls, each naming the one before it", async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path });
+  const { sink, close } = await openAuditFile({ path });
   await Promise.all(Array.from({ length: 200 }, async (_, n) => sink(recordOf(n))));
   await close();
   const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
@@ -139,7 +140,7 @@ test.each([
     await writeFile(`${path}.head`, `${formatHead(record.head)}\n`);
     const refusal = { code: "unsupported", message: expect.stringContaining(`has ${words}, and`) };
     await expect(verifyAuditFiles([path])).rejects.toMatchObject(refusal);
-    await expect(createAuditFile({ path })).rejects.toMatchObject(refusal);
+    await expect(openAuditFile({ path })).rejects.toMatchObject(refusal);
     expect(await readFile(path, "utf8")).toBe(text);
     // beside it, one of this version is as it was
     const ours = await written(2);
@@ -175,7 +176,7 @@ test("a chain written anew is not gone on with, which would make it the noted on
       return `${line.text}\n`;
     });
     await writeFile(path, forged.join(""));
-    await expect(createAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
+    await expect(openAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
     const findings = await problems(path);
     expect(findings.filter((each) => !each.startsWith("unchecked"))).toEqual(["altered at 6"]);
   }
@@ -271,14 +272,14 @@ test("a file that is not a chain is left alone", async () => {
   for (const text of ["my diary\n", "one line without an end", '{"a":1}\n']) {
     const path = newPath();
     await writeFile(path, text);
-    await expect(createAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
+    await expect(openAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
     expect(await readFile(path, "utf8")).toBe(text);
   }
 });
 
 test("a file that is renamed, while it is written or between two runs, is continued by the next", async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   await sink(recordOf(0));
   await rename(path, `${path}.2`);
   await sink(recordOf(1));
@@ -293,7 +294,7 @@ test("a file that is renamed, while it is written or between two runs, is contin
 
 test("a file that is copied and emptied under the writer goes on, and the two copies are one chain", async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   await sink(recordOf(0));
   await writeFile(`${path}.1`, await readFile(path));
   await truncate(path);
@@ -304,9 +305,9 @@ test("a file that is copied and emptied under the writer goes on, and the two co
 
 test("two writers of one file are refused, not mixed", async () => {
   const path = newPath();
-  const one = await createAuditFile({ path, sync: "never" });
+  const one = await openAuditFile({ path, sync: "never" });
   await one.sink(recordOf(0));
-  const other = await createAuditFile({ path, sync: "never" });
+  const other = await openAuditFile({ path, sync: "never" });
   await other.sink(recordOf(1));
   await expect(one.sink(recordOf(2))).rejects.toMatchObject({ code: "unavailable" });
   await Promise.all([one.close(), other.close()]);

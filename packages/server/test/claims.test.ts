@@ -1,7 +1,7 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import type { AccessAction, AuditRecord, Caller, SluiceOptions } from "@sluice/server";
-import { tagOf } from "@sluice/server/transport";
+import { tagOf } from "@sluice/server/internal";
 import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";

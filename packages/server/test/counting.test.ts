@@ -1,7 +1,7 @@
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
-import { discardReply } from "@sluice/server/transport";
+import { discardReply } from "@sluice/server/internal";
 import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, createHouse } from "./redeeming.ts";
@@ -38,7 +38,13 @@ describe.each(eras)("%s era", (era) => {
     const refused = await talk(era, templates, { headers: as(alice) });
     expect(refused.message.error?.data).toMatchObject({ reason: "busy", retryAfterMs: 1_500 });
     expect(house.records).toMatchObject([
-      { action: "templates", outcome: "complete", shown: 1, era, principal: expect.any(String) },
+      {
+        action: "templates",
+        outcome: "complete",
+        shown: 1,
+        revision: era,
+        principal: expect.any(String),
+      },
       { action: "templates", outcome: "denied", reason: "throttled" },
     ]);
   });

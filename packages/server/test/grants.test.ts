@@ -7,7 +7,7 @@ import {
 } from "@sluice/core";
 import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import type { Revocation, SluiceOptions } from "@sluice/server";
-import type { Reply } from "@sluice/server/transport";
+import type { Reply } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { alice, as, bodyOf, createHouse, endpoint, headerOf, type House } from "./redeeming.ts";

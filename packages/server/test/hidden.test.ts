@@ -338,7 +338,7 @@ test("the record says what was hidden, and how many entries of a page were kept 
   await hiding.talk("legacy", "resources/read", { params: { uri: secret } });
   await hiding.talk("modern", "resources/list");
   expect(hiding.house.records).toMatchObject([
-    { action: "read", outcome: "denied", reason: "hidden", uri: secret, era: "legacy" },
-    { action: "list", outcome: "complete", shown: 1, withheld: 1, era: "modern" },
+    { action: "read", outcome: "denied", reason: "hidden", uri: secret, revision: "legacy" },
+    { action: "list", outcome: "complete", shown: 1, withheld: 1, revision: "modern" },
   ]);
 });

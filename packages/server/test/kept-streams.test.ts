@@ -30,7 +30,7 @@ describe.each(eras)("%s era: a stream of an object that lies in memory", (era) =
     expect(headerOf(reply, "link")).toMatch(/rel="stream"$/);
     expect(await bodyOf(reply)).toBe("0123456789");
     expect(records).toMatchObject([
-      { action: "stream", outcome: "complete", mode: "direct", bytes: 10, uri, era },
+      { action: "stream", outcome: "complete", mode: "direct", bytes: 10, uri, revision: era },
     ]);
   });
 

@@ -2,7 +2,7 @@ import { createKeyRing, generateKey } from "@sluice/core";
 import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions } from "@sluice/server";
-import { tagOf, type Reply } from "@sluice/server/transport";
+import { tagOf, type Reply } from "@sluice/server/internal";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { alice, bodyOf, createHouse, headerOf } from "./redeeming.ts";
 

@@ -1,6 +1,6 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { DescribeResource, ResourceMetadata, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { afterEach, describe, expect, test, vi } from "vitest";

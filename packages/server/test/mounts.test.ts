@@ -1,5 +1,5 @@
 import { ResourceTemplate } from "@modelcontextprotocol/server";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { createSluice, type MountOptions, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";

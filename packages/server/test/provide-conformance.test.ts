@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import {
   checkBackend,

@@ -1,4 +1,4 @@
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,5 +1,5 @@
 import { createMcpHandler, McpServer, requireScopes } from "@modelcontextprotocol/server";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { expect, test } from "vitest";

@@ -7,7 +7,7 @@ import {
 } from "@sluice/core";
 import { createMemoryStores } from "@sluice/state";
 import type { SluiceOptions } from "@sluice/server";
-import type { Reply } from "@sluice/server/transport";
+import type { Reply } from "@sluice/server/internal";
 import { describe, expect, test } from "vitest";
 import { createFailingStore } from "./failing-store.ts";
 import { alice, as, bodyOf, createHouse, endpoint, headerOf, type House } from "./redeeming.ts";

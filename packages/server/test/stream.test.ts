@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID, errorTable } from "@sluice/core/wire";
+import { EXTENSION_ID, errorTable } from "@sluice/core/internal";
 import { createMemoryBackend, protect, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import type { DeliveryPolicy, SluiceOptions } from "@sluice/server";
@@ -72,7 +72,7 @@ describe.each(eras)("%s era", (era) => {
         action: "stream",
         outcome: "complete",
         bytes: 10,
-        era,
+        revision: era,
         mode: "direct",
         uri,
         principal: expect.any(String),

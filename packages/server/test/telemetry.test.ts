@@ -129,7 +129,7 @@ describe.each(eras)("%s era", (era) => {
     expect(call?.attributes).toMatchObject({
       "mcp.method.name": "resources/stream",
       "mcp.resource.uri": "files://demo/a.bin",
-      "sluice.era": era,
+      "sluice.revision": era,
       "sluice.outcome": "complete",
       "sluice.delivery.mode": "direct",
       "sluice.bytes": 10,

@@ -1,4 +1,4 @@
-import { clockSkewMs } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import type { GrantTerms, StateStore } from "@sluice/state";
 import { type RedisClient } from "@sluice/state-redis";
 import { createRedisStateStore } from "@sluice/state-redis/internal";

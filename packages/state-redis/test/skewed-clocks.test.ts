@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { clockSkewMs } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import type { EventStore, GrantTerms, StateStore, UploadStore } from "@sluice/state";
 import { type RedisClient } from "@sluice/state-redis";
 import {

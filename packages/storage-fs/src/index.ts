@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { sleep } from "@sluice/core/async";
+import { sleep } from "@sluice/core/internal";
 import type { OpenedObject, StorageBackend, WritableBackend } from "@sluice/storage";
 import {
   createBytesBody,
@@ -21,7 +21,6 @@ import { createFsStepWriter } from "./write/step-writer.ts";
 import { createFsWriter } from "./write/writer.ts";
 
 export { removeAbandonedWrites, type AbandonedWritesOptions } from "./write/abandoned-writes.ts";
-export { holdFolder, type HeldFolder } from "./write/hold-folder.ts";
 
 /** Settings of {@link createFsBackend}. */
 export interface FsBackendOptions {

@@ -1,6 +1,6 @@
 import { gunzipSync, gzipSync } from "node:zlib";
 import { S3Client } from "@aws-sdk/client-s3";
-import { flowOf } from "@sluice/core";
+import { flowOf } from "@sluice/core/internal";
 import { withResumedReads } from "@sluice/storage/internal";
 import { createS3Backend } from "@sluice/storage-s3";
 import { describe, expect, test } from "vitest";

@@ -3,10 +3,8 @@ export {
   formatRange,
   parseContentRange,
   parseRetryAfter,
-  SluiceError,
-  type ByteRange,
-  type SluiceErrorCode,
-} from "@sluice/core";
+} from "@sluice/core/internal";
+export { SluiceError, type ByteRange, type SluiceErrorCode } from "@sluice/core";
 export { checkKey, quoteKey } from "./contract/key.ts";
 export {
   type CallOptions,

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { createFlowBody, flowOf, SluiceError, type ByteFlow } from "@sluice/core";
+import { SluiceError, type ByteFlow } from "@sluice/core";
+import { createFlowBody, flowOf } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { protect, type StorageBackend } from "../src/index.ts";
 import { withResumedReads, withValidation } from "../src/internal.ts";

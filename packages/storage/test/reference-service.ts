@@ -2,7 +2,8 @@ import { mkdtempSync, openSync, closeSync, rmSync, writeFileSync } from "node:fs
 import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseRetryAfter, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { parseRetryAfter } from "@sluice/core/internal";
 import {
   createMemoryBackend,
   type MemoryBackend,

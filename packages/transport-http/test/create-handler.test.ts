@@ -1,7 +1,7 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
-import { noteRequest, notesOf } from "@sluice/server/transport";
+import { noteRequest, notesOf } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { createHandler, type McpFetchHandler, type Routes } from "@sluice/transport-http";
 import { withSluice } from "@sluice/transport-http/internal";

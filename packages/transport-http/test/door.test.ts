@@ -8,7 +8,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
 import { withBinary, withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
-import { withResume } from "../../resume/src/index.ts";
+import { withResume } from "../../resume/src/internal.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { listen } from "./serve.ts";
 

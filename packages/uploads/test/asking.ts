@@ -10,7 +10,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { onTestFinished } from "vitest";

@@ -297,7 +297,13 @@ test.each(eras)(
     expect(counted).toBe(before + 1);
     const [issued] = records;
     expect(records).toEqual([
-      expect.objectContaining({ action: "link", outcome: "issued", mode: "link", era, uri }),
+      expect.objectContaining({
+        action: "link",
+        outcome: "issued",
+        mode: "link",
+        revision: era,
+        uri,
+      }),
     ]);
     const token = download.url.slice(download.url.lastIndexOf("/") + 1);
     await sluice.redeem({ kind: "link", method: "HEAD", token, header: () => undefined });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { systemClock } from "@sluice/core/async";
+import { systemClock } from "@sluice/core/internal";
 import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";

@@ -3,7 +3,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport as InMemoryTransportV1 } from "@modelcontextprotocol/sdk/inMemory.js";
 import { McpServer as McpServerV1 } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { systemClock } from "@sluice/core/async";
+import { systemClock } from "@sluice/core/internal";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { fileInput, type AttachUploadsOptions } from "../src/index.ts";

@@ -5,7 +5,7 @@ import { requireBearerAuth } from "@modelcontextprotocol/express";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createAuditFile, openKeyFile } from "@sluice/server/node";
+import { openAuditFile, openKeyFile } from "@sluice/server/node";
 import { createRedisStores } from "@sluice/state-redis";
 import { protect } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
@@ -30,7 +30,7 @@ export async function serve(settings: Settings): Promise<Serving> {
   // #region shared
   const redis = await connectRedis(settings.redis);
   const keys = await openKeyFile({ path: settings.keysFile });
-  const audit = await createAuditFile({ path: settings.auditFile });
+  const audit = await openAuditFile({ path: settings.auditFile });
   const { bucket, prefix, s3Endpoint } = settings;
   const storage = createS3Backend({
     bucket,

@@ -1,5 +1,5 @@
 import { type Principal, SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { abortable } from "@sluice/core/internal";
 import { createUriMapper, type OpenedObject } from "@sluice/storage";
 import type { ArchiveFile } from "../entries/archive-file.ts";
 import { archiveOf, type ArchiveFormat, ensureFormat } from "../formats/archive-of.ts";

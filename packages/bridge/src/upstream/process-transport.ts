@@ -4,7 +4,7 @@ import { basename } from "node:path";
 import spawn from "cross-spawn";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { isInTime } from "@sluice/core/async";
+import { isInTime } from "@sluice/core/internal";
 import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 import { readLine, refusedAnswers, linesOf, LineWriter } from "./line-transport.ts";
 import type { Flow, Upstream } from "./upstream.ts";

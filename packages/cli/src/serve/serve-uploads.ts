@@ -7,9 +7,10 @@ import {
   type McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { createRecentEntries, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createRecentEntries } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { callerOf, tagOf, toolFault } from "@sluice/server/transport";
+import { callerOf, tagOf, toolFault } from "@sluice/server/internal";
 import type { WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";

@@ -1,5 +1,6 @@
 import { McpServer, type StandardSchemaWithJSON } from "@modelcontextprotocol/server";
-import { definedMembers, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { createSluice, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
 import { createMemoryStores } from "@sluice/state";

@@ -1,17 +1,21 @@
+import { SluiceError } from "@sluice/core";
 import {
   cancelledBy,
   createEventReader,
+  isInTime,
   isRequest,
   isResponse,
   keyOf,
   type LooseResponse,
+  Notifier,
+  onAbort,
   readJson,
   type ServerEvent,
-  SluiceError,
-} from "@sluice/core";
-import { isInTime, Notifier, onAbort, sleep, systemClock } from "@sluice/core/async";
+  sleep,
+  systemClock,
+} from "@sluice/core/internal";
 import type { LinkRequest } from "./link-request.ts";
-import type { ResumeOptions } from "./options.ts";
+import type { ResumableFetchOptions } from "./options.ts";
 
 export interface EventFlowOptions {
   readonly first: ReadableStream<Uint8Array>;
@@ -19,7 +23,7 @@ export interface EventFlowOptions {
   readonly link: LinkRequest;
   /** Id of the request that the stream answers; `undefined` when any response is the last. */
   readonly requestId: unknown;
-  readonly limits: Required<ResumeOptions>;
+  readonly limits: Required<ResumableFetchOptions>;
   readonly signal: AbortSignal;
 }
 

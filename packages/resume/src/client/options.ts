@@ -1,5 +1,5 @@
 /** Bounds of a resumed stream. */
-export interface ResumeOptions {
+export interface ResumableFetchOptions {
   /** Milliseconds for one request, from its first byte to its result. Default: 1 h. */
   readonly totalMs?: number;
   /** Milliseconds until the headers of a response must be there. Default: 30 s. */
@@ -24,7 +24,7 @@ export interface ResumeOptions {
 }
 
 /** Bounds that were not set. */
-const resumeDefaults: Required<ResumeOptions> = {
+const resumeDefaults: Required<ResumableFetchOptions> = {
   totalMs: 3_600_000,
   headersMs: 30_000,
   idleMs: 60_000,
@@ -37,12 +37,12 @@ const resumeDefaults: Required<ResumeOptions> = {
 };
 
 /** Fills in absent bounds; throws a `RangeError` for invalid ones. */
-export function readResumeOptions(options: ResumeOptions): Required<ResumeOptions> {
+export function readResumeOptions(options: ResumableFetchOptions): Required<ResumableFetchOptions> {
   const limits = { ...resumeDefaults, ...options };
   for (const [name, limit] of Object.entries(limits))
     if (!Number.isSafeInteger(limit) || limit < 1 || limit > 2 ** 31 - 1)
       throw new RangeError(
-        `client: withResume: ${name} must be a whole number from 1 to 2147483647`,
+        `client: withResumableFetch: ${name} must be a whole number from 1 to 2147483647`,
       );
   return limits;
 }

@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import {
   chainStart,
   ensureFormat,

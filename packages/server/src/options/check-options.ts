@@ -1,4 +1,5 @@
-import { createKeyRing, formatKey, generateKey, isLoopbackHost, type KeyRing } from "@sluice/core";
+import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
+import { isLoopbackHost } from "@sluice/core/internal";
 import type { Stores } from "@sluice/state";
 import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
 import type { LinkRules, TokenForm } from "../urls/grant-options.ts";

@@ -2,7 +2,7 @@ import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import type { KeyRing, KeyRingInput } from "@sluice/core";
 import type { Stores } from "@sluice/state";
 import type { Caller, PrincipalResolver } from "../access/principal.ts";
-import type { AuditOptions, AuditSink } from "../audit/audit.ts";
+import type { AuditInput } from "../audit/audit-options.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { StreamLimits } from "../limits/stream-limiter.ts";
@@ -95,9 +95,10 @@ export interface SluiceOptions extends MountRules {
   readonly limits?: StreamLimits & WindowLimits;
   /**
    * Gets one record for each call and redemption, but for refusals of callers that were not identified: of those it gets the first
-   * ones and counts. With `required`, nothing leaves without a record.
+   * ones and counts. With `required`, nothing leaves without a record: so it is with a file, unless it is passed as
+   * `{ file, required: false }`.
    */
-  readonly audit?: AuditSink | AuditOptions;
+  readonly audit?: AuditInput;
   /** Traces and metrics: `createTelemetry()` of `@sluice/server/telemetry`. */
   readonly telemetry?: Telemetry;
   /** Gets faults that clients see only as `internal` or as a broken connection. Default: `console.error`. */

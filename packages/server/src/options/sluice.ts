@@ -9,12 +9,12 @@ import type { AnyMcpServer } from "../calls/sdk-v1.ts";
 import type { Listen } from "../changes/listen.ts";
 import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import type { LinkTo } from "../resources/resource-link.ts";
+import type { CreateResourceLink } from "../resources/resource-link.ts";
 import type { WalkedObject, WalkRequest } from "../resources/walk-folder.ts";
 import type { AuthorizationRequest, AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { ProviderOptions } from "../storage/provider-mount.ts";
 import type { MintedGrant } from "../urls/grants.ts";
-import type { LinkUrl } from "../urls/link-url.ts";
+import type { CreateLink } from "../urls/create-link.ts";
 import type { LinkTerms, TokenForm } from "../urls/grant-options.ts";
 import type { Redeem } from "../urls/redeem.ts";
 import type { Revocation } from "../urls/revoke.ts";
@@ -46,7 +46,7 @@ export interface Sluice {
    * The content of a tool's result that points to a resource: a `resource_link` with its metadata and the
    * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
    */
-  readonly resourceLink: LinkTo;
+  readonly resourceLink: CreateResourceLink;
   /**
    * A link to a resource: a short URL that works in every browser and program without credentials, until it is over.
    * It acts for the caller that it is made for, whose rules, limits and records count at each request. It ends with
@@ -54,7 +54,7 @@ export interface Sluice {
    * `not_found` for what the caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and
    * `unsupported` where `links` is not set.
    */
-  readonly link: LinkUrl;
+  readonly link: CreateLink;
   /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
   readonly listen: Listen;
   /** Answers a GET or HEAD to a download URL or a link. Never rejects. For transports. */

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, unpromisedFormat, type ByteRange } from "@sluice/core";
-import { nextTurn } from "@sluice/core/async";
+import { SluiceError, type ByteRange } from "@sluice/core";
+import { definedMembers, nextTurn, unpromisedFormat } from "@sluice/core/internal";
 import {
   type ListOptions,
   type ListPage,

@@ -1,5 +1,5 @@
 import type { ResourceTemplateType } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { withDigestCheck } from "@sluice/storage/internal";
 import { createAccess } from "../access/access.ts";
 import { createProviderBackend } from "../provide/provider-backend.ts";

@@ -1,6 +1,7 @@
 import { constants, type BigIntStats } from "node:fs";
 import { lstat } from "node:fs/promises";
-import { createKeyRing, parseKey, SluiceError, type KeyRing, type SealingKey } from "@sluice/core";
+import { createKeyRing, SluiceError, type KeyRing, type SealingKey } from "@sluice/core";
+import { parseKey } from "@sluice/core/internal";
 import { openPlain } from "../audit/plain-file.ts";
 
 /** Options of {@link openKeyFile}. */

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { clockSkewMs, SluiceError, tokenLifetimes } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
+import { SluiceError, tokenLifetimes } from "@sluice/core";
+import { clockSkewMs, systemClock, within } from "@sluice/core/internal";
 
 /**
  * A client of a Redis server, or of one that speaks its protocol: `Redis` and `Cluster` of ioredis, and what

@@ -1,5 +1,4 @@
 import {
-  lastEventBytes,
   readEventStoreLimits,
   storeError,
   type Ask,
@@ -8,6 +7,7 @@ import {
   type StoreRefusal,
   type StreamPage,
 } from "@sluice/state";
+import { lastEventBytes } from "@sluice/state/internal";
 import {
   answerScript,
   appendScript,

@@ -1,14 +1,13 @@
-import { clockSkewMs, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import {
-  leaseAllowance,
-  leaseCharge,
-  leaseMs,
   readSelector,
   storeError,
   type GrantClaim,
   type StateStore,
   type StateStoreLimits,
 } from "@sluice/state";
+import { leaseAllowance, leaseCharge, leaseMs } from "@sluice/state/internal";
 import {
   createCommander,
   defaultTimeoutMs,

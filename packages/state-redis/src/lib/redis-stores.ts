@@ -1,4 +1,4 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { EventStoreLimits, Stores } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import { checkRedis } from "./redis-client.ts";

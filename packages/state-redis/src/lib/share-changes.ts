@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { definedMembers, sleep } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
 import {
   wrapBackend,
   type ChangeBatch,

@@ -1,6 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, sleep } from "@sluice/core/async";
+import { backgroundClock, sleep } from "@sluice/core/internal";
 import {
   type ChangeFeed,
   createEventOrder,

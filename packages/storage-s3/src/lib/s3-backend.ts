@@ -1,5 +1,5 @@
 import { DeleteObjectCommand, S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { createInletAgents } from "@sluice/core/node";
 import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
-import { within } from "@sluice/core/async";
+import { within } from "@sluice/core/internal";
 import { expectHandles } from "./expect.ts";
 import type { Fixture } from "./fixture.ts";
 import { recordCalls } from "./record-calls.ts";

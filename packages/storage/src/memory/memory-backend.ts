@@ -1,4 +1,5 @@
-import { createSha256, definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createSha256, definedMembers } from "@sluice/core/internal";
 import type {
   ObjectInfo,
   ObjectWriter,

@@ -1,4 +1,4 @@
-import { definedMembers, ensureKnownOptions } from "@sluice/core";
+import { definedMembers, ensureKnownOptions } from "@sluice/core/internal";
 import {
   type CallOptions,
   type ChangeBatch,

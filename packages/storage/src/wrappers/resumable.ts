@@ -1,11 +1,5 @@
-import {
-  type ByteFlow,
-  createFlowBody,
-  discardSource,
-  flowOf,
-  SluiceError,
-  type WriteChunk,
-} from "@sluice/core";
+import { type ByteFlow, SluiceError, type WriteChunk } from "@sluice/core";
+import { createFlowBody, discardSource, flowOf } from "@sluice/core/internal";
 import {
   type OpenedObject,
   type OpenOptions,

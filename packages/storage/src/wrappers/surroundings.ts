@@ -1,4 +1,4 @@
-import type { Clock } from "@sluice/core/async";
+import type { Clock } from "@sluice/core/internal";
 
 /** What wrappers take from the machine. Only tests replace it: the public options leave it out. */
 export interface Surroundings {

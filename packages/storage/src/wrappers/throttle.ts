@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { sleep, systemClock } from "@sluice/core/async";
+import { sleep, systemClock } from "@sluice/core/internal";
 import { type Repeat, type StorageBackend, withKept } from "../contract/backend.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { wrapBackend, wrapStepWriter, wrapWriter } from "./wrap.ts";

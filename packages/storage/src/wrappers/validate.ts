@@ -1,5 +1,13 @@
-import { createFlowBody, definedMembers, discardSource, flowOf, SluiceError } from "@sluice/core";
-import { type Deadline, systemClock, within } from "@sluice/core/async";
+import {
+  createFlowBody,
+  type Deadline,
+  definedMembers,
+  discardSource,
+  flowOf,
+  systemClock,
+  within,
+} from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
 import {
   type ChangeBatch,
   type FindKept,

@@ -1,11 +1,5 @@
-import {
-  type ByteFlow,
-  createFlowBody,
-  createSha256,
-  flowOf,
-  type Sha256,
-  SluiceError,
-} from "@sluice/core";
+import { type ByteFlow, SluiceError } from "@sluice/core";
+import { createFlowBody, createSha256, flowOf, type Sha256 } from "@sluice/core/internal";
 import { type FindKept, type StorageBackend, withKept } from "../contract/backend.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";

@@ -1,5 +1,4 @@
-import { createRecentEntries } from "@sluice/core";
-import { systemClock } from "@sluice/core/async";
+import { createRecentEntries, systemClock } from "@sluice/core/internal";
 import type {
   CallOptions,
   ObjectInfo,

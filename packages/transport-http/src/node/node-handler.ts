@@ -1,15 +1,15 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
-import { definedMembers, parseJson, readTarget } from "@sluice/core";
+import { definedMembers, parseJson, readTarget } from "@sluice/core/internal";
 import {
   addressShare,
   problem,
   refuseFields,
   shareRequest,
   type Reply,
-} from "@sluice/server/transport";
-import { createClientAddress } from "@sluice/server/node";
+} from "@sluice/server/internal";
+import { createClientAddress } from "@sluice/server/internal/node";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
 import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";

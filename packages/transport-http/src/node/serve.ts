@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { definedMembers, ensureKnownOptions } from "@sluice/core";
+import { definedMembers, ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import {
   composeParts,

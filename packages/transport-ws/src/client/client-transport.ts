@@ -1,8 +1,8 @@
-import { readRpc, SluiceError } from "@sluice/core";
-import { abortable, sleep, TurnQueue, within } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { abortable, readRpc, sleep, TurnQueue, within } from "@sluice/core/internal";
 import type { JSONRPCMessage, Transport, RequestId } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
-import { outletTo, type BinaryLimits } from "@sluice/binary-transfer/transport";
+import { outletTo, type BinaryLimits } from "@sluice/binary-transfer/internal";
 import { type BinaryChannel, createBinaryChannel } from "../binary/binary-channel.ts";
 import { brokenBy, closingOf, closings, type Closing } from "../messages/closing.ts";
 import { PendingRequests } from "./pending-requests.ts";

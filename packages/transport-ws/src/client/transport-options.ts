@@ -1,4 +1,4 @@
-import type { BinaryLimits } from "@sluice/binary-transfer/transport";
+import type { BinaryLimits } from "@sluice/binary-transfer/internal";
 
 /** When and how often to connect again. */
 export interface ReconnectOptions {

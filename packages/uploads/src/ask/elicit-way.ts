@@ -6,8 +6,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import type { BinaryElicitation } from "@sluice/core/wire";
-import { revisionOf } from "@sluice/server/transport";
+import type { BinaryElicitation } from "@sluice/core/internal";
+import { revisionOf } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { uploadError } from "../slots/upload-error.ts";
 

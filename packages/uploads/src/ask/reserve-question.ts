@@ -1,6 +1,6 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { tokenLifetimes } from "@sluice/core";
-import { callerOf, type Host } from "@sluice/server/transport";
+import { callerOf, type Host } from "@sluice/server/internal";
 import {
   type BinaryQuestion,
   type Fields,

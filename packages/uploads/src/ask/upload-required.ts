@@ -1,5 +1,5 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import { acceptText, sizeText } from "../elicitation/limits-text.ts";
 import type { SlotTerms } from "../slots/slots.ts";

@@ -1,4 +1,5 @@
-import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
+import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";

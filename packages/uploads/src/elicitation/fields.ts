@@ -1,11 +1,11 @@
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
 import {
-  UPLOADS_EXTENSION_ID,
   type BinaryElicitation,
+  definedMembers,
   type FileFieldSchema,
   type UploadEndpoint,
-} from "@sluice/core/wire";
+  UPLOADS_EXTENSION_ID,
+} from "@sluice/core/internal";
 import type { Slot, SlotTerms, UploadedFile } from "../slots/slots.ts";
 
 /** A field of the form that takes a file, or several. */

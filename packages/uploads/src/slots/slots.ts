@@ -1,4 +1,5 @@
-import { encodeBase64Url, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
+import { encodeBase64Url } from "@sluice/core/internal";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import type { RequestBody } from "@sluice/transport-http";
 

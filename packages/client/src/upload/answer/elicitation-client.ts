@@ -1,5 +1,5 @@
 import type { Client, ClientContext, JSONRPCRequest, Result } from "@modelcontextprotocol/client";
-import { ELICIT_METHOD, type BinaryElicitation } from "@sluice/core/wire";
+import { ELICIT_METHOD, type BinaryElicitation } from "@sluice/core/internal";
 import { isObject, schemaOf } from "../../calls/shape.ts";
 import type { ElicitAnswer, Notify } from "./answer-request.ts";
 
