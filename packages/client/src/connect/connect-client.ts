@@ -1,3 +1,4 @@
+/** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
 import { abortable, ensureConfidential, ensureKnownOptions, onAbort } from "@sluice/core/internal";
 import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
