@@ -6,7 +6,8 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 

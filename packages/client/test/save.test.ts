@@ -10,7 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
@@ -33,7 +34,7 @@ const timeouts = { pauseScale: 0 };
 function open(
   server: RawServer,
   options: Parameters<typeof streamResource>[2] = {},
-): Promise<SavableStream> {
+): Promise<ResourceStream> {
   return streamResource(createRawClient(server.url, withStreaming()), uri, {
     timeouts,
     ...options,
@@ -138,8 +139,8 @@ test("progress never lies: it grows to the size [SEP-2532/plan/progress]", async
       await open(server)
     ).saveTo(`${directory}/${connections}`, {
       connections,
-      onProgress: ({ receivedBytes, totalBytes }) => {
-        seen.push(receivedBytes);
+      onProgress: ({ bytes, totalBytes }) => {
+        seen.push(bytes);
         totals.add(totalBytes);
       },
     });
@@ -338,8 +339,8 @@ test("an abort ends a save within a moment and leaves nothing, not even a descri
     const stream = await open(server, { signal: abort.signal, timeouts: { pauseScale: 100 } });
     const saving = stream.saveTo(directory, {
       connections,
-      onProgress: ({ receivedBytes }) => {
-        if (receivedBytes > 3_000_000) abort.abort(reason);
+      onProgress: ({ bytes }) => {
+        if (bytes > 3_000_000) abort.abort(reason);
       },
     });
     await expect(saving).rejects.toBe(reason);
@@ -357,8 +358,8 @@ test("an abort after the last byte still ends the save", async () => {
     const stream = await open(server, { signal: abort.signal });
     const saving = stream.saveTo(directory, {
       resume,
-      onProgress: ({ receivedBytes, totalBytes }) => {
-        if (receivedBytes === totalBytes) abort.abort(reason);
+      onProgress: ({ bytes, totalBytes }) => {
+        if (bytes === totalBytes) abort.abort(reason);
       },
     });
     await expect(saving).rejects.toBe(reason);

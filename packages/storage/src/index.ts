@@ -15,6 +15,7 @@ export type {
   StepWriter,
   StorageBackend,
   WatchOptions,
+  WritableBackend,
   Repeat,
   WriteOptions,
 } from "./contract/backend.ts";

@@ -23,13 +23,15 @@ function build() {
     sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
   );
   const uploads = {
-    host: sluice.host,
-    async close() {},
-    routes(base: string): Routes {
-      const answer = async () => ({ status: 200, headers: [], text: "slot" });
-      return (path) =>
-        path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
+    host: {
+      sluice: sluice.host,
+      routes(base: string): Routes {
+        const answer = async () => ({ status: 200, headers: [], text: "slot" });
+        return (path) =>
+          path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
+      },
     },
+    async close() {},
   };
   return { sluice, mcp, uploads };
 }
@@ -56,9 +58,12 @@ test("the parts are nested in one order, however they are named", async () => {
   const handler = createHandler({
     uploads: {
       ...uploads,
-      routes(base) {
-        order.push(`uploads around a handler with ${base}`);
-        return uploads.routes(base);
+      host: {
+        ...uploads.host,
+        routes(base) {
+          order.push(`uploads around a handler with ${base}`);
+          return uploads.host.routes(base);
+        },
       },
     },
     binary: {},

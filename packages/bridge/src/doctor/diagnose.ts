@@ -1,5 +1,5 @@
 import { Client } from "@modelcontextprotocol/client";
-import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client";
+import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client/internal";
 import type { FetchLike } from "@sluice/core";
 import { fetch as undiciFetch } from "undici";
 import { ensureServerUrl } from "../upstream/http-upstream.ts";

@@ -1,4 +1,4 @@
-import type { AcceptedUrl } from "@sluice/client";
+import type { AcceptedUrl } from "@sluice/client/internal";
 import type { Finding } from "./finding.ts";
 
 /** A JSON-RPC message as it was sent. */

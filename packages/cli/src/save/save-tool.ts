@@ -91,7 +91,7 @@ export async function openSaveTool(
       if (!isTaken(error)) throw error;
       conflict = error;
     };
-    const writing = target.write!(to, terms).catch(noteConflict);
+    const writing = target.write(to, terms).catch(noteConflict);
     await using writer = await writing.catch(giveUp(rethrowOfTarget));
     // nothing is read for a file that cannot be the one that is there
     if (!writer && size !== undefined) {

@@ -3,8 +3,12 @@ import {
   StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { ensureTrustedOrigins, streamingCapabilities, withStreaming } from "@sluice/client";
-import type { FileSender } from "@sluice/client/uploads";
+import {
+  ensureTrustedOrigins,
+  streamingCapabilities,
+  withStreaming,
+} from "@sluice/client/internal";
+import type { FileSender } from "@sluice/client/send";
 import { abortable, onAbort } from "@sluice/core/async";
 import { proxyFor } from "@sluice/core/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";

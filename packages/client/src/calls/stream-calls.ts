@@ -100,8 +100,7 @@ export interface StreamingCapabilities {
 export type StreamingExtension = { maxStreamSize?: number; prefer?: string[] };
 
 /**
- * The capabilities that tell a server it may answer `resources/stream` with bytes. Spread them
- * into the `capabilities` of an SDK client whose transport has the {@link withStreaming} fetch.
+ * The capabilities of `createStreaming` alone: they tell a server that it may answer `resources/stream` with bytes.
  * `maxStreamSize` is in bytes; absent means that the server need not mind the size.
  */
 export function streamingCapabilities(streaming: ClientStreaming = {}): StreamingCapabilities {

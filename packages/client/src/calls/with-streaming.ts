@@ -17,9 +17,8 @@ import { answerIn, readBeginning, readMessage } from "./rpc-answer.ts";
 import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 
 /**
- * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the responses
- * to `resources/stream` aside for {@link streamResource}: bytes and redirects never reach the SDK.
- * Every other request goes to `fetch` as it is, by default the platform's own.
+ * The fetch of `createStreaming` alone: it takes the responses to `resources/stream` aside for `streamResource`. Every
+ * other request goes to `fetch` as it is, by default the platform's own.
  */
 export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
   return interceptFetch(fetch, createFetchExchange(fetch));

@@ -81,7 +81,7 @@ function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): Stre
     name: localFileName(grant.name, ...fileNames, fileNameFromUri(uri)),
     vouched: named || grant.size !== undefined || grant.digest !== undefined,
     size,
-    etag,
+    etag: etag?.slice(1, -1),
     digest,
     contentEncoding,
     origin,
@@ -129,8 +129,8 @@ async function hashFor(download: ResumableDownload): Promise<Sha256> {
 }
 
 /** A progress report. */
-export function countOf(receivedBytes: number, totalBytes: number | undefined): TransferCount {
-  return totalBytes === undefined ? { receivedBytes } : { receivedBytes, totalBytes };
+export function countOf(bytes: number, totalBytes: number | undefined): TransferCount {
+  return totalBytes === undefined ? { bytes } : { bytes, totalBytes };
 }
 
 /** Throws `corrupt` when a promised digest is not the one that came out. */

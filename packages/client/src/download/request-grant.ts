@@ -149,7 +149,7 @@ function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): Grant
   if (downloadUrl === undefined)
     throw new SluiceError(
       "protocol",
-      "client: the server sent neither bytes nor a download URL; give the transport { fetch: withStreaming() }",
+      "client: the server sent neither bytes nor a download URL; give the transport createStreaming().fetch",
     );
   if (result.uri !== uri)
     throw new SluiceError("protocol", "client: the server answered for another resource");
@@ -181,7 +181,7 @@ function acceptDownload(url: string, policy: UrlPolicy): AcceptedUrl {
     if (policy.endpoint || !SluiceError.is(error)) throw error;
     throw new SluiceError(
       "untrusted",
-      "client: the MCP server's origin is unknown; give the transport { fetch: withStreaming() }, or add the download's to trustedOrigins",
+      "client: the MCP server's origin is unknown; give the transport createStreaming().fetch, or name trustedOrigins",
       { cause: error },
     );
   }

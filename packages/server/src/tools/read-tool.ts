@@ -30,7 +30,8 @@ export function registerReadTool(
         if (!(await isOurs(uri, ctx)))
           throw new SluiceError("not_found", "sluice: read: the resource is not ours");
         const limited = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes };
-        const request = { ...limited, ...definedMembers({ etag }), copies };
+        const version = definedMembers({ etag: etag === undefined ? etag : entityTagOf(etag) });
+        const request = { ...limited, ...version, copies };
         return reader.readPart({ mcp, ctx, uri, isOurs }, work, request, async (part) => {
           await work.entry.admit();
           const isMarked = isStreaming(mcp, ctx);
@@ -49,6 +50,11 @@ export function registerReadTool(
       return toolRefusal(error, { uri, ctx, onError });
     }
   });
+}
+
+/** The tag of the header for an etag of a result, which has no quotes; a model that adds them means the same. */
+function entityTagOf(etag: string): string {
+  return `"${etag.replaceAll('"', "")}"`;
 }
 
 /** The result, or a part that is not text. */
@@ -102,7 +108,8 @@ function descriptionOf({ storages }: Mounts, { link }: ToolNames) {
 }
 
 function answerOf(uri: string, part: ResourcePart, text: string): CallToolResult {
-  const { size, range, lines, next, etag } = partMeta(part);
+  const { size, range, lines, next, etag: tag } = partMeta(part);
+  const etag = tag?.slice(1, -1);
   const place = [range, lines].filter((said) => said !== undefined).join(", ");
   const summary = [
     `${place}${size === undefined ? "" : ` of ${size} bytes`}`,

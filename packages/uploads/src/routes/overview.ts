@@ -79,7 +79,8 @@ async function lookAt(
     {
       uploadId,
       status: isClosed ? "closed" : state.phase,
-      ...progress,
+      received: progress.bytes,
+      total: progress.totalBytes,
       files,
       unfinished: isOfPage ? unfinished.filter(({ fileId }) => !whole.has(fileId)) : undefined,
     },

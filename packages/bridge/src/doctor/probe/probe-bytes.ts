@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { request } from "undici";
-import { acceptUrl, streamingCapabilities } from "@sluice/client";
+import { acceptUrl, streamingCapabilities } from "@sluice/client/internal";
 import { parseReprDigest, SluiceError, linkWith, readJson } from "@sluice/core";
 import { EXTENSION_ID, FILE_KEYWORD, STREAM_METHOD, RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import {

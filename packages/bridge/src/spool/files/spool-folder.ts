@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { link, lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
 import { type Stats, constants } from "node:fs";
 import { join } from "node:path";
-import { writerOfPart, randomPartName } from "@sluice/client";
+import { writerOfPart, randomPartName } from "@sluice/client/internal";
 import { SluiceError, createSha256, type SluiceErrorCode } from "@sluice/core";
 import { createMemoryReservations, createRoom, type SharedRoom, type Reservation } from "./room.ts";
 import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";

@@ -1,5 +1,5 @@
 import type { LookupFunction } from "node:net";
-import { createPublicLookup, ensurePublic } from "@sluice/client";
+import { createPublicLookup, ensurePublic } from "@sluice/client/internal";
 import { isLoopbackHost, readJson, SluiceError, type FetchLike } from "@sluice/core";
 import { fetch as undiciFetch, type Dispatcher } from "undici";
 import { isMembers, membersOf } from "../../messages/messages.ts";
