@@ -1,2 +1,2 @@
 // the whole command, also for the package `sluice`
-export { run } from "./commands/run.ts";
+export { runCommand } from "./commands/run.ts";
