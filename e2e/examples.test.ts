@@ -15,6 +15,7 @@ import { formatKey, generateKey } from "@sluice/core";
 import { createMemoryBackend } from "@sluice/storage";
 import { createHandler } from "@sluice/transport-http";
 import { afterEach, expect, inject, test } from "vitest";
+import { moveExample } from "./bed/changed-program.ts";
 import { sdkNames } from "./bed/clients.ts";
 import { freePort, untilAnswered } from "./bed/listen.ts";
 import { hasRedis, startRedis } from "./bed/redis.ts";
@@ -80,7 +81,8 @@ test("the upload server of the docs shows its page to a client of SDK v1 that op
   const client = new Client({ name: "links", version: "1" }, { capabilities });
   let page = "";
   client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
-    const response = await fetch((params as { url: string }).url);
+    const headers = { accept: "text/html" }; // as a browser; a program gets the state of the slot
+    const response = await fetch((params as { url: string }).url, { headers });
     page = await response.text();
     return { action: "cancel" };
   });
@@ -199,18 +201,9 @@ test.runIf(hasRedis)("the stores of the docs keep uploads of many processes in R
 
 /** Starts a program of the docs in a folder; gives its endpoint. */
 async function start(program: string, cwd: string): Promise<string> {
-  const port = await freePort();
-  const endpoint = `http://127.0.0.1:${port}/mcp`;
-  server = spawn(process.execPath, [programs[program]!], {
-    cwd,
-    env: {
-      ...process.env,
-      PORT: String(port),
-      PUBLIC_URL: endpoint,
-      SLUICE_KEYS: formatKey(generateKey()),
-    },
-    stdio: "inherit",
-  });
+  const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
+  const path = await moveExample(program, endpoint);
+  server = spawn(process.execPath, [path], { cwd, stdio: "inherit" });
   await untilAnswered(endpoint);
   return endpoint;
 }

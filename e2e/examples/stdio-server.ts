@@ -9,9 +9,9 @@ import { createFsBackend, toNodeHandler } from "sluice/node";
 
 const [, , files = "./files", inbox = "./uploads"] = process.argv;
 
-// messages use stdin and stdout; bytes go beside them over HTTP, on this machine alone
+// messages use stdin and stdout; bytes go over HTTP, only on this machine
 const http = createServer();
-http.listen(Number(process.env.PORT ?? 0), "127.0.0.1");
+http.listen(0, "127.0.0.1");
 await once(http, "listening");
 const { port } = Object(http.address());
 

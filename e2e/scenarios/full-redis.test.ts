@@ -1,6 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { generateKey } from "@sluice/core";
-import { createFileSender } from "@sluice/client/uploads";
+import { createFileSender } from "@sluice/client/send";
 import { createRedisStateStore, createRedisUploadStore } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";

@@ -346,7 +346,7 @@ test("the first download URL that nothing serves is warned of, once", async () =
 });
 
 test.each(sdkNames)(
-  "%s without withStreaming is told so at once, and not to try again",
+  "%s without createStreaming is told so at once, and not to try again",
   async (sdk) => {
     const { url: endpoint } = await serve(
       ({ mcp: inner, sluice: own }) => toNodeHandler(createHandler({ sluice: own, behind: inner })),
@@ -357,7 +357,7 @@ test.each(sdkNames)(
     await expect(streamResource(client, uri)).rejects.toMatchObject({
       code: "protocol",
       retryable: false,
-      message: expect.stringContaining("{ fetch: withStreaming() }") as string,
+      message: expect.stringContaining("createStreaming().fetch") as string,
     });
   },
 );

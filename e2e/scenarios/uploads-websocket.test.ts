@@ -10,7 +10,7 @@ import { listenWebSocket } from "@sluice/transport-ws";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { createUploads } from "@sluice/uploads";
 import { withUploads } from "@sluice/uploads/internal";
-import { createFileSender } from "@sluice/client/uploads";
+import { createFileSender } from "@sluice/client/send";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../bed/listen.ts";
 

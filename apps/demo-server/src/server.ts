@@ -34,8 +34,6 @@ export function createApp({ storage, received, ...options }: AppOptions): Expres
       { baseUri: "files://demo/", storage },
       { baseUri: "notes://demo/", storage: notes, delivery: "direct" },
     ],
-    keys: "ephemeral", // one process; several need the same keys
-    onWarning() {},
     ...options,
   });
   provideMade(sluice);

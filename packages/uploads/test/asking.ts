@@ -225,7 +225,7 @@ export function createFakeSlots(): FakeSlots {
       revoked.push(uploadId);
       came.delete(uploadId);
     },
-    progress: () => ({ received: 0 }),
+    progress: () => ({ bytes: 0 }),
   };
 }
 

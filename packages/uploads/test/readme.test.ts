@@ -83,7 +83,7 @@ test("the examples of the README run", async () => {
   await writeFile(path, "one\ntwo\nthree\n");
 
   // #region client
-  const { createFileSender } = await import("@sluice/client/uploads");
+  const { createFileSender } = await import("@sluice/client/send");
 
   const sender = createFileSender({
     endpoint,

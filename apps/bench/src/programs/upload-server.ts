@@ -15,10 +15,9 @@ import { Busboy } from "@fastify/busboy";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend, wrap, type WritableBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http/internal";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createUploads, type Slot } from "@sluice/uploads";
-import { withUploads } from "@sluice/uploads/internal";
 import { FileStore } from "@tus/file-store";
 import { Server } from "@tus/server";
 import busboy from "busboy";
@@ -65,9 +64,7 @@ const uploads = createUploads(sluice, {
   maxBytes,
   sweepEveryMs: 3_600_000,
 });
-const handler = toNodeHandler(
-  withUploads(withSluice({ fetch: async () => new Response() }, sluice), uploads),
-);
+const handler = toNodeHandler(createHandler({ sluice, uploads }));
 const tus = new Server({
   path: "/tus",
   datastore: new FileStore({ directory: join(root, "tus") }),

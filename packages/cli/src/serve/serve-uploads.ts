@@ -43,7 +43,6 @@ export interface ServedUploads {
   remove(): Promise<void>;
 }
 
-/** Name of the tool that saves a file. */
 const toolName = "save_file";
 /** Origin of errors whose message a caller may read. */
 const uploadsOrigin = "uploads";

@@ -30,7 +30,6 @@ export interface CachedOptions {
   readonly clock?: Clock;
 }
 
-/** A whole object in memory. */
 interface CachedObject {
   readonly info: ObjectInfo;
   readonly bytes: Uint8Array;

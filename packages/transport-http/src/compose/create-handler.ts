@@ -2,7 +2,7 @@ import { createMcpHandler, type McpServer } from "@modelcontextprotocol/server";
 import { ensureKnownOptions } from "@sluice/core";
 import type { Sluice } from "@sluice/server";
 import type { Host } from "@sluice/server/transport";
-import { withBinary, type WithBinaryOptions } from "../binary/with-binary.ts";
+import { withBinary, type BinaryOptions } from "../binary/with-binary.ts";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { addRoutes } from "../endpoint/routed-handler.ts";
 import type { Routes } from "../endpoint/router.ts";
@@ -36,7 +36,7 @@ export interface HandlerParts extends WithSluiceOptions {
     close(options?: CloseOptions): Promise<void>;
   };
   /** Lets clients and servers exchange bytes beside JSON, in multipart bodies. `true` for the default limits. Default: `false`. */
-  readonly binary?: WithBinaryOptions | boolean;
+  readonly binary?: BinaryOptions | boolean;
   /** What `createUploads` of `@sluice/uploads` gave, for the same Sluice. Default: no uploads. */
   readonly uploads?: {
     readonly host: { readonly sluice: Host; routes(base: string): Routes };

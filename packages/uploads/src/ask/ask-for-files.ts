@@ -46,7 +46,6 @@ export type AskForFiles = <const F extends Fields>(
   call: AnyCall,
 ) => Promise<FilesOutcome<F>>;
 
-/** What asks. */
 interface AskingParts {
   readonly host: Host;
   readonly slots: Slots;

@@ -35,7 +35,6 @@ interface ConfirmationParts {
   readonly quota: QuotaTracker;
   readonly scan: Scan | undefined;
   readonly remover: Pick<UploadRemover, "discard">;
-  /** Aborts when the endpoint is closed. */
   readonly closing: Shutdown;
   /** Receives errors of tidying up. */
   readonly onError: (error: unknown) => void;

@@ -1,4 +1,4 @@
-import { openForeignFile } from "@sluice/client/files";
+import { openForeignFile } from "@sluice/client/internal";
 import {
   canonicalType,
   definedMembers,
@@ -21,7 +21,6 @@ import {
 } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
-/** What an argument is opened with. */
 interface InputWork {
   readonly terms: FileInputTerms;
   readonly owner: Principal | undefined;

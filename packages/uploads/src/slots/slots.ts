@@ -8,7 +8,6 @@ export interface SlotTerms {
   readonly accept: readonly string[];
   /** Largest file, in bytes. The server's own limit counts where it is smaller. */
   readonly maxBytes: number;
-  /** Maximum files. */
   readonly maxFiles: number;
   /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
   readonly sha256?: string | undefined;
@@ -91,9 +90,9 @@ export interface UploadedFile {
 
 /** Bytes that have come for a slot. */
 export interface UploadProgress {
-  readonly received: number;
+  readonly bytes: number;
   /** Absent while the length of a file is not known. */
-  readonly total?: number;
+  readonly totalBytes?: number;
 }
 
 /** A file that the server gets itself: its bytes, or where they come from. */
