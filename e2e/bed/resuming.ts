@@ -123,7 +123,7 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
   const resumed = options.old
     ? undefined
     : withResume(host, sluice, {
-        store,
+        stores: { events: store },
         retryMs: 5,
         onError,
         ...(options.reruns && {

@@ -20,6 +20,8 @@ export {
   createMemoryStateStore,
   type MemoryStateStoreOptions,
 } from "./memory/memory-state-store.ts";
+export type { Stores } from "./contract/stores.ts";
+export { createMemoryStores, type MemoryStoresOptions } from "./memory/memory-stores.ts";
 export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
   createSealedRecords,

@@ -51,7 +51,9 @@ function build(url = endpoint) {
       "withBinary outside": withBinary(withSluice(mcp, sluice, options)),
       "withBinary inside": withSluice(withBinary(mcp), sluice, options),
       "withResume inside": withSluice(withResume(mcp, sluice, resume), sluice, options),
-      "withResume outside": withResume(withSluice(mcp, sluice, options), sluice, { store }),
+      "withResume outside": withResume(withSluice(mcp, sluice, options), sluice, {
+        stores: { events: store },
+      }),
       "withResume alone": withResume(mcp, sluice, resume),
     },
   };

@@ -48,7 +48,7 @@ const makes: Readonly<Record<string, Make>> = {
     createMcpHandler(create, { responseMode: "sse" }),
   sessions: (create, sluice) => createSessions(create, sluice),
   "a server for each request, with answers that can be resumed": (create, sluice) =>
-    withResume(createMcpHandler(create), sluice, { store: createMemoryEventStore() }),
+    withResume(createMcpHandler(create), sluice, { stores: { events: createMemoryEventStore() } }),
 };
 
 function open(make: Make) {

@@ -1,7 +1,6 @@
 import { definedMembers, SluiceError, unpromisedFormat, type ByteRange } from "@sluice/core";
 import { nextTurn } from "@sluice/core/async";
 import {
-  validate,
   type ListOptions,
   type ListPage,
   type ObjectInfo,
@@ -9,6 +8,7 @@ import {
   type OpenOptions,
   type StorageBackend,
 } from "@sluice/storage";
+import { withValidation } from "@sluice/storage/internal";
 import {
   createBytesBody,
   ensureCondition,
@@ -50,7 +50,7 @@ export function createProviderBackend(use: ProviderUse): StorageBackend {
     list: async (options) => listResource(use, options),
   };
   // each wait has its deadline here: what a rewind leaves out takes longer than any chunk
-  return validate(backend, { stallTimeoutMs: Infinity });
+  return withValidation(backend, { stallTimeoutMs: Infinity });
 }
 
 async function openResource(

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { StorageBackend } from "../../../contract/backend.ts";
-import { validate } from "../../../wrappers/validate.ts";
-import { verifyDigest } from "../../../wrappers/verify-digest.ts";
+import { withValidation } from "../../../wrappers/validate.ts";
+import { withDigestCheck } from "../../../wrappers/verify-digest.ts";
 import {
   assertBytes,
   expectCode,
@@ -54,7 +54,7 @@ export const failureRules: readonly Rule[] = [
     async check({ backend, put, faults }) {
       await put("truncated.bin", content);
       faults.truncate(300_000);
-      await readToFault(validate(backend), "truncated.bin", "interrupted");
+      await readToFault(withValidation(backend), "truncated.bin", "interrupted");
     },
   }),
   rule({
@@ -64,7 +64,7 @@ export const failureRules: readonly Rule[] = [
     async check({ backend, put, faults }) {
       await put("overrun.bin", content);
       faults.overrun(10);
-      await readToFault(validate(backend), "overrun.bin", "corrupt");
+      await readToFault(withValidation(backend), "overrun.bin", "corrupt");
     },
   }),
   rule({
@@ -252,7 +252,7 @@ export const failureRules: readonly Rule[] = [
         assert.equal(digests[name], createHash(name).update(content).digest("hex"), name);
       if (faults?.corrupt === undefined || digests.sha256 === undefined) return;
       faults.corrupt(size - 1);
-      await expectCode(() => readKey(verifyDigest(backend), "digest.bin"), "corrupt");
+      await expectCode(() => readKey(withDigestCheck(backend), "digest.bin"), "corrupt");
     },
   }),
   rule({
