@@ -16,7 +16,7 @@ function masked(answer: unknown): unknown {
   const text = JSON.stringify(answer)
     .replaceAll(/\/d\/[\w-]{32}/g, "/d/TOKEN")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
-    .replaceAll(/\\"[\w-]+\\"(?!:)/g, "ETAG");
+    .replaceAll(/(etag(?:: |":"))[\w-]+/g, "$1ETAG");
   return JSON.parse(text);
 }
 

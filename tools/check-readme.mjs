@@ -9,7 +9,8 @@ import { freePort } from "./free-port.mjs";
 import { plainSettings, run, start, stop, stopAll, untilListening } from "./shell-lines.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const pastePort = "3000";
+/** The default of `createSluice` and of `sluice serve`. */
+const pastePort = "2532";
 
 /** The fences between two headings, each with the name that the sentence before it gives it. */
 export function readSteps(markdown, from, to) {
@@ -64,16 +65,11 @@ async function paste({ steps, serving }, folder) {
   const port = await freePort();
   const endpoint = `http://127.0.0.1:${port}/mcp`;
   // the lines as they are pasted, but for a port that is free on this machine
-  const env = {
-    ...plainSettings(),
-    PORT: `${port}`,
-    PUBLIC_URL: endpoint,
-    XDG_STATE_HOME: join(folder, "state"),
-  };
+  const env = { ...plainSettings(), XDG_STATE_HOME: join(folder, "state") };
   const here = (text) =>
     text
       .replaceAll(`:${pastePort}`, `:${port}`)
-      .replaceAll(`--port ${pastePort}`, `--port ${port}`);
+      .replace("createSluice({", `createSluice({ endpoint: "${endpoint}",`);
   const same = async (path) => {
     const [sent, got] = ["files/big.bin", path].map((name) => readFileSync(join(work, name)));
     if (!sent.equals(got)) throw new Error(`README: ${path} is not files/big.bin`);
@@ -92,7 +88,7 @@ async function paste({ steps, serving }, folder) {
     const output = await run(isInstall ? `${line} ${quiet}` : line, work, env);
     if (!line.startsWith("npx sluice ls")) return;
     listing = line;
-    if (!output.includes("files://demo/big.bin")) throw new Error(`listed\n${output}`);
+    if (!output.includes("files://local/big.bin")) throw new Error(`listed\n${output}`);
   };
   for (const { language, file, command, code } of others) {
     if (language === "sh") for (const line of here(code).trim().split("\n")) await runHere(line);
@@ -103,7 +99,7 @@ async function paste({ steps, serving }, folder) {
   await same("downloads/big.bin");
   await same("copies/big.bin");
   await stop(server);
-  server = start(here(serving), work, env);
+  server = start(`${serving} --port ${port}`, work, env);
   await untilListening(server, port);
   await runHere(listing);
   await stop(server);

@@ -115,7 +115,7 @@ const held = [
   "storage-fs",
   "storage-graph",
   "storage-s3",
-  "transport-http/test",
+  "transport-http",
   "transport-stdio",
   "transport-ws",
   "uploads",

@@ -91,11 +91,10 @@ async function sendFile(browser, url, era) {
 let browser;
 try {
   for (const name of ["files", "uploads"]) mkdirSync(join(folder, name));
-  const port = await freePort();
-  const endpoint = `http://127.0.0.1:${port}/mcp`;
+  const endpoint = "http://127.0.0.1:2532/mcp"; // of the example
   const example = join(root, "e2e/examples/upload-server.ts");
   const run = ["--conditions=@sluice/source", `--import=${tsx.href}`, example];
-  start(process.execPath, run, { PORT: String(port), PUBLIC_URL: endpoint });
+  start(process.execPath, run, {});
   await untilServed(endpoint);
   browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",

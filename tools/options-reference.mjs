@@ -190,7 +190,8 @@ function packagesOf(root) {
   return readdirSync(folder).flatMap((name) => {
     const manifest = JSON.parse(readFileSync(join(folder, name, "package.json"), "utf8"));
     if (manifest.private) return [];
-    const entries = Object.entries(manifest.exports ?? {}).flatMap(([key, conditions]) =>
+    const promised = Object.entries(manifest.exports ?? {}).filter(([key]) => key !== "./internal");
+    const entries = promised.flatMap(([key, conditions]) =>
       sourcesOf(conditions).map((file) => ({
         entry: join(manifest.name, key),
         path: join("packages", name, file),

@@ -4,7 +4,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { streamingCapabilities, withStreaming } from "@sluice/client";
+import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
 
 /** How a test connects. */
 export interface ConnectOptions {

@@ -6,6 +6,7 @@ import {
   type ServerResponse,
 } from "node:http";
 import { buffer } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
 import { listen, type Listening } from "./listen.ts";
 
 /** What a proxy does wrong. Without any of it, it passes everything on as it comes. */
@@ -57,3 +58,37 @@ export async function startFaultyProxy(
   }
   return listen(server);
 }
+
+/** Passes a response on in another way. */
+export type Change = (answer: IncomingMessage, response: ServerResponse) => true | Promise<true>;
+
+/** Passes a response on with another body. */
+export async function rewrite(
+  answer: IncomingMessage,
+  response: ServerResponse,
+  change: (body: Buffer) => Buffer | string,
+  more: Record<string, string> = {},
+): Promise<true> {
+  const body = change(await buffer(answer));
+  const { "content-length": _, "transfer-encoding": __, ...headers } = answer.headers;
+  response.writeHead(answer.statusCode ?? 502, { ...headers, ...more }).end(body);
+  return true;
+}
+
+export const pack: Change = (answer, response) =>
+  rewrite(answer, response, gzipSync, { "content-encoding": "gzip" });
+
+/** Breaks the connection after 1,000 bytes. */
+export const cut: Change = (answer, response) => {
+  response.writeHead(200, answer.headers);
+  answer.once("data", (chunk: Buffer) => {
+    response.write(chunk.subarray(0, 1_000), () => response.destroy());
+  });
+  return true;
+};
+
+/** Passes a response on 1.5 s late, as a whole. */
+export const holdBack: Change = async (answer, response) => {
+  await new Promise((resolve) => setTimeout(resolve, 1_500));
+  return rewrite(answer, response, (body) => body);
+};

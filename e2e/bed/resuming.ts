@@ -240,6 +240,9 @@ function textOf(result: unknown): string {
   return `${isError ? "error: " : ""}${content[0]!.text}`;
 }
 
+/** Far more than a survey needs: a slow machine must not look like a broken server. */
+const surveyMs = 600_000;
+
 /** With version 2 of the SDK. */
 export async function connectV2(options: SurveyClientOptions): Promise<SurveyClient> {
   const { asked, progress, onAsk, onprogress, transport, url } = listen(options);
@@ -249,7 +252,7 @@ export async function connectV2(options: SurveyClientOptions): Promise<SurveyCli
   return {
     asked,
     progress,
-    async survey(name, { timeout = 60_000 } = {}) {
+    async survey(name, { timeout = surveyMs } = {}) {
       const call = { name: "survey", arguments: { name } };
       return textOf(await client.callTool(call, { onprogress, timeout }));
     },
@@ -267,7 +270,7 @@ export async function connectV1(options: SurveyClientOptions): Promise<SurveyCli
   return {
     asked,
     progress,
-    async survey(name, { timeout = 60_000 } = {}) {
+    async survey(name, { timeout = surveyMs } = {}) {
       const call = { name: "survey", arguments: { name } };
       return textOf(await client.callTool(call, undefined, { onprogress, timeout }));
     },

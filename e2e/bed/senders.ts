@@ -4,7 +4,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { createFileSender } from "@sluice/client/uploads";
+import { createFileSender } from "@sluice/client/send";
 import { z } from "zod";
 import type { SdkName } from "./clients.ts";
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { Client as ClientV2 } from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
-import { streamingCapabilities } from "@sluice/client";
+import { streamingCapabilities } from "@sluice/client/internal";
 import { generateKey } from "@sluice/core";
 import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
 import type { OriginGateOptions } from "@sluice/server/transport";

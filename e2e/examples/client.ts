@@ -1,18 +1,17 @@
 // The client of the README of its package: run by e2e/examples.test.ts.
 // #region client
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
+import { createStreaming, saveResource } from "@sluice/client";
 
-const endpoint = new URL(process.argv[2] ?? "http://127.0.0.1:3000/mcp");
-const transport = new StreamableHTTPClientTransport(endpoint, { fetch: withStreaming() });
+const { fetch, capabilities } = createStreaming();
 const client = new Client(
   { name: "me", version: "1.0.0" },
-  { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
+  { capabilities, versionNegotiation: { mode: "auto" } },
 );
-await client.connect(transport);
+const endpoint = new URL(process.argv[2] ?? "http://127.0.0.1:2532/mcp");
+await client.connect(new StreamableHTTPClientTransport(endpoint, { fetch }));
 
-const stream = await streamResource(client, "files://demo/big.bin");
-const saved = await stream.saveTo("downloads/");
+const saved = await saveResource(client, "files://demo/big.bin", "downloads/");
 console.log(`${saved.path}: ${saved.size} bytes, sha-256 ${saved.sha256}`);
 await client.close();
 // #endregion

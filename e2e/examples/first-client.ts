@@ -1,18 +1,9 @@
 // The client of the README: run by e2e/examples.test.ts.
 // #region client
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "sluice/client";
+import { connect, saveResource } from "sluice/client";
 
-const endpoint = new URL(process.argv[2] ?? "http://127.0.0.1:3000/mcp");
-const transport = new StreamableHTTPClientTransport(endpoint, { fetch: withStreaming() });
-const client = new Client(
-  { name: "me", version: "1.0.0" },
-  { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
-);
-await client.connect(transport);
-
-const stream = await streamResource(client, "files://demo/big.bin");
-const saved = await stream.saveTo("downloads/");
-console.log(`${saved.path}: ${saved.size} bytes, sha-256 ${saved.sha256}`);
+const client = await connect(process.argv[2] ?? "http://127.0.0.1:2532/mcp");
+const { path, sha256 } = await saveResource(client, "files://local/big.bin", "downloads/");
+console.log(path, sha256);
 await client.close();
 // #endregion

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
-import { createSluice, createUploads, type StorageBackend } from "sluice";
+import { createSluice, createUploads, type StorageBackend, type WritableBackend } from "sluice";
 
 const issuer = "https://id.example.com";
 
@@ -11,7 +11,7 @@ const issuer = "https://id.example.com";
 export async function createShared(
   redisPath: string,
   keys: string,
-  { served, received }: Readonly<Record<"served" | "received", StorageBackend>>,
+  { served, received }: { served: StorageBackend; received: WritableBackend },
 ) {
   const redis = new Redis({ path: redisPath, enableOfflineQueue: false, socketTimeout: 5_000 });
   await once(redis, "ready");
@@ -26,7 +26,7 @@ export async function createShared(
   });
   const uploads = createUploads(sluice, {
     storage: received,
-    unscanned: "allow",
+    scan: "none",
   });
   return { redis, sluice, uploads };
 }

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { inject } from "vitest";
+import { moveExample } from "../bed/changed-program.ts";
 import { bytesOf } from "../bed/content.ts";
 import { freePort, untilAnswered } from "../bed/listen.ts";
 import { createSigningStore, type SigningStore } from "../bed/signing-store.ts";
@@ -43,13 +44,9 @@ export async function startReadme(): Promise<OurServer> {
   const { root, remove } = await folderOf();
   await mkdir(join(root, "files"));
   await writeFile(join(root, "files", fileName), content);
-  const port = await freePort();
-  const url = `http://127.0.0.1:${port}/mcp`;
-  const child = spawn(process.execPath, [inject("programs")["e2e/examples/server.ts"]!], {
-    cwd: root,
-    env: { ...env, PORT: String(port), PUBLIC_URL: url },
-    stdio: "ignore",
-  });
+  const url = `http://127.0.0.1:${await freePort()}/mcp`;
+  const path = await moveExample("e2e/examples/server.ts", url);
+  const child = spawn(process.execPath, [path], { cwd: root, env, stdio: "ignore" });
   await untilAnswered(url);
   return {
     url,

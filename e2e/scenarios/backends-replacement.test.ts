@@ -30,8 +30,8 @@ async function downloadReplaced(
   await site.service.put("disk.img", old);
   const hold = holdBody(broken, size, offset);
   let replaced: Promise<void> | undefined;
-  const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-    if (receivedBytes < offset - slack) return;
+  const onProgress = ({ bytes }: { bytes: number }): void => {
+    if (bytes < offset - slack) return;
     replaced ??= site.service.put("disk.img", fresh).then(() => hold[then]());
   };
   try {
@@ -120,8 +120,8 @@ describe.each(["fs", "s3", "azure-blob"] as const)("%s: a proxy that splices", (
     const { store } = site.service;
     const hold = holdBody(store, size, offset);
     spliceRanges(store);
-    const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-      if (receivedBytes >= offset - slack) hold.reset();
+    const onProgress = ({ bytes }: { bytes: number }): void => {
+      if (bytes >= offset - slack) hold.reset();
     };
     const saved = await site.download("disk.img", { onProgress }).catch((error: unknown) => error);
     expect(saved).toSatisfy((end) =>

@@ -32,8 +32,8 @@ describe.each(serviceNames)("%s", (name) => {
     const hold = holdBody(broken, size, offset);
     const before = broken.requests.length;
     const saved = await site.download("disk.img", {
-      onProgress({ receivedBytes }) {
-        if (receivedBytes >= offset - slack) hold.reset();
+      onProgress({ bytes }) {
+        if (bytes >= offset - slack) hold.reset();
       },
     });
     expect(saved.equals(content)).toBe(true);

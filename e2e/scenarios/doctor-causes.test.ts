@@ -1,17 +1,15 @@
 // @module-tag slow
 // Faults between a server and a client that show only in answers of some kind, size or age: the doctor names each.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { buffer } from "node:stream/consumers";
-import { gzipSync } from "node:zlib";
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { diagnose, type DiagnoseOptions, type Finding } from "@sluice/bridge";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { createCertificate, type CertificateOptions } from "../bed/certificate.ts";
-import { startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
+import { cut, holdBack, pack, startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
 import { startLinkSite } from "../bed/links.ts";
 import { hasNginx, startNginx } from "../bed/nginx.ts";
 import { startProgram } from "../bed/program.ts";
@@ -154,19 +152,6 @@ describe("a limit of requests", () => {
   });
 });
 
-/** Passes an answer on with another body. */
-async function rewrite(
-  answer: IncomingMessage,
-  response: ServerResponse,
-  change: (body: Buffer) => Buffer,
-  more: Record<string, string> = {},
-): Promise<true> {
-  const body = change(await buffer(answer));
-  const { "content-length": _, "transfer-encoding": __, ...headers } = answer.headers;
-  response.writeHead(answer.statusCode ?? 502, { ...headers, ...more }).end(body);
-  return true;
-}
-
 const isDirect = (answer: IncomingMessage, { method }: IncomingMessage): boolean =>
   method === "POST" && "mcp-resource-uri" in answer.headers;
 
@@ -192,23 +177,14 @@ describe.each(["auto", "direct"] as const)(
 
     test.concurrent("are found to be changed if a proxy packs them", async () => {
       const causes = await lookBehind({
-        passOn: (answer, response, request) =>
-          isDirect(answer, request) &&
-          rewrite(answer, response, gzipSync, { "content-encoding": "gzip" }),
+        passOn: (answer, response, request) => isDirect(answer, request) && pack(answer, response),
       });
       expect(causes).toEqual(["changed"]);
     });
 
     test.concurrent("are found to be cut if a proxy cuts them", async () => {
       const causes = await lookBehind({
-        passOn(answer, response, request) {
-          if (!isDirect(answer, request)) return false;
-          response.writeHead(200, answer.headers);
-          answer.once("data", (chunk: Buffer) => {
-            response.write(chunk.subarray(0, 1_000), () => response.destroy());
-          });
-          return true;
-        },
+        passOn: (answer, response, request) => isDirect(answer, request) && cut(answer, response),
       });
       expect(causes).toEqual(["cut"]);
     });
@@ -216,11 +192,8 @@ describe.each(["auto", "direct"] as const)(
     // late is what comes later than other answers: no other test makes those late
     test("are found to be buffered if a proxy holds them back", async () => {
       const causes = await lookBehind({
-        async passOn(answer, response, request) {
-          if (!isDirect(answer, request)) return false;
-          await new Promise((resolve) => setTimeout(resolve, 1_500));
-          return rewrite(answer, response, (body) => body);
-        },
+        passOn: (answer, response, request) =>
+          isDirect(answer, request) && holdBack(answer, response),
       });
       expect(causes).toEqual(["buffering"]);
     });

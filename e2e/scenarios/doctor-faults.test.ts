@@ -1,16 +1,21 @@
 // @module-tag slow
 // A server, and what goes wrong between it and a client: the doctor names that, and nothing that follows from it.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { buffer } from "node:stream/consumers";
-import { gzipSync } from "node:zlib";
 import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { diagnose, type DiagnoseOptions } from "@sluice/bridge";
 import { expect, test, vi } from "vitest";
 import { createCertificate } from "../bed/certificate.ts";
-import { startFaultyProxy, type Faults } from "../bed/faulty-proxy.ts";
+import {
+  cut,
+  holdBack,
+  pack,
+  rewrite,
+  startFaultyProxy,
+  type Change,
+  type Faults,
+} from "../bed/faulty-proxy.ts";
 import { freePort, listen } from "../bed/listen.ts";
-import { hasNginx, startNginx } from "../bed/nginx.ts";
 import { baseUri, startSite, type Site, type SiteOptions } from "../bed/site.ts";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -45,19 +50,6 @@ const isDownload = ({ method, url }: IncomingMessage): boolean =>
   method === "GET" && (url ?? "").startsWith("/mcp/streams/");
 const isEvents = ({ headers }: IncomingMessage): boolean =>
   headers["content-type"]?.startsWith("text/event-stream") ?? false;
-
-/** Passes an answer on with another body. */
-async function rewrite(
-  answer: IncomingMessage,
-  response: ServerResponse,
-  change: (body: Buffer) => Buffer | string,
-  more: Record<string, string> = {},
-): Promise<true> {
-  const body = change(await buffer(answer));
-  const { "content-length": _, "transfer-encoding": __, ...headers } = answer.headers;
-  response.writeHead(answer.statusCode ?? 502, { ...headers, ...more }).end(body);
-  return true;
-}
 
 test.concurrent.each([false, true])(
   "a proxy without a fault is none, with sessions: %s",
@@ -110,47 +102,28 @@ test.concurrent("a path without MCP", async () => {
   expect(await causes(site.url.replace("/mcp", "/other"))).toEqual(["endpoint"]);
 });
 
-test.concurrent("a web page in place of MCP", async () => {
-  await using plain = await startPlain((_, response) =>
-    response.writeHead(200, { "content-type": "text/html" }).end("<h1>Sign in</h1>"),
-  );
-  expect(await causes(plain.url)).toEqual(["endpoint"]);
-});
+const bearer = 'Bearer realm="x"';
+const refused = { "www-authenticate": `${bearer}, error="invalid_token"` };
 
-test.concurrent("JSON that is not MCP", async () => {
-  await using plain = await startPlain((_, response) =>
-    response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}'),
+test.concurrent.each<[string, string, number, Record<string, string>, string?, DiagnoseOptions?]>([
+  ["a web page in place of MCP", "endpoint", 200, { "content-type": "text/html" }, "<h1>Hi</h1>"],
+  ["JSON that is not MCP", "endpoint", 200, { "content-type": "application/json" }, '{"ok":1}'],
+  ["a proxy that does not reach the server: 502", "server", 502, {}, "<h1>no</h1>"],
+  ["a proxy that does not reach the server: 503", "server", 503, {}, "<h1>no</h1>"],
+  ["a proxy that does not reach the server: 504", "server", 504, {}, "<h1>no</h1>"],
+  ["a server that wants a token", "sign-in", 401, {}],
+  ["a server that wants a token, with a challenge", "sign-in", 401, { "www-authenticate": bearer }],
+  ["a token that is refused", "sign-in", 401, refused, "", { token: "old" }],
+])("%s is a matter of %s", async (_, cause, status, headers, body, options) => {
+  await using plain = await startPlain((_request, response) =>
+    response.writeHead(status, headers).end(body),
   );
-  expect(await causes(plain.url)).toEqual(["endpoint"]);
+  expect(await causes(plain.url, options)).toEqual([cause]);
 });
-
-test.concurrent.each([502, 503, 504])(
-  "a proxy that does not reach the server: %i",
-  async (status) => {
-    await using plain = await startPlain((_, response) =>
-      response.writeHead(status).end("<h1>no</h1>"),
-    );
-    expect(await causes(plain.url)).toEqual(["server"]);
-  },
-);
 
 test.concurrent("a connection that breaks off before an answer", async () => {
   await using plain = await startPlain((_, response) => response.destroy());
   expect(await causes(plain.url)).toEqual(["connection"]);
-});
-
-test.concurrent.each([{}, { "www-authenticate": 'Bearer realm="x"' }])(
-  "a server that wants a token, with the challenge %j",
-  async (headers) => {
-    await using plain = await startPlain((_, response) => response.writeHead(401, headers).end());
-    expect(await causes(plain.url)).toEqual(["sign-in"]);
-  },
-);
-
-test.concurrent("a token that is refused", async () => {
-  const headers = { "www-authenticate": 'Bearer realm="x", error="invalid_token"' };
-  await using plain = await startPlain((_, response) => response.writeHead(401, headers).end());
-  expect(await causes(plain.url, { token: "old" })).toEqual(["sign-in"]);
 });
 
 test.concurrent("a proxy that drops Authorization", async ({ onTestFinished }) => {
@@ -200,27 +173,15 @@ test.concurrent("a proxy that drops Mcp-Session-Id from answers", async () => {
   expect(await causes(legacy.url)).toEqual(["mcp-headers"]);
 });
 
-test.concurrent("a proxy that asks for a token of its own at download URLs", async () => {
+test.concurrent.each([
+  ["asks for a token of its own at", 401, "access", "authorization"],
+  ["leaves out", 404, "public-url", "public-url"],
+] as const)("a proxy that %s the download URLs", async (_, status, cause, withToken) => {
   await using site = await startBehind({
-    answer(request, response) {
-      if (!isDownload(request)) return false;
-      response.writeHead(401).end();
-      return true;
-    },
+    answer: (request, response) => isDownload(request) && Boolean(response.writeHead(status).end()),
   });
-  expect(await causes(site.url)).toEqual(["access"]);
-  expect(await causes(site.url, { token: "t" })).toEqual(["authorization"]);
-});
-
-test.concurrent("a proxy that leaves out the download URLs", async () => {
-  await using site = await startBehind({
-    answer(request, response) {
-      if (!isDownload(request)) return false;
-      response.writeHead(404).end();
-      return true;
-    },
-  });
-  expect(await causes(site.url)).toEqual(["public-url"]);
+  expect(await causes(site.url)).toEqual([cause]);
+  expect(await causes(site.url, { token: "t" })).toEqual([withToken]);
 });
 
 test.concurrent("a server without resources", async ({ onTestFinished }) => {
@@ -296,44 +257,29 @@ test.concurrent(
   },
 );
 
-test.concurrent("a proxy that packs downloads", async () => {
-  await using site = await startBehind({
-    passOn: (answer, response, request) =>
-      isDownload(request) && rewrite(answer, response, gzipSync, { "content-encoding": "gzip" }),
-  });
-  expect(await causes(site.url)).toEqual(["changed"]);
-});
-
-test.concurrent("a proxy that shortens downloads", async () => {
-  await using site = await startBehind({
-    passOn: (answer, response, request) =>
-      isDownload(request) && rewrite(answer, response, (body) => body.subarray(1)),
-  });
-  expect(await causes(site.url)).toEqual(["changed"]);
-});
-
-test.concurrent("a proxy that cuts downloads", { tags: "slow" }, async () => {
-  await using site = await startBehind({
-    passOn(answer, response, request) {
-      if (!isDownload(request)) return false;
-      response.writeHead(200, answer.headers);
-      answer.once("data", (chunk: Buffer) => {
-        response.write(chunk.subarray(0, 1_000), () => response.destroy());
-      });
-      return true;
-    },
-  });
-  expect(await causes(site.url)).toEqual(["cut"]);
-});
+test.concurrent.each([
+  ["packs", "changed", pack],
+  [
+    "shortens",
+    "changed",
+    (answer, response) => rewrite(answer, response, (body) => body.subarray(1)),
+  ],
+  ["cuts", "cut", cut],
+] as [string, string, Change][])(
+  "a proxy that %s downloads is a matter of %s",
+  async (_, cause, change) => {
+    await using site = await startBehind({
+      passOn: (answer, response, request) => isDownload(request) && change(answer, response),
+    });
+    expect(await causes(site.url)).toEqual([cause]);
+  },
+);
 
 // late is what comes later than other answers: no other test makes those late
 test("a proxy that holds downloads back", { tags: "slow" }, async () => {
   await using site = await startBehind({
-    async passOn(answer, response, request) {
-      if (!isDownload(request) || request.headers.range) return false;
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
-      return rewrite(answer, response, (body) => body);
-    },
+    passOn: (answer, response, request) =>
+      isDownload(request) && !request.headers.range && holdBack(answer, response),
   });
   expect(await causes(site.url)).toEqual(["buffering"]);
 });
@@ -367,32 +313,6 @@ test.concurrent.each([false, true])(
     expect(await causes(site.url)).toEqual(["cut"]);
   },
 );
-
-test.concurrent("a proxy that refuses large requests", { tags: "slow" }, async () => {
-  await using site = await startBehind({
-    answer(request, response) {
-      if (Number(request.headers["content-length"] ?? 0) < 2 ** 15) return false;
-      response.writeHead(413).end();
-      return true;
-    },
-  });
-  expect(await causes(site.url)).toEqual(["body-cap"]);
-});
-
-test
-  .skipIf(!hasNginx)
-  .concurrent("nginx with a small client_max_body_size refuses large requests", async () => {
-    await using site = await startSite({
-      files,
-      front: (target) =>
-        startNginx(
-          (port) =>
-            `server { listen 127.0.0.1:${port}; client_max_body_size 32k; location / {
-             proxy_set_header Host $http_host; proxy_pass http://127.0.0.1:${target()}; } }`,
-        ),
-    });
-    expect(await causes(site.url)).toEqual(["body-cap"]);
-  });
 
 test.concurrent("a server that never answers ends in time", { tags: "slow" }, async () => {
   await using plain = await startPlain(() => {});

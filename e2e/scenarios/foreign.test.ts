@@ -18,6 +18,7 @@ import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { createApp } from "../../apps/demo-server/src/server.ts";
 import { serveHere } from "../../packages/cli/test/run-here.ts";
 import { askForeign } from "../../packages/transport-http/test/foreign-requests.ts";
+import { changeProgram, moveExample } from "../bed/changed-program.ts";
 import { openHouse, token, verifier, type Parts } from "../bed/doors.ts";
 import { freePort, listen } from "../bed/listen.ts";
 import { createLinkingBridge } from "../examples/bridge-links.ts";
@@ -97,7 +98,7 @@ test("every example is asked", () => {
 
 test("every fence of the docs that serves comes from a file that is asked", () => {
   const pages = execFileSync("git", ["ls-files", "*.md"], { cwd: root, encoding: "utf8" });
-  const serving = /toNodeHandler\(|createWebSocketHandler\(|handler\.fetch\(/;
+  const serving = /toNodeHandler\(|createWebSocketHandler\(|handler\.fetch\(|\bserve\(/;
   const sources = new Set<string>();
   for (const page of pages.split("\n").filter((name) => name && !name.startsWith(".changeset/")))
     for (const [, source = "", code = ""] of readFileSync(join(root, page), "utf8").matchAll(
@@ -133,15 +134,25 @@ test.each(
   expect(count).toBeGreaterThan(deep ? 500 : 100);
 });
 
-/** Starts a program in an empty folder with one file to serve; it ends with the test. */
-async function startProgram(source: string, port: number): Promise<string> {
+/** Path of an example that listens on this port. */
+async function exampleAt(name: string, port: number): Promise<string> {
+  const source = `e2e/examples/${name}`;
+  if (name === "roles.ts") return inject("programs")[source]!; // its port is a setting
+  if (name === "stdio-server.ts") return changeProgram(source, "listen(0,", `listen(${port},`);
+  return moveExample(source, `http://127.0.0.1:${port}/mcp`);
+}
+
+/** Starts an example in an empty folder with one file to serve; it ends with the test. */
+async function startExample(name: string): Promise<string> {
+  const port = await freePort();
+  const path = await exampleAt(name, port);
   const folder = mkdtempSync(join(tmpdir(), "sluice-foreign-"));
-  for (const name of ["files", "inbox", "trials", "uploads"]) mkdirSync(join(folder, name));
+  for (const part of ["files", "inbox", "trials", "uploads"]) mkdirSync(join(folder, part));
   writeFileSync(join(folder, "files/a.txt"), "hello");
   const endpoint = `http://127.0.0.1:${port}/mcp`;
   const { SLUICE_TOKEN: _token, SLUICE_KEYS: _keys, ...inherited } = process.env;
   const env = { ...inherited, PORT: String(port), PUBLIC_URL: endpoint, XDG_STATE_HOME: folder };
-  const child = spawn(process.execPath, [inject("programs")[source]!], {
+  const child = spawn(process.execPath, [path], {
     cwd: folder,
     env,
     // a server over stdio ends with its stdin
@@ -161,7 +172,7 @@ async function startProgram(source: string, port: number): Promise<string> {
 }
 
 test.each(programs)("%s, as a process", async (name) => {
-  const endpoint = await startProgram(`e2e/examples/${name}`, await freePort());
+  const endpoint = await startExample(name);
   expect((await askForeign(endpoint)).wrong).toEqual([]);
 });
 

@@ -1,6 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { generateKey } from "@sluice/core";
-import { createFileSender } from "@sluice/client/uploads";
+import { createFileSender } from "@sluice/client/send";
 import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -27,8 +27,8 @@ describe.runIf(hasRedis)(
       });
       site.server.on("request", () => (requests += 1));
       const tool = createToolServer(site.sluice, async (mcp, ctx) => {
-        const request = { mcp, message: "A file, please", fields };
-        const outcome = await site.uploads.requestFiles(ctx, request);
+        const request = { message: "A file, please", fields };
+        const outcome = await site.uploads.ask(request, { mcp, ctx });
         if (outcome.action === "ask") return outcome.result;
         return { content: [{ type: "text", text: outcome.action }] };
       });

@@ -92,8 +92,8 @@ test("three cuts in one download still give one whole file", async () => {
   let cuts = 0;
   const stream = await streamResource(client, uri, {
     timeouts,
-    onProgress({ receivedBytes }) {
-      if (cuts < 3 && receivedBytes > (cuts + 1) * 2_000_000) {
+    onProgress({ bytes }) {
+      if (cuts < 3 && bytes > (cuts + 1) * 2_000_000) {
         cuts++;
         wire.cut();
         wire.mend();
@@ -122,8 +122,8 @@ test("a server that is killed and started again goes on with the same download",
   let asked = 0;
   const stream = await streamResource(client, uri, {
     timeouts,
-    onProgress({ receivedBytes }) {
-      if (receivedBytes < 2_000_000 || asked++ > 0) return;
+    onProgress({ bytes }) {
+      if (bytes < 2_000_000 || asked++ > 0) return;
       ({ port } = second);
       wire.cut();
       wire.mend();

@@ -101,8 +101,8 @@ describe("a folder and a bucket in one server", () => {
         const stream = await streamResource(client, found!.uri, {
           timeouts: { pauseScale: 0 },
           trustedOrigins: [store.origin],
-          onProgress({ receivedBytes }) {
-            if (receivedBytes >= 1_700_000 - slack) hold.reset();
+          onProgress({ bytes }) {
+            if (bytes >= 1_700_000 - slack) hold.reset();
           },
         });
         expect(stream).toMatchObject({ uri: found!.uri, mode: delivery, size });

@@ -2,8 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { request as httpRequest } from "node:http";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
-import { createFileSender } from "@sluice/client/uploads";
+import { streamResource } from "@sluice/client";
+import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
+import { createFileSender } from "@sluice/client/send";
 import { formatKey, generateKey } from "@sluice/core";
 import { withResume } from "@sluice/resume/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";

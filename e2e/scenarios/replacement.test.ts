@@ -33,8 +33,8 @@ describe("an object that is replaced in the middle", () => {
     let replaced: Promise<void> | undefined;
     const stream = await streamResource(client, uri, {
       timeouts: { pauseScale: 0.05 },
-      onProgress({ receivedBytes }) {
-        if (replaced || receivedBytes < 2_000_000) return;
+      onProgress({ bytes }) {
+        if (replaced || bytes < 2_000_000) return;
         wire!.cut();
         replaced = rename(replacement, join(site.root, "disk.img")).then(() => wire!.mend());
       },
@@ -54,8 +54,8 @@ describe("an object that is replaced in the middle", () => {
     let rewritten: Promise<void> | undefined;
     const stream = await streamResource(client, uri, {
       timeouts,
-      onProgress({ receivedBytes }) {
-        if (receivedBytes > 1_000_000) rewritten ??= writeFile(join(site.root, "disk.img"), other);
+      onProgress({ bytes }) {
+        if (bytes > 1_000_000) rewritten ??= writeFile(join(site.root, "disk.img"), other);
       },
     });
     const outcome = await stream.saveTo(join(site.target, "disk.img")).catch((e: unknown) => e);

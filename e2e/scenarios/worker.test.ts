@@ -1,6 +1,7 @@
 // @module-tag slow
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
 import { formatKey, generateKey } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { bundleWorker, hasWorkerd, startWorker } from "../bed/runtimes.ts";

@@ -14,8 +14,8 @@ test("the README's lines have one port, one base, and install what they import",
 });
 
 test.each([
-  ["another port", ["ls  http://127.0.0.1:3000", "ls http://127.0.0.1:2532"], "ports: 3000, 2532"],
-  ["another base", ["mcp files://demo/big.bin", "mcp files://local/big.bin"], "bases: demo, local"],
+  ["another port", ["ls  http://127.0.0.1:2532", "ls http://127.0.0.1:3000"], "ports: 2532, 3000"],
+  ["another base", ["mcp files://local/big.bin", "mcp files://demo/big.bin"], "bases: demo, local"],
   [
     "another package to install",
     ["install sluice @", "install @sluice/server @"],

@@ -1,9 +1,9 @@
 // The demo's client in a process of its own, so that its memory can be told from the server's.
 import { writeFile } from "node:fs/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
+import { createStreaming, streamResource } from "@sluice/client";
 import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
-import { createFileSender } from "@sluice/client/uploads";
+import { createFileSender } from "@sluice/client/send";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 
@@ -99,13 +99,11 @@ async function showPicture({ url, era, path }: Showing): Promise<Shown> {
 const modern = { versionNegotiation: { mode: "auto" } } as const;
 
 async function connect(url: string): Promise<Client> {
-  const client = new Client(
-    { name: "demo", version: "1.0.0" },
-    { capabilities: streamingCapabilities(), ...modern },
-  );
+  const { fetch, capabilities } = createStreaming();
+  const client = new Client({ name: "demo", version: "1.0.0" }, { capabilities, ...modern });
   const transport = url.startsWith("ws:")
     ? createWebSocketTransport(url)
-    : new StreamableHTTPClientTransport(new URL(url), { fetch: withStreaming() });
+    : new StreamableHTTPClientTransport(new URL(url), { fetch });
   await client.connect(transport);
   return client;
 }

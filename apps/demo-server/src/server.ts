@@ -12,7 +12,7 @@ import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createAuditFile } from "@sluice/server/node";
 import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createUploads } from "@sluice/uploads";
 import type { Express } from "express";
@@ -24,7 +24,7 @@ import { registerPictureTool } from "./lib/picture-tool.ts";
 /** What the app serves, and where it puts the files that users send. */
 export interface AppOptions extends Omit<SluiceOptions, "baseUri" | "keys" | "mounts"> {
   readonly storage: StorageBackend;
-  readonly received: StorageBackend;
+  readonly received: WritableBackend;
 }
 
 /** An Express app with an MCP endpoint that streams its resources, and asks for files. */
@@ -34,12 +34,10 @@ export function createApp({ storage, received, ...options }: AppOptions): Expres
       { baseUri: "files://demo/", storage },
       { baseUri: "notes://demo/", storage: notes, delivery: "direct" },
     ],
-    keys: "ephemeral", // one process; several need the same keys
-    onWarning() {},
     ...options,
   });
   provideMade(sluice);
-  const uploads = createUploads(sluice, { storage: received, unscanned: "allow" });
+  const uploads = createUploads(sluice, { storage: received, scan: "none" });
   const create = (): McpServer => {
     const server = new McpServer({ name: "demo", version: "1.0.0" });
     registerPictureTool(server, uploads);

@@ -1,6 +1,7 @@
 // What a web page does with a server over WebSocket. The test that opens the page bundles this for it.
 import { Client } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { streamingCapabilities } from "@sluice/client/internal";
 import { createWebSocketTransport } from "@sluice/transport-ws/client";
 
 /** What a page is told about a server. */

@@ -1,6 +1,6 @@
 // A page that saves a resource over HTTP with the code of the README. The test that opens it bundles this for it.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, withStreaming } from "@sluice/client";
+import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
 import { createSaving, type Saving, type SavingParts } from "../../examples/save-in-page.ts";
 
 /** What the test calls. */

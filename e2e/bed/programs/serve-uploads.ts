@@ -6,7 +6,8 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http/internal";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploads } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { Redis } from "ioredis";
 import { listen } from "../listen.ts";
 
@@ -47,7 +48,7 @@ const sluice = createSluice({
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root, writable: true }),
   stores: createRedisStores({ redis, timeoutMs: 1_000 }),
-  unscanned: "allow",
+  scan: "none",
   // the places of killed processes are taken for a minute
   quota: { concurrent: 50 },
 });

@@ -8,7 +8,7 @@ import * as storage from "@sluice/storage";
 import * as http from "@sluice/transport-http";
 import * as socket from "@sluice/transport-ws/client";
 import * as uploads from "@sluice/uploads";
-import * as uploadsClient from "@sluice/client/uploads";
+import * as uploadsClient from "@sluice/client/send";
 import * as sluice from "sluice";
 import * as sluiceClient from "sluice/client";
 

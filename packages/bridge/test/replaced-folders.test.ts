@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { saveBytes } from "@sluice/client";
+import { saveBytes } from "@sluice/client/internal";
 import { expect, test } from "vitest";
 import { createHost } from "./bridged.ts";
 import { callTool, handWritten, hostOf, makeFolders, type Folders } from "./filing.ts";

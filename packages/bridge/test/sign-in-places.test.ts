@@ -1,6 +1,7 @@
 import { createServer } from "node:net";
 import type { lookup } from "node:dns";
-import { createPublicLookup, type SluiceError } from "@sluice/client";
+import { type SluiceError } from "@sluice/client";
+import { createPublicLookup } from "@sluice/client/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { SignIn } from "../src/upstream/oauth/sign-in.ts";
 import { SignInPlaces, type PlaceGuard } from "../src/upstream/oauth/sign-in-fetch.ts";

@@ -9,7 +9,7 @@ import {
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
-import { createFileSender } from "@sluice/client/uploads";
+import { createFileSender } from "@sluice/client/send";
 import { expect, onTestFinished, test } from "vitest";
 import { ensureInPlace } from "../src/confine/send-folders.ts";
 import { callTool, handWritten, hostOf, makeFolders } from "./filing.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isAccepted, typeOfName } from "../src/uploads.ts";
+import { isAccepted, typeOfName } from "../src/send.ts";
 
 const mayGo = (name: string, accept: readonly string[]): boolean =>
   isAccepted({ name, mimeType: typeOfName(name) }, accept);

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { acceptUrl, type UrlPolicy } from "../src/trust/accept-url.ts";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer } from "./raw-server.ts";

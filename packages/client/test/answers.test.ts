@@ -2,8 +2,9 @@ import type { OutgoingHttpHeaders } from "node:http";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { formatResourceUri } from "@sluice/core";
 import { expect, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client";
-import { withStreaming as withPortableStreaming } from "../src/index.ts";
+import { streamResource } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
+import { withStreaming as withPortableStreaming } from "../src/internal.ts";
 import { createRawClient } from "./raw-client.ts";
 import { reply, replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 
@@ -352,7 +353,7 @@ test("a JSON-RPC error keeps its meaning under an HTTP status of its own", async
   });
   await expect(read(server)).rejects.toMatchObject({
     code: "unsupported",
-    message: expect.stringContaining("streamingCapabilities"),
+    message: expect.stringContaining("createStreaming().capabilities"),
   });
 });
 
@@ -387,7 +388,7 @@ test("a transport without the middleware, and a server without the method, are t
   const bare = streamResource(createRawClient(server.url, fetch), uri);
   await expect(bare).rejects.toMatchObject({
     code: "untrusted",
-    message: expect.stringContaining("withStreaming()"),
+    message: expect.stringContaining("createStreaming().fetch"),
   });
   await using old = await startRawServer({
     stream: (request, res) => reply(res, request, { error: { code: -32601, message: "no" } }),

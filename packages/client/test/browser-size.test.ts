@@ -45,19 +45,19 @@ async function sizeOf(program: string): Promise<PageSize> {
 
 const use = (names: string, specifier: string): string =>
   `import { ${names} } from "${specifier}"; globalThis.used = [${names}];`;
-const download = use("streamingCapabilities, streamResource, withStreaming", "@sluice/client");
+const download = use("createStreaming, streamResource", "@sluice/client");
 
 test.each([
-  ["streaming capabilities", use("streamingCapabilities", "@sluice/client"), 0.5],
+  ["streaming capabilities", use("streamingCapabilities", "@sluice/client/internal"), 0.5],
   ["errors", use("SluiceError", "@sluice/client"), 0.6],
-  ["a file by its URL", use("openForeignFile", "@sluice/client/files"), 5.5],
+  ["a file by its URL", use("openForeignFile", "@sluice/client/internal"), 5.5],
   ["a download", download, 15],
   [
     "a download and a cache",
-    `${download} ${use("createResourceCache", "@sluice/client")}`.replace("used", "more"),
+    `${download} ${use("createResourceCache", "@sluice/client/cache")}`.replace("used", "more"),
     16,
   ],
-  ["an upload", use("createFileSender", "@sluice/client/uploads"), 15],
+  ["an upload", use("createFileSender", "@sluice/client/send"), 15],
 ])("a page gets %s within its bound", async (_, program, bound) => {
   const { atOnce } = await sizeOf(program);
   expect(atOnce).toBeLessThanOrEqual(bound);
@@ -68,7 +68,7 @@ test("code that few pages need is loaded when it is needed", async () => {
   // direct answers, consent, events, refusals, SHA-256
   expect(later).toHaveLength(5);
   expect(Math.max(...later)).toBeLessThan(3);
-  const { later: uploads } = await sizeOf(use("createFileSender", "@sluice/client/uploads"));
+  const { later: uploads } = await sizeOf(use("createFileSender", "@sluice/client/send"));
   // SHA-256, and the table of media types for files without one
   expect(uploads).toHaveLength(2);
   expect(uploads[1]).toBeGreaterThan(8);

@@ -1,10 +1,5 @@
-import {
-  formatScale,
-  SluiceError,
-  streamResource,
-  type TransferScale,
-  withStreaming,
-} from "@sluice/client";
+import { SluiceError, streamResource, type TransferScale } from "@sluice/client";
+import { formatScale, withStreaming } from "@sluice/client/internal";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

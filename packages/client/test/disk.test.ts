@@ -13,7 +13,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { diskError } from "../src/save/disk-error.ts";
 import { createPartFile, partFileOf, type PartFile } from "../src/save/part-file.ts";
 import { ResumeKeeper } from "../src/save/resume-keeper.ts";
@@ -25,7 +26,7 @@ import { startRawServer, type RawServer } from "./raw-server.ts";
 const uri = "x://a/b.bin";
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-function open(server: RawServer): Promise<SavableStream> {
+function open(server: RawServer): Promise<ResourceStream> {
   const timeouts = { pauseScale: 0 };
   return streamResource(createRawClient(server.url, withStreaming()), uri, { timeouts });
 }

@@ -8,8 +8,10 @@ const here = fileURLToPath(new URL(".", import.meta.url));
 
 const entries = {
   index: "@sluice/client",
-  uploads: "@sluice/client/uploads",
-  files: "@sluice/client/files",
+  connect: "@sluice/client/connect",
+  send: "@sluice/client/send",
+  cache: "@sluice/client/cache",
+  internal: "@sluice/client/internal",
 };
 type Entry = keyof typeof entries;
 
@@ -54,6 +56,8 @@ async function bundle(...conditions: string[]): Promise<(name: Entry) => string>
         ),
         formats: ["es"],
       },
+      // the peer that connect brings in
+      rolldownOptions: { external: /^@modelcontextprotocol\// },
     },
   });
   const [{ output }] = [built].flat() as unknown as [{ output: Chunk[] }];

@@ -1,8 +1,8 @@
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { openForeignFile as openPortable } from "../src/files.ts";
-import { openForeignFile } from "../src/files-node.ts";
+import { openForeignFile as openPortable } from "../src/internal.ts";
+import { openForeignFile } from "../src/internal-node.ts";
 import { createOpenForeignFile } from "../src/foreign/foreign-file.ts";
 import { createHttpExchange } from "../src/net/node/http-exchange.ts";
 

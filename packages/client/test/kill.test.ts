@@ -6,7 +6,8 @@ import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { startFileServer } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 
@@ -42,44 +43,39 @@ async function told(child: ChildProcess, word: string): Promise<void> {
   }
 }
 
-test(
-  "a process killed at any moment leaves whole files under their names, or none",
-  { timeout: 600_000 },
-  async () => {
-    const root = await mkdtemp(join(tmpdir(), "sluice-"));
-    await using server = await startFileServer({ content, pace: 2 ** 16 });
-    const script = inject("programs")["packages/client/test/saving-process.ts"]!;
-    let wholes = 0;
-    const kill = async (index: number): Promise<void> => {
-      const directory = await mkdtemp(join(root, "run-"));
-      const child = await startSaving(script, server.url, directory, 1 + (index % 3));
-      const ended = once(child, "exit");
-      // one in four comes to the end of its first file, however slow the machine is
-      if (index % 4 === 3) await told(child, "saved");
-      await new Promise((resolve) => setTimeout(resolve, (index * 47) % 160));
-      child.kill("SIGKILL");
-      await ended;
-      const names = await readdir(directory);
-      const finals = names.filter((name) => !name.startsWith("."));
-      for (const name of finals)
-        expect((await readFile(join(directory, name))).equals(content), name).toBe(true);
-      wholes += finals.length;
-      // and the next run is not disturbed by what is left
-      if (index % 8 !== 0) return;
-      const stream = await streamResource(
-        createRawClient(server.url, withStreaming()),
-        "x://a/b.bin",
-      );
-      const saved = await stream.saveTo(directory, { resume: true });
-      expect((await readFile(saved.path)).equals(content)).toBe(true);
-    };
-    for (let index = 0; index < kills; index += 2)
-      await Promise.all([kill(index), kill(index + 1)]);
-    // kills that all come before the first file is done would prove nothing
-    expect(wholes).toBeGreaterThan(0);
-    await rm(root, { recursive: true });
-  },
-);
+test("a process killed at any moment leaves whole files under their names, or none", async () => {
+  const root = await mkdtemp(join(tmpdir(), "sluice-"));
+  await using server = await startFileServer({ content, pace: 2 ** 16 });
+  const script = inject("programs")["packages/client/test/saving-process.ts"]!;
+  let wholes = 0;
+  const kill = async (index: number): Promise<void> => {
+    const directory = await mkdtemp(join(root, "run-"));
+    const child = await startSaving(script, server.url, directory, 1 + (index % 3));
+    const ended = once(child, "exit");
+    // one in four comes to the end of its first file, however slow the machine is
+    if (index % 4 === 3) await told(child, "saved");
+    await new Promise((resolve) => setTimeout(resolve, (index * 47) % 160));
+    child.kill("SIGKILL");
+    await ended;
+    const names = await readdir(directory);
+    const finals = names.filter((name) => !name.startsWith("."));
+    for (const name of finals)
+      expect((await readFile(join(directory, name))).equals(content), name).toBe(true);
+    wholes += finals.length;
+    // and the next run is not disturbed by what is left
+    if (index % 8 !== 0) return;
+    const stream = await streamResource(
+      createRawClient(server.url, withStreaming()),
+      "x://a/b.bin",
+    );
+    const saved = await stream.saveTo(directory, { resume: true });
+    expect((await readFile(saved.path)).equals(content)).toBe(true);
+  };
+  for (let index = 0; index < kills; index += 2) await Promise.all([kill(index), kill(index + 1)]);
+  // kills that all come before the first file is done would prove nothing
+  expect(wholes).toBeGreaterThan(0);
+  await rm(root, { recursive: true });
+});
 
 test("processes that save the same resource to the same folder, and break off, never disturb each other", async () => {
   const root = await mkdtemp(join(tmpdir(), "sluice-"));

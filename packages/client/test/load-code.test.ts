@@ -1,4 +1,5 @@
 import * as portable from "../src/index.ts";
+import type * as internal from "../src/internal.ts";
 import { afterEach, expect, test, vi } from "vitest";
 import { createLoader } from "../src/net/load-code.ts";
 import { startFileServer } from "./file-server.ts";
@@ -28,13 +29,13 @@ afterEach(() => {
   vi.resetModules();
 });
 
-/** The portable entry as a page has it that cannot load one of its parts. */
-async function importWithout(part: string): Promise<typeof portable> {
+/** The portable code as a page has it that cannot load one of its parts. */
+async function importWithout(part: string): Promise<typeof portable & typeof internal> {
   vi.resetModules();
   vi.doMock(part, () => {
     throw lost;
   });
-  return import("../src/index.ts");
+  return { ...(await import("../src/index.ts")), ...(await import("../src/internal.ts")) };
 }
 
 test("bytes that cannot be checked are not given, and their connection is closed", async () => {

@@ -1,4 +1,6 @@
-import { createResourceCache, streamResource, withStreaming } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { createResourceCache } from "@sluice/client/cache";
+import { withStreaming } from "@sluice/client/internal";
 import { createRawClient } from "./raw-client.ts";
 
 // takes one resource of each server in one of three ways, and prints how much memory that took, in bytes

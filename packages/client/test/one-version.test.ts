@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatContentRange, parseRange, SluiceError } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SaveOptions } from "@sluice/client";
+import { streamResource, type SaveOptions } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 

@@ -3,7 +3,8 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 
@@ -50,7 +51,7 @@ async function createFolder(): Promise<string> {
   return folder;
 }
 
-function open(server: RawServer, requireDigest = false): Promise<SavableStream> {
+function open(server: RawServer, requireDigest = false): Promise<ResourceStream> {
   const options = { requireDigest, timeouts: { pauseScale: 0 } };
   return streamResource(createRawClient(server.url, withStreaming()), "x://a", options);
 }

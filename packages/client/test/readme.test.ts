@@ -7,15 +7,15 @@ import { startFileServer } from "./file-server.ts";
 import type { RawServer } from "./raw-server.ts";
 // #region connect
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";
+import { createStreaming, saveResource, streamResource } from "@sluice/client";
 
-export async function connect(url: string): Promise<Client> {
+export async function connectOwn(url: string): Promise<Client> {
+  const { fetch, capabilities } = createStreaming();
   const client = new Client(
     { name: "me", version: "1.0.0" },
-    { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
+    { capabilities, versionNegotiation: { mode: "auto" } },
   );
-  const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: withStreaming() });
-  await client.connect(transport);
+  await client.connect(new StreamableHTTPClientTransport(new URL(url), { fetch }));
   return client;
 }
 // #endregion
@@ -27,7 +27,7 @@ let client: Client;
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), "sluice-"));
   server = await startFileServer({ content });
-  client = await connect(server.url);
+  client = await connectOwn(server.url);
 });
 afterEach(async () => {
   await client.close();
@@ -35,14 +35,29 @@ afterEach(async () => {
   await rm(directory, { recursive: true });
 });
 
+test("the first client of the README", async () => {
+  const { url } = server;
+  const token = "secret";
+  const downloads = `${directory}/`;
+  // #region first
+  const { connect } = await import("@sluice/client/connect");
+
+  const other = await connect(url, { token });
+  const { path, sha256 } = await saveResource(other, "files://demo/big.iso", downloads);
+  console.log(path, sha256);
+  await other.close();
+  // #endregion
+  expect((await readFile(path)).equals(content)).toBe(true);
+  expect(server.seen.at(-1)!.headers.authorization).toBe("Bearer secret");
+});
+
 test("the save of the README", async () => {
   const downloads = `${directory}/`;
   // #region save
-  const stream = await streamResource(client, "files://demo/big.iso");
-  const saved = await stream.saveTo(downloads, {
+  const saved = await saveResource(client, "files://demo/big.iso", downloads, {
     connections: 4,
     resume: true,
-    onProgress: ({ receivedBytes, totalBytes }) => console.log(receivedBytes, "of", totalBytes),
+    onProgress: ({ bytes, totalBytes }) => console.log(bytes, "of", totalBytes),
   });
   console.log(saved.path, saved.sha256, saved.verified);
   // #endregion
@@ -77,22 +92,19 @@ test("the consent of the README", async () => {
   const confirm = async (question: string): Promise<boolean> => asked.push(question) > 0;
   const downloads = `${directory}/`;
   // #region consent
-  const { formatScale } = await import("@sluice/client");
-
-  const stream = await streamResource(client, "files://demo/big.iso", {
-    // "1 file, 3.0 MB, to ~/Downloads/, from example.com"
-    consent: (scale) => scale.bytes < 2 ** 20 || confirm(`Download ${formatScale(scale)}?`),
+  await saveResource(client, "files://demo/big.iso", downloads, {
+    consent: ({ bytes, unknownSizes, from }) =>
+      (bytes < 2 ** 20 && unknownSizes === 0) || confirm(`Save ${bytes} bytes from ${from[0]}?`),
   });
-  await stream.saveTo(downloads);
   // #endregion
   const { host } = new URL(server.url);
-  expect(asked).toEqual([`Download 1 file, 3.0 MB, to ${downloads}, from ${host}?`]);
+  expect(asked).toEqual([`Save 3000000 bytes from ${host}?`]);
 });
 
 test("the cache of the README", async () => {
   server.seen.length = 0;
   // #region cache
-  const { createResourceCache } = await import("@sluice/client");
+  const { createResourceCache } = await import("@sluice/client/cache");
 
   const cache = createResourceCache(client, { ttlMs: 5_000, maxResourceBytes: 4 * 2 ** 20 });
   client.setNotificationHandler("notifications/resources/updated", ({ params }) =>

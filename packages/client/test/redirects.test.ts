@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer, type Seen } from "./raw-server.ts";
 
@@ -39,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => storage[Symbol.asyncDispose]());
 
-async function readAll(stream: SavableStream): Promise<string> {
+async function readAll(stream: ResourceStream): Promise<string> {
   return new Response(stream.body).text();
 }
 

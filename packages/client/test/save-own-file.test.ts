@@ -11,7 +11,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sweepOrphans } from "../src/save/resume-record.ts";
-import { randomPartName, saveBytes, saveFile, writerOfPart } from "@sluice/client";
+import { randomPartName, saveBytes, saveFile, writerOfPart } from "@sluice/client/internal";
 import { expect, onTestFinished, test } from "vitest";
 
 function folder(below = tmpdir()): string {

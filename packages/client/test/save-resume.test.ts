@@ -7,7 +7,8 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { thisProcess, type ResumeRecord } from "../src/save/resume-record.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
@@ -30,7 +31,7 @@ const sha256 = sha(content);
 function open(
   server: RawServer,
   options: Parameters<typeof streamResource>[2] = {},
-): Promise<SavableStream> {
+): Promise<ResourceStream> {
   return streamResource(createRawClient(server.url, withStreaming()), "x://a/b.bin", {
     timeouts: { pauseScale: 0 },
     ...options,
@@ -50,8 +51,8 @@ async function interruptAt(server: RawServer, bytes: number, connections = 1): P
   const abort = new AbortController();
   const reason = new Error("enough for now");
   const stream = await open(server, { signal: abort.signal });
-  const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-    if (receivedBytes >= bytes) abort.abort(reason);
+  const onProgress = ({ bytes: arrived }: { bytes: number }): void => {
+    if (arrived >= bytes) abort.abort(reason);
   };
   const saving = stream.saveTo(directory, { resume: true, connections, onProgress });
   await expect(saving).rejects.toBe(reason);
@@ -155,8 +156,8 @@ test("a hidden file that was replaced is neither published nor deleted", async (
   for (const resume of [false, true]) {
     const stream = await open(server);
     let planted: string | undefined;
-    const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-      if (planted !== undefined || receivedBytes < 3_000_000) return;
+    const onProgress = ({ bytes }: { bytes: number }): void => {
+      if (planted !== undefined || bytes < 3_000_000) return;
       planted = readdirSync(directory).find((name) => /^\.\w+\.(part|kept)$/.test(name));
       rmSync(join(directory, planted as string));
       writeFileSync(join(directory, planted as string), "planted");

@@ -10,7 +10,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
 import { formatReprDigest } from "@sluice/core";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import { startRawServer, type RawServer } from "./raw-server.ts";
@@ -33,7 +34,7 @@ const timeouts = { pauseScale: 0 };
 function open(
   server: RawServer,
   options: Parameters<typeof streamResource>[2] = {},
-): Promise<SavableStream> {
+): Promise<ResourceStream> {
   return streamResource(createRawClient(server.url, withStreaming()), uri, {
     timeouts,
     ...options,
@@ -138,8 +139,8 @@ test("progress never lies: it grows to the size [SEP-2532/plan/progress]", async
       await open(server)
     ).saveTo(`${directory}/${connections}`, {
       connections,
-      onProgress: ({ receivedBytes, totalBytes }) => {
-        seen.push(receivedBytes);
+      onProgress: ({ bytes, totalBytes }) => {
+        seen.push(bytes);
         totals.add(totalBytes);
       },
     });
@@ -292,9 +293,14 @@ test("a hundred taken names are enough", async () => {
 
 test("a folder that is missing or may not be written to says so, and closes the connection", async () => {
   await using server = await startFileServer({ content });
-  await expect((await open(server)).saveTo(join(directory, "no/such/file"))).rejects.toMatchObject({
-    code: "not_found",
-  });
+  await writeFile(join(directory, "file"), "mine");
+  for (const [path, code] of [
+    ["no/such/file", "not_found"],
+    ["file/a.pdf", "invalid_argument"],
+  ] as const)
+    await expect((await open(server)).saveTo(join(directory, path))).rejects.toMatchObject({
+      code,
+    });
   // a folder that refuses even root
   await expect((await open(server)).saveTo("/proc/self/file")).rejects.toMatchObject({
     code: expect.stringMatching(/^(not_found|permission_denied)$/),
@@ -333,8 +339,8 @@ test("an abort ends a save within a moment and leaves nothing, not even a descri
     const stream = await open(server, { signal: abort.signal, timeouts: { pauseScale: 100 } });
     const saving = stream.saveTo(directory, {
       connections,
-      onProgress: ({ receivedBytes }) => {
-        if (receivedBytes > 3_000_000) abort.abort(reason);
+      onProgress: ({ bytes }) => {
+        if (bytes > 3_000_000) abort.abort(reason);
       },
     });
     await expect(saving).rejects.toBe(reason);
@@ -352,8 +358,8 @@ test("an abort after the last byte still ends the save", async () => {
     const stream = await open(server, { signal: abort.signal });
     const saving = stream.saveTo(directory, {
       resume,
-      onProgress: ({ receivedBytes, totalBytes }) => {
-        if (receivedBytes === totalBytes) abort.abort(reason);
+      onProgress: ({ bytes, totalBytes }) => {
+        if (bytes === totalBytes) abort.abort(reason);
       },
     });
     await expect(saving).rejects.toBe(reason);

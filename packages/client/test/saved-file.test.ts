@@ -5,7 +5,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import type { RawServer } from "./raw-server.ts";
@@ -23,7 +24,7 @@ afterEach(async () => {
 
 const content = Buffer.alloc(6_000_001, "The quick brown fox ");
 
-function open(server: RawServer, signal?: AbortSignal): Promise<SavableStream> {
+function open(server: RawServer, signal?: AbortSignal): Promise<ResourceStream> {
   const options = { timeouts: { pauseScale: 0 }, ...(signal && { signal }) };
   return streamResource(createRawClient(server.url, withStreaming()), "x://a/b.bin", options);
 }
@@ -67,8 +68,8 @@ test("a partial file is private, and gets its permissions when it is finished", 
   const abort = new AbortController();
   const saving = (await open(server, abort.signal)).saveTo(directory, {
     resume: true,
-    onProgress({ receivedBytes }) {
-      if (receivedBytes > 3_000_000) abort.abort(new Error("enough for now"));
+    onProgress({ bytes }) {
+      if (bytes > 3_000_000) abort.abort(new Error("enough for now"));
     },
   });
   await expect(saving).rejects.toThrow("enough for now");

@@ -1,4 +1,5 @@
-import { streamResource, withStreaming } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { createRawClient } from "./raw-client.ts";
 
 // saves one resource a number of times, or for ever, until a signal ends it; with "abort" it
@@ -16,8 +17,8 @@ process.exit();
 
 async function saveUpTo(maxBytes: number): Promise<void> {
   const abort = new AbortController();
-  const onProgress = ({ receivedBytes }: { receivedBytes: number }): void => {
-    if (receivedBytes > maxBytes) abort.abort();
+  const onProgress = ({ bytes }: { bytes: number }): void => {
+    if (bytes > maxBytes) abort.abort();
   };
   try {
     const stream = await streamResource(client, "x://a/b.bin", { signal: abort.signal });

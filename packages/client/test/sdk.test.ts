@@ -5,8 +5,8 @@ import {
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { describe, expect, test } from "vitest";
-import { streamingCapabilities, streamResource, type RequestingClient } from "../src/index.ts";
-import { withStreaming } from "@sluice/client";
+import { streamResource, type RequestingClient } from "../src/index.ts";
+import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
 import { reply, replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 
 const info = { name: "test", version: "1.0.0" };

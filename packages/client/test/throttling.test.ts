@@ -6,12 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseRange } from "@sluice/core";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
-import {
-  type SavableStream,
-  streamResource,
-  type TransferCount,
-  withStreaming,
-} from "@sluice/client";
+import { type ResourceStream, streamResource, type TransferCount } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
 
@@ -107,7 +103,7 @@ const pieceBytes = 16_384;
 function open(
   server: RawServer,
   options: Parameters<typeof streamResource>[2] = {},
-): Promise<SavableStream> {
+): Promise<ResourceStream> {
   return streamResource(createRawClient(server.url, withStreaming()), uri, {
     timeouts: { pauseScale: 0 },
     ...options,
@@ -152,8 +148,7 @@ test.each(Object.entries(moods).filter(([name]) => isDeep || !alike.has(name)))(
     while (ratios.length < 3 && (ratios.at(-1) ?? Infinity) >= maxRatio) {
       await using server = await startBusyServer(temper);
       let received = 0;
-      const onProgress = ({ receivedBytes }: TransferCount): void =>
-        void (received = receivedBytes);
+      const onProgress = ({ bytes }: TransferCount): void => void (received = bytes);
       const stream = await open(server);
       const saved = await stream.saveTo(directory, { connections: 16, onProgress });
       expect([saved.sha256, received]).toEqual([sha256, content.length]);
@@ -189,9 +184,9 @@ test.each([1, 8])(
     const saving = stream.saveTo(directory, {
       connections,
       resume: true,
-      onProgress: ({ receivedBytes }) => {
-        received = receivedBytes;
-        if (isOver || receivedBytes < content.length / 2) return;
+      onProgress: ({ bytes }) => {
+        received = bytes;
+        if (isOver || bytes < content.length / 2) return;
         isOver = true;
         server.cut();
       },
@@ -266,8 +261,8 @@ test("an abort ends a pause that the server asked for, and keeps what arrived", 
   const saving = (await open(server, options)).saveTo(directory, {
     connections: 4,
     resume: true,
-    onProgress({ receivedBytes }) {
-      if (isOver || receivedBytes < content.length / 2) return;
+    onProgress({ bytes }) {
+      if (isOver || bytes < content.length / 2) return;
       isOver = true;
       server.cut();
     },

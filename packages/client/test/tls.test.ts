@@ -6,7 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { streamResource, withStreaming } from "@sluice/client";
+import { streamResource } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer } from "./raw-server.ts";
 

@@ -4,8 +4,9 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { streamResource, withStreaming, type SavableStream } from "@sluice/client";
-import { withStreaming as withPortableStreaming } from "../src/index.ts";
+import { streamResource, type ResourceStream } from "@sluice/client";
+import { withStreaming } from "@sluice/client/internal";
+import { withStreaming as withPortableStreaming } from "../src/internal.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import { replyUrl, startRawServer, type RawServer } from "./raw-server.ts";
@@ -18,14 +19,14 @@ const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes)
 function open(
   server: RawServer,
   options: Parameters<typeof streamResource>[2] = {},
-): Promise<SavableStream> {
+): Promise<ResourceStream> {
   return streamResource(createRawClient(server.url, withStreaming()), uri, {
     timeouts,
     ...options,
   });
 }
 
-async function read(stream: SavableStream): Promise<Buffer> {
+async function read(stream: ResourceStream): Promise<Buffer> {
   return Buffer.from(await new Response(stream.body).arrayBuffer());
 }
 
@@ -379,8 +380,7 @@ test("more bytes than the limit end the transfer within a chunk", async () => {
         more();
       }
       let received = 0;
-      const onProgress = ({ receivedBytes }: { receivedBytes: number }) =>
-        (received = receivedBytes);
+      const onProgress = ({ bytes }: { bytes: number }) => (received = bytes);
       const outcome = await open(server, { maxStreamSize: limit, onProgress })
         .then(read)
         .catch((error: unknown) => error);

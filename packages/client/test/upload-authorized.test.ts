@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
-import { createFileSender, type BegunFile } from "../src/uploads-node.ts";
+import { createFileSender, type BegunFile } from "../src/send-node.ts";
 import { startScriptedServer, type ScriptedServer } from "./scripted-server.ts";
 
 const big = { blob: new Blob([randomBytes(1.25 * 2 ** 20)]), name: "big.bin" };

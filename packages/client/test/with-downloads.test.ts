@@ -1,6 +1,7 @@
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { EXTENSION_ID } from "@sluice/core/wire";
-import { streamingCapabilities, streamResource as streamInBrowser } from "../src/index.ts";
+import { streamResource as streamInBrowser } from "../src/index.ts";
+import { streamingCapabilities } from "../src/internal.ts";
 import * as portable from "../src/index.ts";
 import * as node from "@sluice/client";
 import { expect, onTestFinished, test, vi } from "vitest";

@@ -69,7 +69,7 @@ export {
   trueFileName,
 } from "./headers/file-name.ts";
 export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
-export type { FetchLike } from "./wire/mcp.ts";
+export type { FetchLike, Secret } from "./wire/mcp.ts";
 export { parseHttpDate, parseRetryAfter } from "./headers/http-date.ts";
 export { linkWith } from "./headers/link-header.ts";
 export {

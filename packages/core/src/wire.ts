@@ -20,6 +20,7 @@ export {
   RESOURCE_URI_HEADER,
   STREAM_METHOD,
   STREAM_RELATION,
+  deliveryModes,
   type ClientStreaming,
   type DeliveryMode,
   type DownloadUrlMeta,

@@ -32,7 +32,7 @@ function meet(limits = {}) {
   return { leases, call, kept, close, places: () => places };
 }
 
-const who = { principal: principal("one"), address: undefined, ofMount: undefined };
+const who = { principal: principal("one"), address: undefined, mountLimiter: undefined };
 
 test("a place and its bytes are held until the answer is sent", async () => {
   const { leases, call, close, places } = meet({ perPrincipal: 10 });
@@ -74,7 +74,7 @@ test("a caller without a principal takes from the share of its address where add
   const { leases, call } = meet({ perAddress: 10, perProcess: 1_000 });
   const { ctx } = call(true);
   const from = (address: string | undefined) =>
-    leases.hold({ ctx, principal: undefined, address, ofMount: undefined }, async (lease) =>
+    leases.hold({ ctx, principal: undefined, address, mountLimiter: undefined }, async (lease) =>
       lease.add(8),
     );
   await from("192.0.2.1");

@@ -1,6 +1,6 @@
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { createMemoryLimiter } from "../src/limits/failed-redemptions.ts";
+import { createMemoryLimiter } from "../src/limits/memory-limiter.ts";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";
 
 const headers = as(alice);
@@ -135,7 +135,7 @@ describe("the default limiter", () => {
   });
 
   test("remembers ten thousand addresses, and takes all others for one", async () => {
-    const limiter = createMemoryLimiter();
+    const limiter = createMemoryLimiter(20);
     for (let n = 0; n < 10_000; n++) await limiter.consume(`a${n}`, 1);
     for (let n = 0; n < 20; n++) await limiter.consume(`b${n}`, 1);
     await expect(limiter.consume("c", 1)).rejects.toHaveProperty("msBeforeNext");

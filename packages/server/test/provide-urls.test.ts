@@ -105,6 +105,14 @@ test("no client is sent to a URL that has expired, and no message has it", async
   expect(JSON.stringify([reply, String(house.errors[0])])).not.toContain("secret");
 });
 
+test("the origin of a URL that clients may not be sent to is named to the operator", async () => {
+  const house = createHouse();
+  const url = "https://elsewhere.example/film";
+  provideFilm(house, { open: () => ({ url, expiresAt: later() }) });
+  expect((await house.redeem(tokenFor(house), { headers })).status).toBe(500);
+  expect(String(house.errors[0])).toContain("https://elsewhere.example; name that origin");
+});
+
 describe.each(eras)("in the %s era", (era) => {
   test("bytes behind a URL count as fetched, where their number is told", async () => {
     const perPrincipal = new RateLimiterMemory({ points: 1_000, duration: 60 });

@@ -127,6 +127,20 @@ describe("redeeming a token", () => {
     expect((await house.redeem(once, { headers })).status).toBe(404);
   });
 
+  test("a failed condition reads no bytes to find a media type", async () => {
+    const backend = createMemoryBackend({ plain: "0123456789" });
+    let opened = 0;
+    const open: typeof backend.open = (...args) => {
+      opened += 1;
+      return backend.open(...args);
+    };
+    const house = createHouse({ storage: { ...backend, open } });
+    const { token } = house.seal("download", { key: "plain", principal: alice });
+    const headers = { ...as(alice), "if-match": '"older"' };
+    expect((await house.redeem(token, { headers })).status).toBe(412);
+    expect(opened).toBe(0);
+  });
+
   test("types that a browser may run are sent as octets, unless exactTypes says otherwise", async () => {
     for (const name of ["x.html", "x.svg", "x.js", "x.pdf", "x.xml"]) {
       const storage = createMemoryBackend({ [name]: "<x/>" });

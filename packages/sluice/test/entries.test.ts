@@ -12,13 +12,14 @@ const source = (name: string): string =>
 /** Whether a bundler looks into it: at what is not ours it need not. */
 const isOurs = (id: string): boolean => /^(?:[./]|@?sluice(?:\/|$))/.test(id);
 
-/** What a bundler takes for some code: packages of ours, and the names that it exports. */
+/** What a bundler takes for some code: packages of ours and their files, and the names that it exports. */
 async function bundle(
   code: string,
   condition = "module",
-): Promise<{ readonly packages: readonly string[]; readonly names: readonly string[] }> {
+): Promise<Readonly<Record<"packages" | "files" | "names", readonly string[]>>> {
   const entry = `${here}entry`;
   const packages = new Set<string>();
+  const files = new Set<string>();
   const names: string[] = [];
   await build({
     root: here,
@@ -34,7 +35,8 @@ async function bundle(
           for (const chunk of Object.values(chunks)) {
             if (chunk.type === "chunk" && chunk.isEntry) names.push(...chunk.exports);
             for (const id of chunk.type === "chunk" ? chunk.moduleIds : []) {
-              const [, name] = /\/packages\/([\w-]+)\/src\//.exec(id) ?? [];
+              const [, name, file] = /\/packages\/([\w-]+)\/src\/(.+)/.exec(id) ?? [];
+              if (file !== undefined) files.add(`${name}/${file}`);
               if (name !== undefined && name !== "sluice") packages.add(name);
             }
           }
@@ -48,7 +50,7 @@ async function bundle(
       rolldownOptions: { external: (id) => !isOurs(id) },
     },
   });
-  return { packages: [...packages].toSorted(), names };
+  return { packages: [...packages].toSorted(), files: [...files], names };
 }
 
 const packagesOf = async (code: string) => (await bundle(code)).packages;
@@ -65,14 +67,20 @@ test("a bundle of one name has what that name needs, and no more", async () => {
 });
 
 test("sluice/client is the client with saving in Node, and the portable one in Deno", async () => {
-  const names = Object.keys(await import("sluice/client"));
-  expect(names).toEqual(Object.keys(await import("@sluice/client")));
-  expect(names).toContain("saveBytes");
+  const names = Object.keys(await import("sluice/client")).toSorted();
+  const clientNames = Object.keys(await import("@sluice/client"));
+  expect(names).toEqual([...clientNames, "connect"].toSorted());
   const entry = `export * from "sluice/client"`;
-  expect((await bundle(entry, "node")).names).toContain("saveBytes");
-  const deno = await bundle(entry, "deno");
-  expect(deno.names).toContain("streamResource");
-  expect(deno.names).not.toContain("saveBytes");
+  const [node, deno] = [await bundle(entry, "node"), await bundle(entry, "deno")];
+  for (const { names: bundled } of [node, deno]) expect(bundled.toSorted()).toEqual(names);
+  expect(node.files).toContain("client/save/save-opened.ts");
+  expect(deno.files).toContain("client/download/stream-resource.ts");
+  expect(deno.files).not.toContain("client/save/save-opened.ts");
+});
+
+test("a page that connects with a client of its own gets nothing of connect", async () => {
+  const { files } = await bundle(`export { createStreaming } from "sluice/client"`, "browser");
+  expect(files).not.toContain("client/connect/connect-client.ts");
 });
 
 test("an entry has nothing but names of other packages", () => {

@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
 import { sleep } from "@sluice/core/async";
-import type { OpenedObject, StorageBackend } from "@sluice/storage";
+import type { OpenedObject, StorageBackend, WritableBackend } from "@sluice/storage";
 import {
   createBytesBody,
   ensureCondition,
@@ -52,6 +52,10 @@ export interface FsBackendOptions {
  *
  * Throws `not_found`, `permission_denied` or `unsupported` when the folder cannot be served.
  */
+export function createFsBackend(
+  options: FsBackendOptions & { readonly writable: true },
+): WritableBackend;
+export function createFsBackend(options: FsBackendOptions): StorageBackend;
 export function createFsBackend(options: FsBackendOptions): StorageBackend {
   if (typeof (options as Partial<FsBackendOptions> | undefined)?.root !== "string")
     throw new TypeError('createFsBackend: root must be the path of a folder: { root: "./files" }');

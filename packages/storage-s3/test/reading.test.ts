@@ -218,6 +218,17 @@ describe("an object in an archive", () => {
   });
 });
 
+test("requests are signed for the region, even with an endpoint", async () => {
+  const region = "eu-west-1";
+  await using bucket = await createBucket({ region }, { region });
+  bucket.standIn.put("a", content);
+  expect((await bucket.backend.describe("a")).size).toBe(content.length);
+  const { bucket: name, endpoint, credentials } = bucket.standIn;
+  const elsewhere = createS3Backend({ bucket: name, endpoint, credentials });
+  await expect(elsewhere.describe("a")).rejects.toMatchObject({ code: "unauthenticated" });
+  await elsewhere.close?.();
+});
+
 describe("a client of one's own", () => {
   test("is used and left open", async () => {
     await using bucket = await createBucket();

@@ -6,9 +6,8 @@ export {
   type HandlerOptions,
   type HandlerParts,
 } from "./compose/create-handler.ts";
-export type { WithBinaryOptions } from "./binary/with-binary.ts";
+export type { BinaryOptions } from "./binary/with-binary.ts";
 export type { SessionsOptions } from "./sessions/sessions.ts";
-export type { WithSluiceOptions } from "./compose/with-sluice.ts";
 export type { McpFetchHandler, SluiceHandler } from "./endpoint/sluice-handler.ts";
 export type {
   CorsTerms,

@@ -1,5 +1,4 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { noteRequest, notesOf } from "@sluice/server/transport";
 import { createMemoryBackend } from "@sluice/storage";
@@ -23,13 +22,15 @@ function build() {
     sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
   );
   const uploads = {
-    host: sluice.host,
-    async close() {},
-    routes(base: string): Routes {
-      const answer = async () => ({ status: 200, headers: [], text: "slot" });
-      return (path) =>
-        path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
+    host: {
+      sluice: sluice.host,
+      routes(base: string): Routes {
+        const answer = async () => ({ status: 200, headers: [], text: "slot" });
+        return (path) =>
+          path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
+      },
     },
+    async close() {},
   };
   return { sluice, mcp, uploads };
 }
@@ -52,13 +53,16 @@ const list = (headers: Record<string, string> = {}): Request =>
 test("the parts are nested in one order, however they are named", async () => {
   const { sluice, mcp, uploads } = build();
   const order: string[] = [];
-  const resume = createResume({ stores: { events: createMemoryEventStore() } });
+  const resume = createResume();
   const handler = createHandler({
     uploads: {
       ...uploads,
-      routes(base) {
-        order.push(`uploads around a handler with ${base}`);
-        return uploads.routes(base);
+      host: {
+        ...uploads.host,
+        routes(base) {
+          order.push(`uploads around a handler with ${base}`);
+          return uploads.host.routes(base);
+        },
       },
     },
     binary: {},
@@ -118,7 +122,7 @@ test("without mcp it serves the routes beside the endpoint alone", async () => {
 
 test("resume and binary without JSON-RPC are a mistake that is told at once", () => {
   const { sluice } = build();
-  const resume = createResume({ stores: { events: createMemoryEventStore() } });
+  const resume = createResume();
   for (const parts of [{ binary: {} }, { resume }, { resume, behind: "app" as const }])
     expect(() => createHandler({ sluice, ...parts })).toThrow(/^createHandler: resume and/);
 });
@@ -128,7 +132,7 @@ test("close ends sessions, streams and uploads, and then the Sluice", async () =
   const ended: string[] = [];
   const note = (what: string) => async () => void ended.push(what);
   const resume = {
-    ...createResume({ stores: { events: createMemoryEventStore() } }),
+    ...createResume(),
     close: note("resume"),
   };
   const handler = createHandler({

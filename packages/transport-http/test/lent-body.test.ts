@@ -129,7 +129,7 @@ test("a source is cancelled at the first chunk after a write failed, before the 
       return written > 0;
     },
     sentBytes: 0,
-    underWay: 0,
+    pendingChunks: 0,
     onBroken() {},
     write(_chunk, done) {
       written += 1;

@@ -1,11 +1,11 @@
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
-import { createResume } from "../../resume/src/index.ts";
 import { expect, test, vi } from "vitest";
+import { freePort } from "../../../e2e/bed/listen.ts";
+import { createResume } from "../../resume/src/index.ts";
 import { post } from "./call.ts";
 import { askForeign } from "./foreign-requests.ts";
 import { listen } from "./serve.ts";
@@ -111,21 +111,30 @@ test("the examples of the README run", { tags: "slow" }, async () => {
   expect(await (await fetch(await download())).text()).toBe("hello");
   await gated(besideJson);
   expect(await readAll(endpoint, "files://demo/a.txt")).toBe("hello");
+});
 
-  const resume = createResume({ stores: { events: createMemoryEventStore() } });
+test("the end of a process runs as the page has it", async () => {
+  const storage = createMemoryBackend({ "a.txt": "hello" });
+  const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
+  const sluice = createSluice({ storage, endpoint });
+  const create = () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }));
+  const resume = createResume();
+
   // #region drain
-  const { drainServer } = await import("@sluice/transport-http/node");
+  const { serve } = await import("@sluice/transport-http/node");
 
+  const running = await serve(sluice, create, { resume });
   async function shutDown(): Promise<void> {
-    const limit = { deadlineMs: 30_000 };
-    const [{ cut }] = await Promise.all([drainServer(server, limit), resume.close(limit)]);
+    const { cut } = await running.close({ deadlineMs: 25_000 });
     console.log(`${cut} answers were cut`);
   }
   process.once("SIGTERM", () => void shutDown());
   // #endregion
   process.off("SIGTERM", process.listeners("SIGTERM").at(-1)!);
+  expect((await askForeign(endpoint)).wrong).toEqual([]);
   const said = vi.spyOn(console, "log").mockImplementation(() => {});
   await shutDown();
   expect(said.mock.calls).toEqual([["0 answers were cut"]]);
   said.mockRestore();
+  expect(running.server.listening).toBe(false);
 });

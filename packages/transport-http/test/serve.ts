@@ -9,12 +9,8 @@ import {
   type SluiceOptions,
 } from "@sluice/server";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
-import {
-  type SluiceHandler,
-  type WithBinaryOptions,
-  type WithSluiceOptions,
-} from "@sluice/transport-http";
-import { withBinary, withSluice } from "@sluice/transport-http/internal";
+import type { BinaryOptions, SluiceHandler } from "@sluice/transport-http";
+import { withBinary, withSluice, type WithSluiceOptions } from "@sluice/transport-http/internal";
 import { onTestFinished } from "vitest";
 
 /** A server on a loopback port with Sluice attached. */
@@ -33,7 +29,7 @@ export interface ServeOptions {
   };
   readonly attach?: AttachOptions;
   /** Takes and gives bytes beside JSON. */
-  readonly binary?: WithBinaryOptions;
+  readonly binary?: BinaryOptions;
   readonly http?: WithSluiceOptions;
   readonly node?: NodeHandlerOptions;
   readonly register?: (mcp: McpServer) => void;

@@ -20,7 +20,7 @@ const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 const flood = isDeep ? 10_000 : 1_001;
 
 test.each(isDeep ? ["outside", "inside"] : ["inside"])(
-  "state of a session in withBinary %s of withSluice is not pushed out by another principal's",
+  "state of a session in the binary layer, %s of Sluice, is not pushed out by another principal's",
   { tags: "slow" },
   async (place) => {
     const url = "https://files.example.com/mcp";

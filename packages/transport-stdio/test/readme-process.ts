@@ -9,10 +9,6 @@ import { createStdioTransport } from "@sluice/transport-stdio";
 const sluice = createSluice({
   storage: createFsBackend({ root: process.argv[2] ?? "." }),
   baseUri: "files://demo/",
-  // nothing is served over HTTP here: no download URL is ever made
-  endpoint: "http://127.0.0.1/mcp",
-  keys: "ephemeral",
-  onWarning: () => {},
 });
 
 serveStdio(

@@ -1,11 +1,11 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers, type Secret } from "@sluice/core";
 import { withDownloads } from "@sluice/client";
-import { authorizationOf, readClientEndpoint, type Secret } from "./client/client-endpoint.ts";
+import { authorizationOf, readClientEndpoint } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";
 import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openNodeSocket } from "./client/node-socket.ts";
 
-export type { Secret } from "./client/client-endpoint.ts";
+export type { Secret } from "@sluice/core";
 export type { ReconnectOptions } from "./client/transport-options.ts";
 export { type ClientTransportOptions, type WebSocketClientTransport };
 export { isConnectionLost } from "./client/pending-requests.ts";

@@ -1,6 +1,6 @@
 import { Client as ClientV2 } from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
-import { streamingCapabilities } from "@sluice/client";
+import { streamingCapabilities } from "@sluice/client/internal";
 import {
   createWebSocketTransport,
   type WebSocketClientTransport,

@@ -7,11 +7,11 @@ import {
   type FileSenderOptions,
   type NamedBlob,
   type PickedPath,
-} from "@sluice/client/uploads";
+} from "@sluice/client/send";
 import { revisionOf } from "@sluice/server/transport";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { createFileSender as createPortable } from "../../client/src/uploads.ts";
+import { createFileSender as createPortable } from "../../client/src/send.ts";
 import { createPlainSluice, createToolServer } from "./asking.ts";
 import { startScriptedServer } from "../../client/test/scripted-server.ts";
 
@@ -157,7 +157,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
       return {
         action: "accept",
         files: { imageFile: [image] },
-        form: { description: "the sea" },
+        values: { description: "the sea" },
       };
     });
     const client = await connect(served, { onFilesRequested });
@@ -189,7 +189,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
           destination: served.uploads.origin,
         },
       ],
-      form: { description: { type: "string" } },
+      values: { description: { type: "string" } },
     });
     const [sent] = served.uploads.seen;
     expect(sent?.path).toBe(path);
@@ -286,7 +286,7 @@ describe.each(Object.entries(clients))("%s", (name, connect) => {
     expect(content.imageFile).toHaveLength(2);
     const total = 2 ** 21 + 8;
     expect(onProgress).toHaveBeenLastCalledWith({
-      sentBytes: total,
+      bytes: total,
       totalBytes: total,
       name: "sunset.png",
     });

@@ -66,8 +66,8 @@ test.each(storageKinds)(
     });
     const slot = await server.slot();
     const whole = send(slot.url, "PUT", {});
-    await expect.poll(() => server.uploads.progress(slot.uploadId).received).toBe(300);
-    await expect.poll(() => server.uploads.progress(stepSlot.uploadId).received).toBe(300);
+    await expect.poll(() => server.uploads.progress(slot.uploadId).bytes).toBe(300);
+    await expect.poll(() => server.uploads.progress(stepSlot.uploadId).bytes).toBe(300);
     await expect.poll(async () => (await server.files()).length).toBeGreaterThan(1);
 
     const closed = server.uploads.close({ deadlineMs: 30_000 });

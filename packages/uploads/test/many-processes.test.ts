@@ -177,11 +177,11 @@ test("a process that never sweeps forgets what it counted, too", async () => {
   await servers[0].uploads.sweep();
   const { url, uploadId } = await servers[1].slot();
   expect((await put(at(1, url), 100)).status).toBe(201);
-  expect(servers[1].uploads.progress(uploadId).received).toBe(100);
+  expect(servers[1].uploads.progress(uploadId).bytes).toBe(100);
   onTestFinished(() => void vi.restoreAllMocks());
   vi.spyOn(Date, "now").mockReturnValue(Date.now() + 2 * 3_600_000);
   for (const { uploads } of servers) await uploads.sweep();
-  expect(servers[1].uploads.progress(uploadId).received).toBe(0);
+  expect(servers[1].uploads.progress(uploadId).bytes).toBe(0);
 });
 
 test("one process sweeps, and another one when that is closed", async () => {

@@ -28,7 +28,7 @@ test(
 
 test("four of many concurrent uploads of one user are read, and permits come back", async () => {
   const server = await startUploadServer({
-    uploads: { onScan: () => scanning.then(() => "clean") },
+    uploads: { scan: () => scanning.then(() => "clean") },
   });
   let finishScan = (): void => {};
   const scanning = new Promise<void>((resolve) => void (finishScan = resolve));

@@ -85,15 +85,15 @@ test("the endpoint takes web streams on a runtime without node:http", async () =
   });
   const answer = await handler.fetch(request);
   expect([answer.status, await answer.json()]).toMatchObject([201, { size: 70_000 }]);
-  expect(uploads.progress(uploadId)).toEqual({ received: 70_000 });
+  expect(uploads.progress(uploadId)).toEqual({ bytes: 70_000 });
 });
 
 test("progress is what the endpoint has received, and its file and digest when it is whole", async () => {
   const { slot, uploads } = await startUploadServer();
   const { url, uploadId } = await slot();
-  expect(uploads.progress(uploadId)).toEqual({ received: 0 });
+  expect(uploads.progress(uploadId)).toEqual({ bytes: 0 });
   await put(url, noise(1_000), named("p.bin"));
-  expect(uploads.progress(uploadId)).toEqual({ received: 1_000, total: 1_000 });
+  expect(uploads.progress(uploadId)).toEqual({ bytes: 1_000, totalBytes: 1_000 });
   const overview = await fetch(url, { headers: bearer("alice") });
   expect(await overview.json()).toMatchObject({
     uploadId,

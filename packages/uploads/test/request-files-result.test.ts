@@ -26,7 +26,7 @@ function registerTools(mcp: McpServer, uploads: Uploads, fields: Fields = one): 
   for (const name of ["send", "other"])
     mcp.registerTool(name, { inputSchema }, async ({ upload_id: uploadId }, ctx) => {
       const message = name === "send" ? "The report, please" : "Another one";
-      const outcome = await uploads.requestFiles(ctx, { mcp, message, fields, uploadId });
+      const outcome = await uploads.ask({ message, fields, uploadId }, { mcp, ctx });
       if (outcome.action === "ask") return outcome.result;
       return { content: [{ type: "text", text: JSON.stringify(outcome) }] };
     });

@@ -275,9 +275,9 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     const [location, kept] = [await begin(url), await begin(url)];
     await append(location, 0, noise(500));
     await append(kept, 0, noise(30));
-    expect(server.uploads.progress(uploadId).received).toBe(530);
+    expect(server.uploads.progress(uploadId).bytes).toBe(530);
     expect((await ask(location, "DELETE")).status).toBe(204);
-    expect(server.uploads.progress(uploadId).received).toBe(30);
+    expect(server.uploads.progress(uploadId).bytes).toBe(30);
   });
 
   test("a file that is given up is gone, and one that is confirmed cannot be", async () => {
@@ -381,7 +381,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     let scans = 0;
     const server = await start({
       uploads: {
-        onScan: () => {
+        scan: () => {
           scans += 1;
           return "clean";
         },

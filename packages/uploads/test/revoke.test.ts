@@ -15,7 +15,7 @@ const fields = {
 async function startAsking() {
   const server = await startUploadServer();
   const fetch = createToolServer(server.sluice, async (mcp, ctx) => {
-    const outcome = await server.uploads.requestFiles(ctx, { mcp, message: "Files?", fields });
+    const outcome = await server.uploads.ask({ message: "Files?", fields }, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: outcome.action }] };
   });
@@ -160,7 +160,7 @@ test("a body that is under way when its slot is closed is refused, and nothing o
   });
   const init = { method: "PUT", headers: bearer("alice"), body, duplex: "half" } as RequestInit;
   const answer = fetch(slot.url, init);
-  await expect.poll(() => server.uploads.progress(slot.uploadId).received).toBeGreaterThan(0);
+  await expect.poll(() => server.uploads.progress(slot.uploadId).bytes).toBeGreaterThan(0);
   await server.uploads.revoke(alice, slot);
   end();
   const refusal = await answer;

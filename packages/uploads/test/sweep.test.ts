@@ -127,7 +127,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     let isLate = false;
     const server = await start({
       uploads: {
-        async onScan() {
+        async scan() {
           if (!isLate) return "defer";
           vi.spyOn(Date, "now").mockReturnValue(Date.now() + 8 * minute);
           return "clean";
@@ -193,9 +193,9 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     const server = await start();
     const uploadId = await sent(server, 2 * minute);
     await server.uploads.confirm(alice, uploadId, [claim]);
-    expect(server.uploads.progress(uploadId).received).toBe(110);
+    expect(server.uploads.progress(uploadId).bytes).toBe(110);
     await sweepAt(server, 8 * minute);
-    expect(server.uploads.progress(uploadId)).toEqual({ received: 0 });
+    expect(server.uploads.progress(uploadId)).toEqual({ bytes: 0 });
   });
 
   test("uploads of another version of the layout beside ours stay as they are, and count for nobody", async () => {

@@ -6,7 +6,7 @@ import type { StorageBackend } from "@sluice/storage";
 import { wrapBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { attachUploadTools, uploadIdInput, type Uploads } from "../src/index.ts";
+import { uploadIdInput, type Uploads } from "../src/index.ts";
 import { connectAnswerer, createToolServer, eras } from "./asking.ts";
 import { startUploadServer, type UploadServer } from "./upload-server.ts";
 
@@ -61,14 +61,14 @@ function troubled<Target extends object>(target: Target, trouble: Trouble): Targ
 function registerReader(mcp: McpServer, uploads: Uploads): void {
   const inputSchema = z.object({ upload_id: uploadIdInput() });
   mcp.registerTool("read", { inputSchema }, async ({ upload_id: uploadId }, ctx) => {
-    const request = { mcp, message: "The report, please", fields, uploadId };
-    const outcome = await uploads.requestFiles(ctx, request);
+    const request = { message: "The report, please", fields, uploadId };
+    const outcome = await uploads.ask(request, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     if (outcome.action !== "accept") return { content: [] };
     const { body } = await outcome.files.report.open();
     return { content: [{ type: "text", text: await new Response(body).text() }] };
   });
-  attachUploadTools(mcp, uploads);
+  uploads.attach(mcp);
 }
 
 function serve(site: UploadServer): typeof fetch {

@@ -7,7 +7,7 @@ import type { Fields } from "../src/elicitation/fields.ts";
 import { acceptText, sizeText } from "../src/elicitation/limits-text.ts";
 import { script, style } from "../src/page/browser-files.ts";
 import { html } from "../src/page/html.ts";
-import { PageLimit } from "../src/page/page-limit.ts";
+import { OpenPages } from "../src/page/open-pages.ts";
 import { UploadPageStore } from "../src/page/upload-pages.ts";
 import { startPageSite, type PageSite } from "./page-site.ts";
 
@@ -433,7 +433,7 @@ describe("state for one principal", () => {
   });
 
   test("is bounded for all anonymous callers together, with more pages than for one", async () => {
-    const places = new PageLimit(createMemoryStateStore());
+    const places = new OpenPages(createMemoryStateStore());
     const times = { now: Date.now(), expiresAt: Date.now() + 60_000 };
     const tries = Array.from({ length: 600 }, () => places.take("", times));
     const settled = await Promise.allSettled(tries);

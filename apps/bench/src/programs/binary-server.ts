@@ -4,11 +4,11 @@
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { McpServer } from "@modelcontextprotocol/server";
 import { binaryReads } from "@sluice/binary-transfer";
 import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withBinary, withSluice } from "@sluice/transport-http/internal";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 
@@ -26,10 +26,11 @@ http.listen(0, "127.0.0.1", () => {
     maxReadBytes: 2 ** 30,
     onWarning: () => {},
   });
-  const factory = (): McpServer =>
+  const create = (): McpServer =>
     sluice.attach(new McpServer({ name: "sluice", version: "0.0.0" }), { binary: binaryReads });
-  http.on("request", toNodeHandler(withBinary(withSluice(createMcpHandler(factory), sluice))));
-  const sockets = createWebSocketHandler(factory, {
+  const handler = createHandler({ sluice, create, sessions: false, binary: true });
+  http.on("request", toNodeHandler(handler));
+  const sockets = createWebSocketHandler(create, {
     url: `ws://127.0.0.1:${port}/mcp`,
     maxBufferedBytes: 2 ** 30,
     binary: {},

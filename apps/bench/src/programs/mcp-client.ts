@@ -29,13 +29,11 @@ async function connect(
 
 /** A client that takes streams of Sluice. */
 async function connectStreaming() {
-  const { streamingCapabilities, streamResource, withStreaming } = await import("@sluice/client");
-  const transport = new StreamableHTTPClientTransport(new URL(endpoint), {
-    fetch: withStreaming(),
-  });
+  const { createStreaming, streamResource } = await import("@sluice/client");
+  const { fetch: streamingFetch, capabilities } = createStreaming({ maxStreamSize });
   const client = await connect(
-    { capabilities: streamingCapabilities({ maxStreamSize }) },
-    transport,
+    { capabilities },
+    new StreamableHTTPClientTransport(new URL(endpoint), { fetch: streamingFetch }),
   );
   const open = (uri: string, trustedOrigin = "") =>
     streamResource(client, uri, {
@@ -122,7 +120,8 @@ const ways: Readonly<Record<string, () => Promise<void>>> = {
   },
   /** The least that does so: the answer to each call goes to `saveBare` before the SDK sees an empty one. It syncs. */
   async "bare-tree"() {
-    const { streamingCapabilities } = await import("@sluice/client");
+    const { createStreaming } = await import("@sluice/client");
+    const { capabilities } = createStreaming({ maxStreamSize });
     const sizes = new Map<string, number>();
     const [directory = ""] = rest;
     const fetchAndSave = async (url: string | URL, init?: RequestInit): Promise<Response> => {
@@ -135,7 +134,7 @@ const ways: Readonly<Record<string, () => Promise<void>>> = {
       return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete" } });
     };
     const client = await connect(
-      { capabilities: streamingCapabilities({ maxStreamSize }) },
+      { capabilities },
       new StreamableHTTPClientTransport(new URL(endpoint), { fetch: fetchAndSave }),
     );
     await saveAll(client, async (uri) => {

@@ -97,7 +97,7 @@ const kinds: Readonly<Record<string, () => Make | Promise<Make>>> = {
   slot() {
     const uploads = createUploads(createOne(), {
       storage: createMemoryBackend(),
-      unscanned: "allow",
+      scan: "none",
     });
     // without a principal, so that a slot is kept; one that is bound is sealed into its URL
     return async () => {

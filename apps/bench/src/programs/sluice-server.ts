@@ -5,12 +5,12 @@
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
+import { McpServer } from "@modelcontextprotocol/server";
 import { formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import type { StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http/internal";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { freePort } from "../lib/program.ts";
 import type { SluiceServerOptions } from "../lib/sluice.ts";
@@ -59,11 +59,9 @@ const sluice = createSluice({
   audit: () => {},
   ...(storageOrigin && { redirectOrigins: [storageOrigin] }),
 });
-const mcp = createMcpHandler(() =>
-  sluice.attach(new McpServer({ name: "bench", version: "0.0.0" })),
-);
+const create = (): McpServer => sluice.attach(new McpServer({ name: "bench", version: "0.0.0" }));
 const handler = toNodeHandler(
-  withSluice(mcp, sluice),
+  createHandler({ sluice, create, sessions: false }),
   options.offload && { offload: { root, ...options.offload } },
 );
 const server = tls

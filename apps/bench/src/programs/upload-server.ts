@@ -13,11 +13,11 @@ import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Busboy } from "@fastify/busboy";
 import { createSluice } from "@sluice/server";
-import { createMemoryBackend, wrapBackend } from "@sluice/storage";
+import { createMemoryBackend, type WritableBackend, wrapBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
-import { withSluice } from "@sluice/transport-http/internal";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads, type Slot } from "@sluice/uploads";
+import { createUploads, type Slot } from "@sluice/uploads";
 import { FileStore } from "@tus/file-store";
 import { Server } from "@tus/server";
 import busboy from "busboy";
@@ -59,14 +59,12 @@ const sluice = createSluice({
   onWarning: () => {},
 });
 const uploads = createUploads(sluice, {
-  storage: counted ? countListings() : storage,
-  unscanned: "allow",
+  storage: (counted ? countListings() : storage) as WritableBackend,
+  scan: "none",
   maxBytes,
   sweepEveryMs: 3_600_000,
 });
-const handler = toNodeHandler(
-  withUploads(withSluice({ fetch: async () => new Response() }, sluice), uploads),
-);
+const handler = toNodeHandler(createHandler({ sluice, uploads }));
 const tus = new Server({
   path: "/tus",
   datastore: new FileStore({ directory: join(root, "tus") }),

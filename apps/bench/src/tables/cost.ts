@@ -226,9 +226,8 @@ async function importAll(names: readonly string[], signal: AbortSignal): Promise
   return { wallMs: seconds * 1_000, cpuMs: Number(stdout) };
 }
 
-const downloads =
-  'export { streamingCapabilities, streamResource, withStreaming } from "@sluice/client";';
-const uploads = 'export { createFileSender } from "@sluice/client/uploads";';
+const downloads = 'export { createStreaming, streamResource } from "@sluice/client";';
+const uploads = 'export { createFileSender } from "@sluice/client/send";';
 
 /** What a page imports, by name of the row. */
 const pages = {

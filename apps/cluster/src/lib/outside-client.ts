@@ -1,5 +1,5 @@
-import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { streamingCapabilities, withStreaming } from "@sluice/client";
+import type { Client } from "@modelcontextprotocol/client";
+import { connect as connectStreaming } from "@sluice/client/connect";
 
 /** Where a client goes, and with which token. */
 export interface Address {
@@ -8,18 +8,8 @@ export interface Address {
 }
 
 /** Connects an ordinary client: it knows one address, and nothing of the processes behind it. */
-export async function connect({ endpoint, token }: Address): Promise<Client> {
-  const client = new Client(
-    { name: "cluster", version: "1.0.0" },
-    { capabilities: streamingCapabilities(), versionNegotiation: { mode: "auto" } },
-  );
-  await client.connect(
-    new StreamableHTTPClientTransport(new URL(endpoint), {
-      fetch: withStreaming(),
-      requestInit: { headers: { authorization: `Bearer ${token}` } },
-    }),
-  );
-  return client;
+export function connect({ endpoint, token }: Address): Promise<Client> {
+  return connectStreaming(endpoint, { token, name: "cluster" });
 }
 
 /** The address of a process itself, for the same path: past nginx. */

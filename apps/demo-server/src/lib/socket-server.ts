@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type AuditOptions } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createSidecar } from "@sluice/transport-http/internal";
+import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { createWebSocketHandler } from "@sluice/transport-ws";
 
@@ -17,16 +17,14 @@ export async function startSocketServer(folder: string, audit: AuditOptions): Pr
     storage: createFsBackend({ root: folder }),
     baseUri: "files://demo/",
     endpoint: `http://${host}/mcp`,
-    keys: "ephemeral",
     audit,
-    onWarning() {},
   });
   const url = `ws://${host}/mcp`;
   const sockets = createWebSocketHandler(
     () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
     { url },
   );
-  http.on("request", toNodeHandler(createSidecar(sluice)));
+  http.on("request", toNodeHandler(createHandler({ sluice })));
   http.on("upgrade", (request, socket, head) => {
     if (!sockets.upgrade(request, socket, head)) socket.destroy();
   });

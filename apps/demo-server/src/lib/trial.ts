@@ -84,8 +84,8 @@ export async function runTrial(file: DemoFile, trial: Trial): Promise<Result> {
   const path = join(trial.downloads, way);
   const server = startPeer("server-process");
   const client = startPeer("client-process", (news) => {
-    const { receivedBytes, totalBytes } = news as { receivedBytes: number; totalBytes?: number };
-    bar.update(receivedBytes, totalBytes);
+    const { bytes, totalBytes } = news as { bytes: number; totalBytes?: number };
+    bar.update(bytes, totalBytes);
   });
   try {
     const fetched = await client.ask<Fetched>(way === "base64" ? "read" : "stream", {

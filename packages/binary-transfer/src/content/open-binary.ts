@@ -94,7 +94,7 @@ export interface BinaryResource extends OpenedBinary {
 /**
  * Reads a resource through an SDK client and gives its bytes as a stream: beside the message if the
  * transport negotiated that, else decoded from base64 or text. Rejects with errors of the client
- * and of {@link openBinary}; an answer without contents is `protocol`.
+ * and of {@link openBinary}; a response without contents is `protocol`.
  */
 export async function readBinary(
   client: ReadingClient,

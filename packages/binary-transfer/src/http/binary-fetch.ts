@@ -36,7 +36,7 @@ export interface BinaryFetch {
 }
 
 /**
- * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), where the
+ * Lets bytes go beside JSON in `multipart/mixed` requests and responses (Binary Transfer RFC, option B), where the
  * server declares that, below the HTTP transport of an SDK, version 1 or 2. The SDK sees JSON as ever;
  * `readBinary` and `openBinary` give the bytes. Make one for each transport.
  *
@@ -74,7 +74,7 @@ export function createBinaryFetch(options: BinaryFetchOptions = {}): BinaryFetch
     await reader.cancel().catch(() => {});
   }
 
-  /** Reads the server's declaration from the answer to an opening request. */
+  /** Reads the server's declaration from the response to an opening request. */
   async function note(call: RpcCall, response: Response): Promise<Response> {
     const { body, headers } = response;
     const type = headers.get("content-type") ?? "";

@@ -27,7 +27,7 @@ export function outletTo(peer: BinaryPeer): Outlet | undefined {
   return peer.terms && outlet(peer, peer.terms);
 }
 
-/** True when a request asks for bytes beside its answer (RFC §4). */
+/** True when a request asks for bytes beside its response (RFC §4). */
 export function asksForBinary(ctx: object): boolean {
   return tagOf(ctx)?.["transferMode"] === "binary";
 }

@@ -102,7 +102,6 @@ export class HostQuestions {
 
 const maxOpen = 64;
 
-/** A question that a host of 2026-07-28 was given. */
 interface PendingQuestion {
   readonly message: string;
   /** What the user agreed to before, for the same call. */

@@ -1,5 +1,5 @@
 import { Client } from "@modelcontextprotocol/client";
-import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client";
+import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client/internal";
 import type { FetchLike } from "@sluice/core";
 import { fetch as undiciFetch } from "undici";
 import { ensureServerUrl } from "../upstream/http-upstream.ts";
@@ -57,7 +57,7 @@ export interface DiagnoseOptions {
   readonly uri?: string | undefined;
   /** What failed: nothing else is looked at. Default: both. */
   readonly direction?: "download" | "upload" | undefined;
-  /** Milliseconds for everything. What was found until then is the answer. Default: 30 s, or 25 s and `watchMs`. */
+  /** Milliseconds for everything. What was found until then is the result. Default: 30 s, or 25 s and `watchMs`. */
   readonly timeoutMs?: number | undefined;
   /** Milliseconds for which an open stream is watched. Default: 5 s. */
   readonly watchMs?: number | undefined;

@@ -1,4 +1,4 @@
-import type { AcceptedUrl } from "@sluice/client";
+import type { AcceptedUrl } from "@sluice/client/internal";
 import type { Finding } from "./finding.ts";
 
 /** A JSON-RPC message as it was sent. */
@@ -7,7 +7,7 @@ export interface SentCall {
   readonly body: string;
 }
 
-/** One HTTP request to the endpoint and its answer. */
+/** One HTTP request to the endpoint and its response. */
 export interface SeenExchange {
   readonly httpMethod: string;
   /** JSON-RPC method of its message. */
@@ -16,13 +16,13 @@ export interface SeenExchange {
   readonly sent?: SentCall | undefined;
   status?: number;
   headers: Headers;
-  /** Beginning of an answer that is not a message. */
+  /** Beginning of a response that is not a message. */
   text: string;
-  /** Code of the JSON-RPC error in an answer of status 400 and above. */
+  /** Code of the JSON-RPC error in a response of status 400 and above. */
   rpcCode?: number | undefined;
-  /** What broke it: the request, or its answer on the way. */
+  /** What broke it: the request, or its response on the way. */
   fault?: unknown;
-  /** Milliseconds from the beginning of the answer to that. */
+  /** Milliseconds from the beginning of the response to that. */
   faultMs?: number;
 }
 
@@ -96,12 +96,12 @@ export interface Evidence {
   tools?: { readonly makeLinks: boolean; readonly takeFiles: boolean };
   /** Resource that is looked at. */
   uri?: string | undefined;
-  /** No event came on an open stream of events while other answers did. */
+  /** No event came on an open stream of events while other responses did. */
   isEventStreamHeld?: boolean;
   grant?: SeenGrant | undefined;
-  /** Bytes in the answer to `resources/stream` itself. */
+  /** Bytes in the response to `resources/stream` itself. */
   direct?: SeenBody;
-  /** Direct answers begin late, and others do not. */
+  /** Direct responses begin late, and others do not. */
   isDirectHeld?: boolean;
   /** One that opens without credentials. */
   link?: SeenGrant;

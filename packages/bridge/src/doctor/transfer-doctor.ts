@@ -4,7 +4,6 @@ import { codes, type Members } from "../messages/messages.ts";
 import { SendError } from "../upstream/send-fault.ts";
 import { examine as examineServer, type Diagnosis, type DiagnoseOptions } from "./diagnose.ts";
 
-/** What failed. */
 interface FailedTransfer {
   readonly direction: "download" | "upload";
   /** Resource that was wanted; undefined for links and uploads. */
@@ -120,7 +119,7 @@ function isOfNetwork(error: unknown): boolean {
   if (SluiceError.is(error))
     // a size that a proxy refused, and not the bridge or the server
     return networkCodes.has(error.code) || (error.code === "too_large" && error.origin === "http");
-  // a message that did not arrive, or an answer that the bridge made in place of the server's
+  // a message that did not arrive, or a response that the bridge made in place of the server's
   if (error instanceof SendError) return error.fault.kind !== "answered";
   const { name, code } = (error ?? {}) as { readonly name?: unknown; readonly code?: unknown };
   return name === "RpcError" && code === codes.noConnection;

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 
-/** An HTTP answer that is an error of JSON-RPC. */
+/** An HTTP response that is an error of JSON-RPC. */
 export function refuseRequest(
   status: number,
   code: number,
@@ -19,17 +19,17 @@ export function sessionNotFound(): Response {
   return refuseRequest(404, -32_001, "Session not found");
 }
 
-/** The answer where there is no room for another session. */
+/** The response where there is no room for another session. */
 export function sessionsFull(): Response {
   return refuseRequest(503, -32_000, "Too many sessions; try again later", { "retry-after": "10" });
 }
 
-/** The answer of a bridge that is closed. */
+/** The response of a bridge that is closed. */
 export function bridgeEnds(): Response {
   return refuseRequest(503, -32_000, "The bridge ends");
 }
 
-/** The answer where the server of a session could not be opened. What went wrong is for the operator. */
+/** The response where the server of a session could not be opened. What went wrong is for the operator. */
 export function serverNotOpened(error: unknown): Response {
   const message = SluiceError.is(error) ? error.message : "bridge: the server cannot be opened";
   return refuseRequest(502, -32_000, message);

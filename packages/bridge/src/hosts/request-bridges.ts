@@ -99,7 +99,7 @@ export class RequestBridges {
     return lane;
   }
 
-  /** Opens the server; gives the answer where it cannot be opened. */
+  /** Opens the server; gives the response where it cannot be opened. */
   async #begin(lane: RequestLane): Promise<Response | undefined> {
     const { host, entry } = lane;
     const drop = (): void => this.#drop(lane);

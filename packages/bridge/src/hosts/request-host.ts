@@ -18,14 +18,13 @@ import { progressTokenOf } from "./related-call.ts";
 /** How a call ended: with a result, with an error, or because the host closed its request. */
 export type CallEnd = { readonly result: Members | undefined } | "left";
 
-/** The call that is under way. */
 interface ServedCall {
   readonly names: CallNames;
   readonly transport: PerRequestHTTPServerTransport;
   readonly ended: Deferred<CallEnd>;
   readonly paramHeaders: Readonly<Record<string, string>>;
   events: PacedEvents | undefined;
-  /** Status of the answer, where it is not 200. */
+  /** Status of the response, where it is not 200. */
   status: number | undefined;
   isAnswered: boolean;
 }
@@ -40,7 +39,7 @@ const statuses: ReadonlyMap<number, number> = new Map([
 
 /**
  * The host's end of a bridge for requests of 2026-07-28, one after the other: what the server says while one is under
- * way belongs to it, and goes out in its answer.
+ * way belongs to it, and goes out in its response.
  */
 export class RequestHost implements Transport {
   onmessage?: Transport["onmessage"];
@@ -98,7 +97,7 @@ export class RequestHost implements Transport {
     }
   }
 
-  /** The stream of the call is closed: without an answer, to close it is to cancel. */
+  /** The stream of the call is closed: without a response, to close it is to cancel. */
   #left(served: ServedCall): void {
     if (this.#call !== served) return;
     this.#call = undefined;

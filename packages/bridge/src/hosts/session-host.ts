@@ -7,13 +7,13 @@ import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
-/** A call in a session, and the answer to the POST that it came in. */
+/** A call in a session, and the response to the POST that it came in. */
 interface SessionCall extends HostCall {
   readonly method: string;
   readonly post: CallStream;
 }
 
-/** The answer to a POST, which carries its calls. */
+/** The response to a POST, which carries its calls. */
 interface CallStream {
   events: PacedEvents | undefined;
   /** The host has closed it: nothing more can go out on it. */
@@ -48,7 +48,7 @@ export class SessionHost implements Transport {
     await this.#inner.start();
   }
 
-  /** Answers a request of the session. `onEnd` is called once, when its answer is over. */
+  /** Answers a request of the session. `onEnd` is called once, when its response is over. */
   async handle(request: Request, body: unknown, onEnd: () => void): Promise<Response> {
     const post: CallStream = { events: undefined, isCut: false, cancelled: [] };
     const calls = this.#enter(body, post);
@@ -93,7 +93,7 @@ export class SessionHost implements Transport {
     return calls;
   }
 
-  /** A call that was cancelled gets no answer. */
+  /** A call that was cancelled gets no response. */
   #cancel(id: RequestId): void {
     const call = this.#calls.get(keyOf(id));
     if (!call) return;
@@ -107,7 +107,7 @@ export class SessionHost implements Transport {
     const [first] = post.cancelled;
     if (first === undefined || [...this.#calls.values()].some((call) => call.post === post)) return;
     this.#inner.closeSSEStream(first);
-    // after its end an answer goes nowhere: the SDK forgets the call with it
+    // after its end a response goes nowhere: the SDK forgets the call with it
     for (const id of post.cancelled.splice(0))
       void this.#inner.send(refusal(id, codes.noConnection, "cancelled")).catch(() => {});
   }

@@ -105,7 +105,6 @@ function countReader(opened: OpenedObject, object: MemoryObject): OpenedObject {
   });
 }
 
-/** Counts the memory of all blocks. */
 interface MemoryRoom {
   /** Throws `no_space` if the bytes have no room. */
   reserve(bytes: number): void;

@@ -101,7 +101,6 @@ interface HoldParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** A result of this process. */
 interface HeldEntry {
   readonly part: SpoolPart;
   readonly share: ShareState;
@@ -114,7 +113,6 @@ interface HeldEntry {
   until: number;
 }
 
-/** What a session has. */
 interface ShareState {
   bytes: number;
   isEnded: boolean;

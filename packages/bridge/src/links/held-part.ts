@@ -4,7 +4,6 @@ import { createBody, withBody } from "@sluice/storage/plugin";
 import type { SpoolPart } from "../spool/spooled-string.ts";
 import { ownFault, type WritableStorage } from "./result-hold.ts";
 
-/** What a hold does for its parts. */
 interface PartHolder {
   readonly storage: WritableStorage;
   /** Counts bytes before they are written; rejects with `no_space`. */

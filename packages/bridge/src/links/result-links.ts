@@ -36,12 +36,12 @@ export interface ResultLinksOptions {
   readonly hold: ResultHold;
   /**
    * Makes the link to a result, for the caller of this session: `(result) => sluice.link(result.uri, { caller })`. An
-   * error of it is the answer to the call.
+   * error of it is the response to the call.
    */
   readonly link: (result: HeldResult) => Promise<HeldLink>;
-  /** Longest string of an answer that the host gets itself, in bytes. Default: 64 KiB. */
+  /** Longest string of a result that the host gets itself, in bytes. Default: 64 KiB. */
   readonly inlineBytes?: number | undefined;
-  /** Maximum bytes of all strings of one answer. Default: 1 GiB. */
+  /** Maximum bytes of all strings of one result. Default: 1 GiB. */
   readonly maxResultBytes?: number | undefined;
   /** Gets faults of `link` that hosts hear no cause of. Default: `console.error`. */
   readonly onError?: ((error: unknown) => void) | undefined;
@@ -62,7 +62,7 @@ export interface ResultLinks {
 }
 
 /**
- * Opens the links of one session. Strings of answers longer than `inlineBytes` go into the hold while they come, and the
+ * Opens the links of one session. Strings of results longer than `inlineBytes` go into the hold while they come, and the
  * host gets a link in their place, with name, size, type, SHA-256 and the beginning. Nothing is written to a disk. An
  * answer that has no room, or gets no link, becomes an error that says what to do.
  */
@@ -89,7 +89,7 @@ export async function openResultLinks(options: ResultLinksOptions): Promise<Resu
   /** Revision that a host with sessions speaks. */
   let sessionRevision = "";
 
-  /** Only the answer to this request is awaited on the stream that it opens. */
+  /** Only the response to this request is awaited on the stream that it opens. */
   function limitsOf(body: unknown): SpoolLimits {
     const ids = idsIn(body);
     if (ids.length === 0) return limits;
@@ -209,7 +209,6 @@ function trackParts(share: SpoolTarget): {
   };
 }
 
-/** A string of a message, and its link. */
 interface LinkedString {
   readonly held: SpooledString;
   readonly link: HeldLink;

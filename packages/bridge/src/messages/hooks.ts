@@ -13,7 +13,6 @@ export interface BridgeCalls {
    * Rejects when `signal` aborts, which cancels the call.
    */
   callServer(method: string, params: Members, signal?: AbortSignal): Promise<Answer>;
-  /** Sends a notification to the host. */
   notifyHost(method: string, params: Members): void;
   /**
    * Asks the host, in revisions up to 2025-11-25. Later hosts take questions only in the result of a call:
@@ -30,19 +29,19 @@ export interface RelayHooks {
   /** Gets the bridge's own calls, once, before the first message. */
   readonly start?: (calls: BridgeCalls) => void;
   /**
-   * A request of the host. Gives an answer to be sent instead of asking the server, or another request with the
+   * A request of the host. Gives a response to be sent instead of asking the server, or another request with the
    * same id to send in its place, or nothing to let it pass. `signal` aborts when the host cancels it.
    */
   readonly request?: (
     request: JSONRPCRequest,
     signal: AbortSignal,
   ) => RequestDecision | Promise<RequestDecision>;
-  /** The server's answer to a request of the host. Gives the answer that the host gets. */
+  /** The server's response to a request of the host. Gives the response that the host gets. */
   readonly answer?: (
     request: JSONRPCRequest,
     response: JSONRPCResponse,
   ) => JSONRPCResponse | Promise<JSONRPCResponse>;
-  /** A request of the server. Gives the answer that the server gets, or nothing to ask the host. */
+  /** A request of the server. Gives the response that the server gets, or nothing to ask the host. */
   readonly serverRequest?: (
     request: JSONRPCRequest,
   ) => Answer | undefined | Promise<Answer | undefined>;

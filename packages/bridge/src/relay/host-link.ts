@@ -60,7 +60,7 @@ export class HostLink implements Flow {
 
   /**
    * Sends a message. A disconnected host gets nothing more, without an error. A message nested too deep to be written
-   * is dropped; an answer becomes an error.
+   * is dropped; a response becomes an error.
    */
   send(message: JSONRPCMessage): void {
     const size = sizeOf(message);

@@ -56,7 +56,7 @@ export class OpenCalls {
     return call;
   }
 
-  /** Sends `outgoing` for a call; a fault becomes the answer. */
+  /** Sends `outgoing` for a call; a fault becomes the response. */
   send(call: OpenCall, outgoing: JSONRPCRequest): void {
     const onEnd = (): void => this.fail(call, "the connection ended", true);
     const sending = this.#link.send(outgoing, { signal: call.abort.signal, onEnd });
@@ -85,7 +85,6 @@ export class OpenCalls {
     return call;
   }
 
-  /** The call that the server knows by `serverId`. */
   get(serverId: unknown): OpenCall | undefined {
     return this.#calls.get(keyOf(serverId));
   }

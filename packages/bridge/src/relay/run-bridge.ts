@@ -38,7 +38,7 @@ export interface BridgeOptions {
 
 /** Messages of the host that may wait while the server is found out about. */
 const maxQueued = 1_000;
-/** How long a message without an answer holds back the next one. */
+/** How long a message without a response holds back the next one. */
 const orderMs = 5_000;
 
 /**
@@ -128,7 +128,7 @@ class BridgeRelay {
     this.#asked.delete(keyOf(cancelled));
   }
 
-  /** Messages of the host, one after the other: what has no answer is sent before the next one. */
+  /** Messages of the host, one after the other: what has no response is sent before the next one. */
   async #pump(): Promise<void> {
     this.#isPumping = true;
     for (let message = this.#queue.shift(); message; message = this.#queue.shift()) {
@@ -189,7 +189,7 @@ class BridgeRelay {
     }
   }
 
-  /** The server's answer. Without a request of the host that waits for it, it is dropped. */
+  /** The server's response. Without a request of the host that waits for it, it is dropped. */
   async #answerHost(response: JSONRPCResponse): Promise<void> {
     const hostRequest = this.#asked.get(keyOf(response.id));
     if (!hostRequest) return;

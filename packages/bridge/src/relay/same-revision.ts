@@ -128,7 +128,7 @@ export class LegacyState {
   #isInitialized = false;
   #level: unknown;
 
-  /** `timeoutMs`: the longest wait for each answer. */
+  /** `timeoutMs`: the longest wait for each response. */
   constructor(newId: () => string, timeoutMs: number) {
     this.#newId = newId;
     this.#timeoutMs = timeoutMs;

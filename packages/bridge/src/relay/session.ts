@@ -9,7 +9,7 @@ export interface SessionParts {
   readonly link: ServerLink;
   readonly host: HostLink;
   readonly limits: BridgeLimits;
-  /** Gives an answer to the host, as the hooks leave it. */
+  /** Gives a response to the host, as the hooks leave it. */
   readonly answerHost: (response: JSONRPCResponse) => void;
   /** The hooks' answer to a request of the server, if they have one. */
   readonly answerServer: (request: JSONRPCRequest) => Promise<Answer | undefined>;
@@ -20,7 +20,6 @@ export interface Session {
   /** Resolves when the next message may be passed. */
   fromHost(message: JSONRPCMessage): Promise<void> | void;
   fromServer(message: JSONRPCMessage): void;
-  /** The connection is gone. */
   lost(reason: string): void;
   /** Brings a new connection to the state of the old one. */
   restore(connection: OpenConnection): Promise<void>;

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdir, readdir, readFile, rename, stat, unlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import * as z from "zod/mini";
-import { randomPartName, writerOfPart } from "@sluice/client";
+import { randomPartName, writerOfPart } from "@sluice/client/internal";
 import { diskFault } from "../confine/paths.ts";
 import { type ReservationRecords, createMemoryReservations } from "../spool/files/room.ts";
 

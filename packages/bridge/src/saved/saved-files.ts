@@ -22,7 +22,6 @@ interface KeptSave extends NamedRecord {
   readonly isChanged: boolean;
 }
 
-/** Options of {@link createSavedFiles}. */
 interface SavedFilesOptions {
   /** Absolute, without links. */
   readonly root: string;

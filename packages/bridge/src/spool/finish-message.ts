@@ -18,23 +18,20 @@ export interface FoundString {
   facts?: StringFacts;
 }
 
-/** The long strings of one message. */
 interface FoundStrings {
   /** What stands for them, also for those without a file. */
   readonly markers: ReadonlySet<string>;
   readonly files: ReadonlyMap<string, FoundString>;
-  /** Why no answer of the message can be given. */
+  /** Why no response of the message can be given. */
   readonly failure: SluiceError | undefined;
 }
 
-/** What is asked of an answer. */
 interface AnswerRules {
   readonly spooled: SpooledStrings;
   readonly inlineBytes: number;
   readonly isAwaited: (id: RpcId) => boolean;
 }
 
-/** What goes on in place of a message. */
 interface FinishedMessage {
   /** Other JSON, where it has some. */
   readonly json?: string;
@@ -51,7 +48,7 @@ interface Part {
 }
 
 /**
- * Names the files of the answers in a parsed text and removes all others. Answers become JSON-RPC errors where a file
+ * Names the files of the responses in a parsed text and removes all others. Responses become JSON-RPC errors where a file
  * failed, or where a long string stands in a place that JSON-RPC or MCP reads.
  */
 export async function finishMessage(
@@ -119,7 +116,7 @@ async function publish(
   return { id: marker, place: published, name, bytes, sha256, head, coding };
 }
 
-/** An error in place of an answer (JSON-RPC 2.0 §5.1). */
+/** An error in place of a response (JSON-RPC 2.0 §5.1). */
 function errorFor({ id }: LooseResponse, { message, code }: SluiceError): object {
   return { jsonrpc: "2.0", id, error: { code: internalError, message, data: { reason: code } } };
 }

@@ -18,7 +18,7 @@ export interface JsonSpooler {
   readonly spooled: SpooledStrings;
   /**
    * Takes bytes and gives the messages that end in them; one without long strings is what came, byte for byte. Rejects
-   * with `too_large` or `protocol` for what no answer can stand for, or with the signal's reason; its files are gone then.
+   * with `too_large` or `protocol` for what no response can stand for, or with the signal's reason; its files are gone then.
    */
   write(chunk: Uint8Array): Promise<Uint8Array[]>;
   /** Gives what came of a message without an end, as it is. A document ends here. */
@@ -28,9 +28,9 @@ export interface JsonSpooler {
 }
 
 /**
- * Makes a spooler for one stream. Of each answer, values longer than `inlineBytes` are written to files and replaced by
+ * Makes a spooler for one stream. Of each response, values longer than `inlineBytes` are written to files and replaced by
  * markers, which `rewriteSpooled` finds in `spooled`. Memory does not grow with them: only the rest is kept until the
- * message is whole. An answer that passes a limit becomes a JSON-RPC error with its id. Malformed JSON passes on, and
+ * message is whole. A response that passes a limit becomes a JSON-RPC error with its id. Malformed JSON passes on, and
  * leaves no file.
  */
 export function createJsonSpooler(options: JsonSpoolerOptions): JsonSpooler {
@@ -94,7 +94,7 @@ const sliceBytes = 65_536;
 
 /**
  * Wraps the `fetch` of a client's transport: long strings of JSON and of server-sent events go to files before the SDK
- * parses the answer. Other bodies pass and may have `maxMessageBytes`. A body fails with the error of the spooler.
+ * parses the response. Other bodies pass and may have `maxMessageBytes`. A body fails with the error of the spooler.
  */
 export function spooledFetch(fetch: FetchLike, options: SpoolLimits): FetchLike {
   return async (url, init) => {
@@ -168,7 +168,7 @@ function boundedBody(
   );
 }
 
-/** The same answer with another body, whose length is not known. */
+/** The same response with another body, whose length is not known. */
 function answerWith(response: Response, body: ReadableStream<Uint8Array>): Response {
   const { status, statusText, url } = response;
   const headers = new Headers(response.headers);

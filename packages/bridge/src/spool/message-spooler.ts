@@ -20,7 +20,7 @@ export interface SpoolLimits {
   readonly maxStrings?: number | undefined;
   /** Maximum bytes of a message without its long strings. Default: 32 MiB. */
   readonly maxMessageBytes?: number | undefined;
-  /** False: no call of the host waits for this answer, so no file of it is kept. Default: true for every answer. */
+  /** False: no call of the host waits for this response, so no file of it is kept. Default: true for every response. */
   readonly isAwaited?: ((id: RpcId) => boolean) | undefined;
   /** False: no call of the host waits for anything of this stream, so what comes is dropped at once. Default: true. */
   readonly hasReader?: (() => boolean) | undefined;
@@ -107,7 +107,7 @@ export class MessageSpooler {
       );
     const marker = newMarker();
     this.#markers.add(marker);
-    // a message of that many never becomes an error in the place of an answer
+    // a message of that many never becomes an error in the place of a response
     if (this.#markers.size > 16 * this.#maxStrings)
       throw this.#failure ?? tooLarge(`more than ${this.#maxStrings} long strings`);
     this.#pass(Buffer.from(marker));

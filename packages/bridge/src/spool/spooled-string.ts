@@ -9,7 +9,7 @@ export type StringCoding = "base64" | "text";
 export interface SpooledString {
   /** What stands for it in the message. */
   readonly id: string;
-  /** Id of the answer that it stood in. */
+  /** Id of the response that it stood in. */
   readonly answerId: RpcId;
   /** Where it is: absolute path of the file, or URI of the held result. */
   readonly place: string;

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import { ensureTrustedOrigins, withStreaming } from "@sluice/client";
+import { ensureTrustedOrigins, withStreaming } from "@sluice/client/internal";
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/wire";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";

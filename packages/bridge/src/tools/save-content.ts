@@ -1,6 +1,6 @@
 import { rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { randomPartName, saveBytes, saveFile } from "@sluice/client";
+import { randomPartName, saveBytes, saveFile } from "@sluice/client/internal";
 import {
   createSha256,
   decodeBase64,

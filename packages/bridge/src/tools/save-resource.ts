@@ -1,11 +1,10 @@
 import {
-  formatScale,
-  streamLink,
   streamResource,
   type Consent,
-  type SavableStream,
+  type ResourceStream,
   type StreamOptions,
 } from "@sluice/client";
+import { formatScale, streamLink } from "@sluice/client/internal";
 import { definedMembers, SluiceError } from "@sluice/core";
 import type { SavePlace } from "../confine/save-folder.ts";
 import {
@@ -58,7 +57,7 @@ export async function saveForHost(
   });
 }
 
-async function openLink(save: Save, terms: StreamTerms): Promise<SavableStream> {
+async function openLink(save: Save, terms: StreamTerms): Promise<ResourceStream> {
   const { uri, call, context } = save;
   const endpoint = context.server.url ?? (await context.loopback.endpointFor(uri, call));
   return streamLink(uri, { ...optionsOf(save, terms), ...definedMembers({ endpoint }) });
@@ -82,12 +81,12 @@ function optionsOf(save: Save, terms: StreamTerms): StreamOptions {
     maxStreamSize: settings.maxBytes,
     trustedOrigins: context.trustedOrigins,
     consent,
-    onProgress: ({ receivedBytes, totalBytes }) => call.progress(receivedBytes, totalBytes),
+    onProgress: ({ bytes, totalBytes }) => call.progress(bytes, totalBytes),
   };
 }
 
 async function saveStream(
-  stream: SavableStream,
+  stream: ResourceStream,
   save: Save,
   terms: StreamTerms,
 ): Promise<SavedResource> {

@@ -278,10 +278,8 @@ async function callTool(
   return result;
 }
 
-function progressOf({
-  call,
-}: FileSend): (count: { sentBytes: number; totalBytes: number }) => void {
-  return ({ sentBytes, totalBytes }) => call.progress(sentBytes, totalBytes);
+function progressOf({ call }: FileSend): (count: { bytes: number; totalBytes: number }) => void {
+  return ({ bytes, totalBytes }) => call.progress(bytes, totalBytes);
 }
 
 function sentAs({ file, taker }: FileSend, way: SendWay, result: Members): SentToTool {

@@ -8,7 +8,7 @@ import type { FetchLike } from "@sluice/core";
 interface ConnectionRules {
   /** Longest wait for one, in milliseconds. */
   readonly connectMs: number;
-  /** Longest wait for the headers of an answer, in milliseconds. */
+  /** Longest wait for the headers of a response, in milliseconds. */
   readonly headersMs: number;
   readonly lookup?: LookupFunction | undefined;
   readonly tls?: ConnectionOptions | undefined;

@@ -73,7 +73,7 @@ export class FallbackTransport implements Transport {
     }
   }
 
-  /** What comes for a message. Only a call has an answer that another can take the place of. */
+  /** What comes for a message. Only a call has a response that another can take the place of. */
   #track(message: JSONRPCMessage): SentMessage {
     if (!isCall(message)) return { hasStream: false };
     const sendState: SentMessage = {
@@ -115,7 +115,7 @@ export class FallbackTransport implements Transport {
     transport.onmessage = (message, extra) => this.onmessage?.(message, extra);
     transport.onerror = (error) => {
       const sendState = sentMessage.getStore();
-      // an event of its stream: the answer may still come
+      // an event of its stream: the response may still come
       if (sendState?.hasStream) sendState.unread ??= unreadableWords(error);
       this.onerror?.(error);
     };
@@ -139,7 +139,7 @@ export class FallbackTransport implements Transport {
 
 function isRefusal(error: unknown): boolean {
   const fault = sendFaultOf(error, false);
-  // an error of JSON-RPC with 400 is the answer of a server that speaks Streamable HTTP
+  // an error of JSON-RPC with 400 is the response of a server that speaks Streamable HTTP
   if (fault.kind === "refused") return [400, 404, 405].includes(fault.status ?? 0);
   return fault.kind === "answered" && (fault.status === 404 || fault.status === 405);
 }

@@ -22,7 +22,7 @@ export interface HttpUpstreamOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Bearer token of every request. With one, the user is not asked to sign in. Default: none. */
   readonly token?: string | undefined;
-  /** Signs in with OAuth where the server asks for it. Default: it does not, and the server's 401 is the answer. */
+  /** Signs in with OAuth where the server asks for it. Default: it does not, and the server's 401 is the response. */
   readonly signIn?: SignInOptions | undefined;
   /** Largest message to take, in bytes. Default: 32 MiB. */
   readonly maxMessageBytes?: number | undefined;

@@ -6,7 +6,7 @@ import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 /** Largest amount of bytes that wait for a reader of our output. */
 const maxWaitingBytes = 64 * 2 ** 20;
 
-/** What came as one line: a message, an error answer in place of one that was too long, or a fault. */
+/** What came as one line: a message, an error response in place of one that was too long, or a fault. */
 type ParsedLine =
   | { readonly message: JSONRPCMessage; readonly fault?: never }
   | { readonly fault: string; readonly message?: never };
@@ -43,7 +43,7 @@ export function unreadableAnswer(id: RequestId, fault: string): JSONRPCErrorResp
 
 const endBytes = 300;
 
-/** An answer that is too long becomes an error for its call, where the id stands at one of its ends. */
+/** A response that is too long becomes an error for its call, where the id stands at one of its ends. */
 function readLongLine(line: LongLine, maxBytes: number): ParsedLine {
   const fault = `a message is larger than ${maxBytes / 2 ** 20} MiB`;
   const id = line.tail === undefined ? idAtStart(line.head) : idAtEnd(line.tail);

@@ -71,7 +71,7 @@ export function sendFaultOf(thrown: unknown, hasSession: boolean): SendFault {
     return { kind: "lost", reason: unread ?? sluiceError!.message };
   const reason = reasonOf(thrown);
   const name = thrown instanceof Error ? thrown.name : "";
-  // faults of signing in and of the transport's own checks come before or instead of an answer
+  // faults of signing in and of the transport's own checks come before or instead of a response
   if (name === "UnauthorizedError" || name === "SluiceError" || name.startsWith("OAuth"))
     return { kind: "refused", reason };
   return { kind: "lost", reason };

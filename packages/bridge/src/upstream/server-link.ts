@@ -15,7 +15,6 @@ import { defer, type Deferred } from "../messages/deferred.ts";
 
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 
-/** What a link tells its owner. */
 interface LinkEvents {
   /** A message of the server that answers no exchange of the link itself. */
   readonly onmessage: (message: JSONRPCMessage) => void;
@@ -289,11 +288,10 @@ function pauseMs(attempt: number): number {
   return Math.min(firstPauseMs * 2 ** attempt, longestPauseMs);
 }
 
-/** How a message is sent. */
 interface MessageOptions {
   /** Ends the request, over HTTP by closing its stream. */
   readonly signal?: AbortSignal | undefined;
-  /** The stream of this request has ended, after an answer or without one. */
+  /** The stream of this request has ended, after a response or without one. */
   readonly onEnd?: (() => void) | undefined;
 }
 

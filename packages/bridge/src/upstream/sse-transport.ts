@@ -25,7 +25,7 @@ export interface SseOptions extends SSEClientTransportOptions {
 
 /**
  * HTTP with SSE (2024-11-05): the stream of a GET names the address for messages, which the SDK takes of the same
- * origin only, and carries the answers. A stream that ends closes the transport. Its `start` rejects with `protocol` if
+ * origin only, and carries the responses. A stream that ends closes the transport. Its `start` rejects with `protocol` if
  * no address comes.
  */
 export function sseTransport(url: URL, sseOptions: SseOptions): Transport {

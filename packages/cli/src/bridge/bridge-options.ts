@@ -14,7 +14,7 @@ export interface BridgeCommandOptions {
   readonly saveTo?: string;
   /** Folders that files are sent from. */
   readonly sendFrom?: readonly string[];
-  /** Maximum bytes of a string that stays in the answer. */
+  /** Maximum bytes of a string that stays in the result. */
   readonly inline?: number;
   /** Storage URL: where larger ones are stored with `http`. Default: memory. */
   readonly resultsTo?: string;

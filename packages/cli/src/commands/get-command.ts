@@ -5,15 +5,13 @@ import { homedir } from "node:os";
 import { createInterface } from "node:readline";
 import {
   type Consent,
-  type SavableStream,
-  saveBytes,
+  type ResourceStream,
   type SavedFile,
-  scaleOf,
   type StreamFacts,
   streamResource,
-  formatScale,
   type TransferScale,
 } from "@sluice/client";
+import { saveBytes, scaleOf, formatScale } from "@sluice/client/internal";
 import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core";
 import {
   connect,
@@ -93,7 +91,6 @@ export async function getCommand(
   }
 }
 
-/** A resource to save. */
 interface Wanted {
   readonly uri: string;
   readonly consent: Consent | undefined;
@@ -102,7 +99,6 @@ interface Wanted {
   readonly place: (pathOf: () => Promise<string>) => Promise<PlaceInOrder>;
 }
 
-/** The report on a saved resource. */
 interface SaveReport {
   /** For people. */
   readonly notes: readonly string[];
@@ -149,7 +145,7 @@ async function openStream(
   uri: string,
   { maxSize = Number.MAX_SAFE_INTEGER, trust, signal }: GetOptions,
   consent: Consent | undefined,
-): Promise<SavableStream | undefined> {
+): Promise<ResourceStream | undefined> {
   const options = { signal, maxStreamSize: maxSize, trustedOrigins: trust, consent };
   try {
     return await streamResource(connection.client, uri, definedMembers(options));
@@ -182,7 +178,7 @@ async function save(
       resume: true,
       connections,
       onProgress(count) {
-        ({ receivedBytes } = count);
+        receivedBytes = count.bytes;
         wanted.report(receivedBytes, count.totalBytes);
       },
     });

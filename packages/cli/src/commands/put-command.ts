@@ -7,7 +7,7 @@ import {
   type FilesAnswer,
   type FileSender,
   type UploadedReference,
-} from "@sluice/client/uploads";
+} from "@sluice/client/send";
 import { FILE_KEYWORD } from "@sluice/core/wire";
 import { callServer } from "../server-calls/call-server.ts";
 import {
@@ -74,9 +74,9 @@ export async function putCommand(
     maxFileSize: Number.MAX_SAFE_INTEGER,
     trustedOrigins: trust,
     authorization: () => (token === undefined ? undefined : `Bearer ${token}`),
-    onProgress({ sentBytes, totalBytes }) {
-      askedFiles.sentBytes = sentBytes;
-      bar.update(sentBytes, totalBytes);
+    onProgress({ bytes, totalBytes }) {
+      askedFiles.sentBytes = bytes;
+      bar.update(bytes, totalBytes);
     },
     async onFilesRequested(request, context) {
       try {
@@ -225,7 +225,7 @@ async function upload(
         signal,
         ...(begun && { begun }),
         onProgress(count) {
-          ({ sentBytes } = count);
+          sentBytes = count.bytes;
           bar.update(sentBytes, count.totalBytes);
         },
         async onBegun(now) {
@@ -296,7 +296,6 @@ function textOf({ content }: Result): string {
   return content.map((part) => (part.type === "text" ? part.text : `(${part.type})`)).join("\n");
 }
 
-/** A tool that files go to. */
 interface FileTool {
   readonly name: string;
   /** Argument that takes a file (SEP-2631 §5); absent for a tool that asks for files when it is called. */

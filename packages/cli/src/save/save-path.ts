@@ -65,7 +65,6 @@ const targetSentences: Partial<Record<SluiceErrorCode, string>> = {
   too_large: "the file system takes no file of that size",
 };
 
-/** A file by its bytes. */
 interface FileFacts {
   readonly size: number;
   /** Lower-case hex. */

@@ -22,7 +22,6 @@ import {
 /** Adds the tool `save_to` to a server. */
 type AttachSaveTool = (mcp: McpServer) => void;
 
-/** Bounds of what is saved. */
 interface SaveBounds {
   /** Maximum bytes of saved files together, including those of bridges. Default: 100 GiB. */
   readonly maxTotalBytes?: number | undefined;
@@ -86,13 +85,13 @@ export async function openSaveTool(
       await discardSource(opened, error);
       return rethrow(error);
     };
-    // a host that repeats a call gets the answer of the first one: the name is taken by the same bytes
+    // a host that repeats a call gets the result of the first one: the name is taken by the same bytes
     let conflict: unknown;
     const noteConflict = (error: unknown): undefined => {
       if (!isTaken(error)) throw error;
       conflict = error;
     };
-    const writing = target.write!(to, terms).catch(noteConflict);
+    const writing = target.write(to, terms).catch(noteConflict);
     await using writer = await writing.catch(giveUp(rethrowOfTarget));
     // nothing is read for a file that cannot be the one that is there
     if (!writer && size !== undefined) {

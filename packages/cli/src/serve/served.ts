@@ -59,7 +59,7 @@ export async function openServed(
     principal: () => (isGuarded ? holder : undefined),
     anonymous: !isGuarded,
     // a public server without a token gives strangers no room in the store
-    ...definedMembers({ links: isGuarded || isPrivate(options) ? {} : undefined }),
+    links: isGuarded || isPrivate(options),
     audit: auditOf(trail),
     limits: serveLimits,
   });

@@ -87,7 +87,7 @@ function statusOf(error: unknown): number | undefined {
 }
 
 /**
- * Code of the network fault below an error, such as ECONNREFUSED; for an answer other than HTTP perhaps only its name.
+ * Code of the network fault below an error, such as ECONNREFUSED; for a response other than HTTP perhaps only its name.
  */
 function networkErrno(error: unknown): string | undefined {
   for (const cause of causesOf(error)) {

@@ -3,8 +3,12 @@ import {
   StreamableHTTPClientTransport,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { ensureTrustedOrigins, streamingCapabilities, withStreaming } from "@sluice/client";
-import type { FileSender } from "@sluice/client/uploads";
+import {
+  ensureTrustedOrigins,
+  streamingCapabilities,
+  withStreaming,
+} from "@sluice/client/internal";
+import type { FileSender } from "@sluice/client/send";
 import { abortable, onAbort } from "@sluice/core/async";
 import { proxyFor } from "@sluice/core/node";
 import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
@@ -100,14 +104,14 @@ export function headersFrom(lines: readonly string[]): Record<string, string> {
   return headers;
 }
 
-/** Maximum bytes of a JSON answer, of a refusal, or of one event: as much as of one WebSocket message. */
+/** Maximum bytes of a JSON response, of a refusal, or of one event: as much as of one WebSocket message. */
 const maxMessageBytes = 16 * 2 ** 20;
 
 const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 
 /**
- * An answer whose body ends with `protocol` if one message of it has more than 16 MiB: the SDK collects messages
+ * A response whose body ends with `protocol` if one message of it has more than 16 MiB: the SDK collects messages
  * without a bound. A blank line ends an event (HTML section 9.2.6).
  */
 export function boundAnswers(answer: Response): Response {

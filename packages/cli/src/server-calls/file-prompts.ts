@@ -9,7 +9,7 @@ import {
   type FormValue,
   isAccepted,
   typeOfName,
-} from "@sluice/client/uploads";
+} from "@sluice/client/send";
 import { fault, Stopped } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";
 import { formatBytes } from "../terminal/quantity.ts";
@@ -29,11 +29,11 @@ export async function answerFileRequest(
   request: ReceivedFileRequest,
   { files, signal }: PromptOptions,
 ): Promise<FilesAnswer<string>> {
-  const { message, origin, fields, requiredForm } = request;
+  const { message, origin, fields, requiredValues } = request;
   const question = `${origin} asks for files: ${printable(message)}`;
   const [only] = fields;
   const isGiven = files.length > 0;
-  if (isGiven && only && fields.length === 1 && requiredForm.length === 0) {
+  if (isGiven && only && fields.length === 1 && requiredValues.length === 0) {
     note(question);
     return { action: "accept", files: { [only.name]: files } };
   }
@@ -48,12 +48,12 @@ export async function answerFileRequest(
   if (!heard(isWilling)) return { action: "decline" };
   const chosen: Record<string, readonly string[]> = {};
   for (const field of fields) chosen[field.name] = await askForFiles(field, screen);
-  const form: Record<string, FormValue> = {};
-  for (const [name, schema] of Object.entries(request.form)) {
-    const value = await askForValue(name, schema, requiredForm.includes(name), screen);
-    if (value !== undefined) form[name] = value;
+  const values: Record<string, FormValue> = {};
+  for (const [name, schema] of Object.entries(request.values)) {
+    const value = await askForValue(name, schema, requiredValues.includes(name), screen);
+    if (value !== undefined) values[name] = value;
   }
-  return { action: "accept", files: chosen, form };
+  return { action: "accept", files: chosen, values };
 }
 
 interface Screen {

@@ -3,7 +3,7 @@ import { constants } from "node:fs";
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { homedir, hostname } from "node:os";
 import { join, resolve } from "node:path";
-import type { BegunFile } from "@sluice/client/uploads";
+import type { BegunFile } from "@sluice/client/send";
 
 /** The record of an unfinished upload, for the same command later. */
 interface PutRecord {

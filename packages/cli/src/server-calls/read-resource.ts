@@ -30,7 +30,7 @@ export function isStreamless({ client }: ServerConnection, error: unknown): bool
 const otherAnswers: ReadonlySet<string> = new Set(["invalid_argument", "protocol", "internal"]);
 
 /**
- * Reads a resource with `resources/read`: text as UTF-8, or base64. The answer is at most 16 MiB. Throws `too_large` beyond
+ * Reads a resource with `resources/read`: text as UTF-8, or base64. The response is at most 16 MiB. Throws `too_large` beyond
  * `maxSize`, `corrupt` for another size than the one in the list, `protocol` for anything but the one content.
  */
 export async function readResource(

@@ -63,7 +63,7 @@ const names: Readonly<Record<EntryKind, string>> = {
   graph: "check the id of the drive, the path after it, and the permissions of the token",
 };
 
-/** For a service that cannot be reached, and for answers that are not its own. */
+/** For a service that cannot be reached, and for responses that are not its own. */
 const addresses: Readonly<Record<EntryKind, string>> = {
   file: "check the path",
   s3: "check the network, and region= and endpoint= in the URL; without region= AWS_REGION counts",

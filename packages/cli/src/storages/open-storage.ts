@@ -32,7 +32,6 @@ export async function openStorage(
   return openGraph(url, environment, writable);
 }
 
-/** Options of {@link openStorage}. */
 interface OpenStorageOptions {
   /** The storage also writes and removes. Default: false. */
   readonly writable?: boolean;

@@ -83,7 +83,6 @@ export function createSpeedometer(): Speedometer {
   };
 }
 
-/** The facts of a progress line. */
 interface ProgressFacts {
   /** Bytes that are there, those of an earlier run included. */
   readonly receivedBytes: number;

@@ -1,16 +1,36 @@
-import { tlsFault, type FetchLike } from "@sluice/core";
+import { ensureKnownOptions, tlsFault, type FetchLike } from "@sluice/core";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { interceptSend, type DownloadSide, type SendingTransport } from "./with-downloads.ts";
+import { streamingCapabilities } from "./stream-calls.ts";
+import type { Streaming, StreamingOptions } from "./streaming.ts";
 import { interceptFetch } from "./with-streaming.ts";
 
 /**
- * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers to `resources/stream`
- * aside for `streamResource`: bytes and redirects never reach the SDK.
+ * Makes a client of the MCP SDK, version 1 or 2, one that streams: the transport gets `fetch`, the client
+ * `capabilities`. The fetch takes the responses to `resources/stream` aside for `streamResource`: bytes and redirects never
+ * reach the SDK. All other requests pass as they are. `connect` does the same for a client of its own.
  *
- * Without an argument, bytes travel over Node's HTTP client with every check on addresses and framing, and all other
- * requests use the built-in fetch. Your own fetch, for example one that uses a proxy, carries everything; the checks on
- * addresses are its job then. With `bytes: "node"` it carries messages only, and bytes travel as they do without one.
+ * Without a `fetch` of yours, bytes travel over the HTTP client of Node, with every check on addresses and framing.
+ */
+export function createStreaming(options: StreamingOptions = {}): Streaming {
+  ensureKnownOptions("createStreaming", options, optionNames);
+  const { fetch, bytes = "fetch", ...streaming } = options;
+  if (bytes !== "fetch" && bytes !== "node")
+    throw new TypeError('createStreaming: bytes is "fetch" or "node"');
+  return { fetch: withStreaming(fetch, bytes), capabilities: streamingCapabilities(streaming) };
+}
+
+const optionNames: Readonly<Record<keyof StreamingOptions, true>> = {
+  fetch: true,
+  bytes: true,
+  maxStreamSize: true,
+  prefer: true,
+};
+
+/**
+ * The fetch of {@link createStreaming} alone. With a fetch of the caller's and `bytes: "node"`, that one carries messages
+ * only, and bytes travel as they do without one.
  */
 export function withStreaming(fetch?: FetchLike, bytes?: "fetch" | "node"): FetchLike {
   return fetch && bytes !== "node"
@@ -22,8 +42,8 @@ export function withStreaming(fetch?: FetchLike, bytes?: "fetch" | "node"): Fetc
 }
 
 /**
- * Makes `streamResource` work over a transport that is not HTTP, as {@link withStreaming} does over
- * one that is: the server answers with a download URL, and `side` tells which origin may be asked
+ * Makes `streamResource` work over a transport that is not HTTP, as {@link createStreaming} does
+ * over one that is: the server answers with a download URL, and `side` tells which origin may be asked
  * for it. It is called for each call. Changes `send` of the transport and gives it back.
  */
 export function withDownloads<Sending extends SendingTransport>(

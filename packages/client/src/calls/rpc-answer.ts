@@ -8,10 +8,10 @@ import {
 } from "@sluice/core";
 import { readText } from "../net/read-text.ts";
 
-/** Maximum bytes of a JSON answer to `resources/stream`, and of the body of a refusal. */
+/** Maximum bytes of a JSON response to `resources/stream`, and of the body of a refusal. */
 const maxMessageBytes = 256 * 1024;
 
-/** The call that an answer is for. */
+/** The call that a response is for. */
 export interface AnsweredCall {
   /** Its name in errors. */
   readonly what: string;
@@ -36,7 +36,7 @@ export async function readBeginning(body: ByteFlow): Promise<string> {
 }
 
 /**
- * The JSON of an answer as the SDK accepts it: with a response to the call. An error without an id is this call's: its
+ * The JSON of a response as the SDK accepts it: with a response to the call. An error without an id is this call's: its
  * server could not read which one. Throws `protocol` for anything else.
  */
 export function answerIn(text: string, call: AnsweredCall): string {

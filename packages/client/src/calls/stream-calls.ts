@@ -16,7 +16,7 @@ export interface StreamCall {
   /** What the call declares, whatever the client declared when it connected. */
   readonly streaming: ClientStreaming;
   readonly connectMs: number;
-  /** Milliseconds until the answer's headers must be there. */
+  /** Milliseconds until the response's headers must be there. */
   readonly headersMs: number;
   /** Lives as long as the bytes do, longer than the JSON-RPC request. */
   readonly signal: AbortSignal;
@@ -24,11 +24,11 @@ export interface StreamCall {
   answer?: CallAnswer;
 }
 
-/** What the middleware kept of the HTTP answer to a call, or knows in advance if that is a message. */
+/** What the middleware kept of the HTTP response to a call, or knows in advance if that is a message. */
 export interface CallAnswer {
   readonly exchange: HopExchange;
   readonly credentials: SessionCredentials;
-  /** HTTP status; absent if the answer is a message of another transport. */
+  /** HTTP status; absent if the response is a message of another transport. */
   readonly status?: number;
   /** Address that answered, if the platform reports it. */
   readonly address?: string | undefined;
@@ -36,7 +36,7 @@ export interface CallAnswer {
   readonly direct?: HopAnswer;
   /** Answer was a redirect: its headers. */
   readonly redirect?: Headers;
-  /** The answer was neither bytes nor JSON-RPC. */
+  /** The response was neither bytes nor JSON-RPC. */
   readonly failure?: SluiceError;
   /** The caller named the URL itself: what is behind it has no other name. */
   readonly isLink?: boolean;
@@ -100,8 +100,7 @@ export interface StreamingCapabilities {
 export type StreamingExtension = { maxStreamSize?: number; prefer?: string[] };
 
 /**
- * The capabilities that tell a server it may answer `resources/stream` with bytes. Spread them
- * into the `capabilities` of an SDK client whose transport has the {@link withStreaming} fetch.
+ * The capabilities of `createStreaming` alone: they tell a server that it may answer `resources/stream` with bytes.
  * `maxStreamSize` is in bytes; absent means that the server need not mind the size.
  */
 export function streamingCapabilities(streaming: ClientStreaming = {}): StreamingCapabilities {

@@ -23,7 +23,7 @@ export interface SendingTransport {
 }
 
 /**
- * Makes {@link streamResource} work over a transport that is not HTTP, as {@link withStreaming}
+ * Makes {@link streamResource} work over a transport that is not HTTP, as `createStreaming`
  * does over one that is: the server answers with a download URL, and `side` tells which origin
  * may be asked for it. It is called for each call. Changes `send` of the transport and gives it back.
  */

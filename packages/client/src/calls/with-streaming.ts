@@ -17,9 +17,8 @@ import { answerIn, readBeginning, readMessage } from "./rpc-answer.ts";
 import { CALL_META, outgoingCall, type CallAnswer, type StreamCall } from "./stream-calls.ts";
 
 /**
- * A fetch for the `fetch` option of an SDK's HTTP transport, version 1 or 2. It takes the answers
- * to `resources/stream` aside for {@link streamResource}: bytes and redirects never reach the SDK.
- * Every other request goes to `fetch` as it is, by default the platform's own.
+ * The fetch of `createStreaming` alone: it takes the responses to `resources/stream` aside for `streamResource`. Every
+ * other request goes to `fetch` as it is, by default the platform's own.
  */
 export function withStreaming(fetch: FetchLike = globalThis.fetch): FetchLike {
   return interceptFetch(fetch, createFetchExchange(fetch));
@@ -88,7 +87,7 @@ async function intercept(
 }
 
 /**
- * Bounds the wait for headers, and for the whole of an answer that is one message. The transport's signal ends that
+ * Bounds the wait for headers, and for the whole of a response that is one message. The transport's signal ends that
  * wait only: the bytes outlast the request.
  */
 async function whileOpening(
@@ -114,7 +113,7 @@ type SortedAnswer = Pick<CallAnswer, "direct" | "redirect" | "failure"> & {
   readonly response: Response;
 };
 
-/** Sorts an answer: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
+/** Sorts a response: bytes and redirects are kept aside, JSON-RPC and challenges go on to the SDK. */
 async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promise<SortedAnswer> {
   const { status, headers, body } = answer;
   if (isRedirect(status)) {
@@ -171,12 +170,12 @@ async function sortAnswer(answer: HopAnswer, request: InterceptedRequest): Promi
 /** Servers answer a stream call with events only when they have more to say. */
 const loadEvents = createLoader(() => import("./event-answer.ts"), "the reader of events");
 
-/** Settles the SDK's request; the real answer is in the call. */
+/** Settles the SDK's request; the real response is in the call. */
 function placeholder({ id, call }: InterceptedRequest): Response {
   return Response.json({ jsonrpc: "2.0", id, result: { resultType: "complete", uri: call.uri } });
 }
 
-/** An answer for the SDK, with a body that was read or is watched. */
+/** A response for the SDK, with a body that was read or is watched. */
 function respond(
   { status, headers }: Pick<HopAnswer, "status" | "headers">,
   body: string | ReadableStream<Uint8Array>,

@@ -17,7 +17,7 @@ import type { HopAnswer } from "../net/exchange.ts";
 import { errorText } from "./download-faults.ts";
 import type { DownloadGrant } from "./download-grant.ts";
 
-/** An answer whose headers are in order, and what they say. */
+/** A response whose headers are in order, and what they say. */
 export interface CheckedAnswer {
   readonly answer: HopAnswer;
   /** Offset of the first byte of the body. */
@@ -37,7 +37,7 @@ export interface CheckedAnswer {
   readonly fileNames: readonly string[];
   /** The MCP server said with the bytes, or on the way to them, that they are this resource. */
   readonly named: boolean;
-  /** Where it came from; absent for bytes on the call's own answer. */
+  /** Where it came from; absent for bytes on the call's own response. */
   readonly origin?: string | undefined;
   /** Milliseconds from the request to these headers, if it was a separate request. */
   readonly latencyMs?: number;
@@ -51,11 +51,11 @@ export interface RangeDemand {
   readonly etag?: string | undefined;
 }
 
-/** What an answer is checked against. */
+/** What a response is checked against. */
 interface Expectation {
   readonly uri: string;
   readonly grant: DownloadGrant;
-  /** Where it came from; absent for bytes on the call's own answer. */
+  /** Where it came from; absent for bytes on the call's own response. */
   readonly target?: AcceptedUrl;
   readonly demand?: RangeDemand | undefined;
   /** A redirect on the way here had said which resource this is (SEP-2532 §3, redirect mode). */
@@ -63,7 +63,7 @@ interface Expectation {
 }
 
 /**
- * Checks an answer against what was requested and promised. Rejects with `protocol`: a status other than 200 and 206,
+ * Checks a response against what was requested and promised. Rejects with `protocol`: a status other than 200 and 206,
  * another resource, a coding that was added on the way, a body whose end only the connection tells, a 206 that was not
  * asked for or another range, or lengths that contradict each other. What contradicts the grant is told with the
  * answer: another request may bring the right one.
@@ -72,7 +72,7 @@ export function checkAnswer(answer: HopAnswer, expectation: Expectation): Checke
   const { status, headers, framing } = answer;
   const { uri, grant, target, demand, redirected = false } = expectation;
   const isOwn = target === undefined || target.standing === "own";
-  // the draft asks the header of the answer or of the redirect, not of the redirect's target
+  // the draft asks the header of the response or of the redirect, not of the redirect's target
   const isNamed = !grant.isLink && headers.has(RESOURCE_URI_HEADER);
   if (isNamed || (isOwn && !redirected && !grant.isLink)) ensureNamed(uri, headers);
   if (status !== 200 && status !== 206) throw broken(`sent bytes with HTTP ${status}`);

@@ -2,11 +2,15 @@ import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core"
 import type { Lateness } from "@sluice/core/async";
 
 /** True for a fault of the network, which another try may mend. */
-export function isPassing(error: unknown): boolean {
-  return SluiceError.is(error) && passing.has(error.code);
+export function isNetworkFault(error: unknown): boolean {
+  return SluiceError.is(error) && networkCodes.has(error.code);
 }
 
-const passing: ReadonlySet<SluiceErrorCode> = new Set(["interrupted", "unavailable", "timeout"]);
+const networkCodes: ReadonlySet<SluiceErrorCode> = new Set([
+  "interrupted",
+  "unavailable",
+  "timeout",
+]);
 
 /** The end of a transfer that failed as `code`. `fault` is what happened last. */
 export function failureOf(
@@ -40,7 +44,7 @@ export function rangeless(uri: string): SluiceError {
 
 /** The rest is unavailable, and what went out cannot be taken back. */
 export function stuck(uri: string, fault: unknown): SluiceError {
-  if (!isPassing(fault)) return changed(uri, fault);
+  if (!isNetworkFault(fault)) return changed(uri, fault);
   const why = "broke off, and the server gives no ranges of it; start again";
   return new SluiceError("interrupted", `client: ${JSON.stringify(uri)} ${why}`, { cause: fault });
 }

@@ -29,11 +29,11 @@ export interface DownloadGrant {
   readonly exchange: HopExchange;
   readonly scope: HopScope;
   readonly policy: UrlPolicy;
-  /** The caller named the URL itself: an answer need not name the resource. */
+  /** The caller named the URL itself: a response need not name the resource. */
   readonly isLink: boolean;
 }
 
-/** What an answer itself says of a grant. */
+/** What a response itself says of a grant. */
 export type GrantFacts = Omit<
   DownloadGrant,
   "exchange" | "credentials" | "scope" | "policy" | "isLink"

@@ -9,7 +9,7 @@ import { checkAnswer, ensureNamed, type CheckedAnswer, type RangeDemand } from "
 import type { DownloadGrant } from "./download-grant.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
-/** An HTTP answer without bytes. */
+/** An HTTP response without bytes. */
 export interface RefusedDownload {
   readonly status: number;
   readonly retryAfterMs?: number;

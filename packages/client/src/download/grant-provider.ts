@@ -11,7 +11,7 @@ export interface GrantProvider {
   grant(): Promise<DownloadGrant>;
   /** The grant is of no more use. A newer one stays. */
   spend(grant: DownloadGrant): void;
-  /** Bytes on the answer that brought the grant: the first call takes them. */
+  /** Bytes on the response that brought the grant: the first call takes them. */
   takeDirect(grant: DownloadGrant): HopAnswer | undefined;
   /** True for an error of `grant()` after which another call may succeed. */
   mayRetry(error: unknown): boolean;

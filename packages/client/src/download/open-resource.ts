@@ -16,7 +16,7 @@ import { grantsOf, type GrantProvider } from "./grant-provider.ts";
 import { createResumableDownload, type ResumableDownload } from "./resumable-download.ts";
 import type { StreamFacts, StreamSettings, TransferCount } from "./stream-options.ts";
 
-/** A resource that was asked for, with the first answer waiting. */
+/** A resource that was asked for, with the first response waiting. */
 export interface OpenedResource {
   readonly facts: StreamFacts;
   readonly download: ResumableDownload;
@@ -28,7 +28,7 @@ export interface OpenedResource {
   readonly cancel: (reason: unknown) => void;
 }
 
-/** Asks for a resource and waits for its first answer. */
+/** Asks for a resource and waits for its first response. */
 export async function openResource(
   client: RequestingClient,
   uri: string,
@@ -81,7 +81,7 @@ function factsOf(uri: string, grant: DownloadGrant, answer: CheckedAnswer): Stre
     name: localFileName(grant.name, ...fileNames, fileNameFromUri(uri)),
     vouched: named || grant.size !== undefined || grant.digest !== undefined,
     size,
-    etag,
+    etag: etag?.slice(1, -1),
     digest,
     contentEncoding,
     origin,
@@ -129,8 +129,8 @@ async function hashFor(download: ResumableDownload): Promise<Sha256> {
 }
 
 /** A progress report. */
-export function countOf(receivedBytes: number, totalBytes: number | undefined): TransferCount {
-  return totalBytes === undefined ? { receivedBytes } : { receivedBytes, totalBytes };
+export function countOf(bytes: number, totalBytes: number | undefined): TransferCount {
+  return totalBytes === undefined ? { bytes } : { bytes, totalBytes };
 }
 
 /** Throws `corrupt` when a promised digest is not the one that came out. */

@@ -12,7 +12,7 @@ export function refusalOf({ uri, answer }: StreamCall, error: unknown): SluiceEr
   if (!answer && (code === -1 || code === "CLIENT_HTTP_UNEXPECTED_CONTENT"))
     return new SluiceError(
       "protocol",
-      `client: ${what}: the server sent bytes that the SDK cannot read; give the transport { fetch: withStreaming() }`,
+      `client: ${what}: the server sent bytes that the SDK cannot read; give the transport createStreaming().fetch`,
       { cause: error },
     );
   return rpcError(what, error);
@@ -69,7 +69,7 @@ const hints: Readonly<Record<Reason, string>> = {
   too_large: "; raise maxStreamSize to accept it",
   forbidden: "; ask for access",
   busy: "",
-  client_capability: "; pass streamingCapabilities() to the client",
+  client_capability: "; give the client createStreaming().capabilities",
   invalid: "; check the resource URI",
   internal: " at the server",
   interrupted: "",

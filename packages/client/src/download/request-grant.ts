@@ -28,7 +28,7 @@ import type { DownloadGrant, GrantFacts } from "./download-grant.ts";
 import type { StreamSettings } from "./stream-options.ts";
 
 /**
- * Calls `resources/stream` through an SDK client and sorts the answer. Rejects with the codes of
+ * Calls `resources/stream` through an SDK client and sorts the response. Rejects with the codes of
  * the JSON-RPC error table, `untrusted` for an address that must not be fetched, `protocol`.
  */
 export async function requestGrant(
@@ -62,7 +62,7 @@ async function callStream(client: RequestingClient, call: StreamCall): Promise<S
   const stop = new AbortController();
   const removeListener = onAbort(signal, (reason) => stop.abort(reason));
   const stopTimer = systemClock.schedule(() => {
-    // over HTTP the middleware waits, with the same deadline for each answer
+    // over HTTP the middleware waits, with the same deadline for each response
     if (call.answer && call.answer.status === undefined) stop.abort(unanswered());
   }, headersMs);
   try {
@@ -149,7 +149,7 @@ function sortResult(uri: string, result: StreamResult, policy: UrlPolicy): Grant
   if (downloadUrl === undefined)
     throw new SluiceError(
       "protocol",
-      "client: the server sent neither bytes nor a download URL; give the transport { fetch: withStreaming() }",
+      "client: the server sent neither bytes nor a download URL; give the transport createStreaming().fetch",
     );
   if (result.uri !== uri)
     throw new SluiceError("protocol", "client: the server answered for another resource");
@@ -181,7 +181,7 @@ function acceptDownload(url: string, policy: UrlPolicy): AcceptedUrl {
     if (policy.endpoint || !SluiceError.is(error)) throw error;
     throw new SluiceError(
       "untrusted",
-      "client: the MCP server's origin is unknown; give the transport { fetch: withStreaming() }, or add the download's to trustedOrigins",
+      "client: the MCP server's origin is unknown; give the transport createStreaming().fetch, or name trustedOrigins",
       { cause: error },
     );
   }

@@ -1,5 +1,5 @@
 import { ByteQueue, createRecentEntries, definedMembers, SluiceError } from "@sluice/core";
-import type { ResourceStream, StreamFacts, StreamOptions } from "./stream-options.ts";
+import type { StreamFacts, StreamOptions } from "./stream-options.ts";
 
 /** Options of a cache. */
 export interface ResourceCacheOptions {
@@ -39,7 +39,6 @@ export interface ResourceCache {
   read(uri: string, options?: StreamOptions): Promise<CachedResource>;
   /** Forgets a resource; call it when `notifications/resources/updated` names one. */
   invalidate(uri: string): void;
-  /** Forgets everything. */
   clear(): void;
 }
 
@@ -49,12 +48,18 @@ interface CachedEntry {
   readonly freshUntil: number;
 }
 
+/** A resource on its way: what is kept of it are its facts and bytes, never what it could be saved with. */
+interface FoundStream extends StreamFacts {
+  readonly body: ReadableStream<Uint8Array>;
+  readonly saveTo?: unknown;
+}
+
 /** Bytes that an entry costs besides its content. */
 const entryBytes = 1_024;
 
 /** A cache over the function that asks for a resource. */
 export function createCache(
-  open: (uri: string, options: StreamOptions) => Promise<ResourceStream>,
+  open: (uri: string, options: StreamOptions) => Promise<FoundStream>,
   options: ResourceCacheOptions,
 ): ResourceCache {
   const {
@@ -103,7 +108,11 @@ export function createCache(
       if (entry && Date.now() < entry.freshUntil && (entry.facts.size ?? 0) <= maxDescribed)
         return entry.facts;
       const answer = await ask(uri, async () => {
-        const { body, ...facts } = await open(uri, {
+        const {
+          body,
+          saveTo: _,
+          ...facts
+        } = await open(uri, {
           maxStreamSize: Number.MAX_SAFE_INTEGER,
           ...streamOptions,
         });
@@ -121,7 +130,11 @@ export function createCache(
       if (entry?.bytes && entry.bytes.length <= most && Date.now() < entry.freshUntil)
         return { facts: entry.facts, bytes: entry.bytes.slice(), source: "kept" };
       const { facts, bytes, source } = await ask(uri, async () => {
-        const { body, ...found } = await open(uri, { ...streamOptions, maxStreamSize: most });
+        const {
+          body,
+          saveTo: _,
+          ...found
+        } = await open(uri, { ...streamOptions, maxStreamSize: most });
         if (entry?.bytes && isSame(entry, found)) {
           await body.cancel();
           return { facts: found, bytes: entry.bytes, source: "revalidated" as const };
@@ -160,7 +173,6 @@ async function collect(body: ReadableStream<Uint8Array>): Promise<Uint8Array<Arr
   }
 }
 
-/** A question on its way to the server. */
 interface Question {
   readonly uri: string;
   isCurrent: boolean;

@@ -18,7 +18,7 @@ import {
   changed,
   errorText,
   failureOf,
-  isPassing,
+  isNetworkFault,
   lateBytes,
   otherDigest,
   pausedTooLong,
@@ -44,7 +44,7 @@ interface DownloadSink extends ChunkSink {
 
 /** One line of bytes of a resource, from some offset on, that mends itself. */
 export interface ResumableDownload {
-  /** Gets the first answer, however many tries it takes. */
+  /** Gets the first response, however many tries it takes. */
   open(): Promise<CheckedAnswer>;
   /**
    * Gives every byte to the sink, up to `until()` if given, which may shrink meanwhile. Rejects with faults that cannot
@@ -53,9 +53,9 @@ export interface ResumableDownload {
    * server that says 429 or 503 is not waited for: the refusal rejects at once.
    */
   receive(sink: DownloadSink, until?: () => number, mayGiveWay?: () => boolean): Promise<void>;
-  /** The answer that the bytes come from by now; before the first of them, the one that waits. */
+  /** The response that the bytes come from by now; before the first of them, the one that waits. */
   latest(): CheckedAnswer | undefined;
-  /** Gives up an answer that will not be read. */
+  /** Gives up a response that will not be read. */
   cancel(): void;
 }
 
@@ -115,7 +115,7 @@ export function createResumableDownload(
     try {
       next = await ask(granted, end);
     } catch (error) {
-      if (!isPassing(error)) throw error;
+      if (!isNetworkFault(error)) throw error;
       return interrupt({ kind: "network" }, error);
     }
     if (!("answer" in next)) {
@@ -152,7 +152,7 @@ export function createResumableDownload(
     }
   }
 
-  /** A digest that was promised of a version holds for every answer of it: parts often name none. */
+  /** A digest that was promised of a version holds for every response of it: parts often name none. */
   function withPromise(next: CheckedAnswer): CheckedAnswer {
     const isSame = next.etag !== undefined && next.etag === latest?.etag;
     const promised = isSame ? latest?.digest : undefined;
@@ -171,7 +171,7 @@ export function createResumableDownload(
     const { receivedBytes: start, etag } = transfer;
     const { target } = from;
     const direct = grants.takeDirect(from);
-    // bytes on the call's own answer always begin at 0
+    // bytes on the call's own response always begin at 0
     if (direct && (start === 0 || !target)) {
       try {
         return checkAnswer(direct, { uri, grant: from });

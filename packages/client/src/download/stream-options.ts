@@ -19,7 +19,7 @@ export interface StreamFacts {
    * they are stored; size, digest and ranges are those of the coded bytes.
    */
   readonly contentEncoding?: string;
-  /** Strong validator with quotes. Without one, a broken transfer cannot resume. */
+  /** Strong validator, without the quotes of the header. Without one, a broken transfer cannot resume. */
   readonly etag?: string;
   /** SHA-256 in hex that the bytes will be checked against. */
   readonly digest?: string;
@@ -32,15 +32,6 @@ export interface StreamFacts {
    * server gave neither their length nor a digest.
    */
   readonly vouched: boolean;
-}
-
-/** A resource on its way. Read `body` to its end or cancel it. */
-export interface ResourceStream extends StreamFacts {
-  /**
-   * The bytes, once. Nothing is read before the first pull. A broken connection mends itself; a clean end means that
-   * length and digest are right, if they were promised. Errors with a `SluiceError`, or with `signal.reason`.
-   */
-  readonly body: ReadableStream<Uint8Array>;
 }
 
 /** Options of {@link streamResource}. */
@@ -77,7 +68,8 @@ export interface StreamOptions {
 
 /** How far a transfer is. */
 export interface TransferCount {
-  readonly receivedBytes: number;
+  /** Bytes that arrived, of an earlier run too. */
+  readonly bytes: number;
   /** Absent while the size is unknown. */
   readonly totalBytes?: number;
 }
@@ -131,7 +123,7 @@ export function ensurePromised(
 
 /** How long to wait for what, in milliseconds. The time in which the reader does not read does not count. */
 export interface TransferTimeouts extends PeerTimeouts {
-  /** For the headers of an answer, and for all of one that is a JSON-RPC message. Default: 30 s. */
+  /** For the headers of a response, and for all of one that is a JSON-RPC message. Default: 30 s. */
   readonly headersMs: number;
   /**
    * For the whole transfer. Default: 60 s and 1 s for every 64 KiB, at most 6 h. The pauses between tries may take as

@@ -3,7 +3,7 @@ import type { HopScope } from "../trust/classify-address.ts";
 import type { OutgoingBody } from "./outgoing-body.ts";
 
 /**
- * Sends one HTTP request and gives its answer, whatever the status. It follows nothing, keeps no cookies, caches
+ * Sends one HTTP request and gives its response, whatever the status. It follows nothing, keeps no cookies, caches
  * nothing and retries nothing that the server may have received. Rejects with `unavailable` when the request did not
  * arrive, `interrupted` when it may have and has an {@link OutgoingBody}, `untrusted`, `protocol`, `unsupported` for a
  * redirect that the platform hides, with what reading the body threw, or with `signal.reason`.
@@ -28,7 +28,6 @@ export interface HopRequest {
 
 /** Steps of a request, in their order. */
 interface SendProgress {
-  /** There is a connection. */
   connected(): void;
   /** Bytes of an {@link OutgoingBody} went out. */
   handed(bytes: number): void;
@@ -40,7 +39,7 @@ interface SendProgress {
 export interface HopAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** False when the answer came before all of an {@link OutgoingBody} went out. */
+  /** False when the response came before all of an {@link OutgoingBody} went out. */
   readonly sentAll: boolean;
   /** What tells where the body ends; `unknown` if the platform hides it. */
   readonly framing: "length" | "chunked" | "close" | "unknown";

@@ -19,7 +19,7 @@ export interface Filling {
 
 /**
  * Fetches an opened resource from byte 0 into an empty part file over one connection, from 0 again if it changes.
- * Returns the answer that the bytes belong to in the end.
+ * Returns the response that the bytes belong to in the end.
  */
 export async function fetchWhole(filling: Filling, opened: OpenedResource): Promise<CheckedAnswer> {
   const { part, keeper, onProgress, reserve } = filling;
@@ -118,7 +118,7 @@ interface ConnectionState {
   readonly lending: Lending;
   readonly progress: { received: number };
   readonly running: RunningConnections;
-  /** Has an answer from byte 0 on already. */
+  /** Has a response from byte 0 on already. */
   readonly first: ResumableDownload | undefined;
 }
 
@@ -154,7 +154,7 @@ async function fetchConnection(
         const remainingBytes = kept + end() - reached;
         const isNear = remainingBytes > 0 && remainingBytes <= lending.blockBytes;
         const { end: answered = 0 } = shareDownload.latest() ?? {};
-        // a single one continues the answer that it has
+        // a single one continues the response that it has
         if (isNear && running.count() === 1 && answered > kept + end()) extend();
         onProgress?.(countOf(progress.received, size));
         keeper?.note();
@@ -261,7 +261,7 @@ interface Share {
   readonly start: number;
   /** One past the last byte that is this share's own. */
   readonly end: () => number;
-  /** Takes over the next share if that one waits, so that one answer brings both. Returns the new end. */
+  /** Takes over the next share if that one waits, so that one response brings both. Returns the new end. */
   readonly extend: () => number;
   /** Tells how far it is. */
   readonly note: (at: number) => void;

@@ -60,7 +60,6 @@ interface WriteBuffer extends ChunkSink {
 }
 
 interface OpenBuffer extends WriteBuffer {
-  /** Forgets what was collected. */
   drop(): void;
 }
 

@@ -11,7 +11,7 @@ import {
   type SaveTarget,
   ensureSpace,
 } from "./save-target.ts";
-import type { SavedFile } from "./save-resource.ts";
+import type { SavedFile } from "../download/save-options.ts";
 import { createPartFile } from "./part-file.ts";
 
 /**

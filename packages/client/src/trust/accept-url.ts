@@ -17,7 +17,7 @@ export interface UrlPolicy {
 export interface UrlHop {
   /** The base of a relative one. */
   readonly base?: URL | undefined;
-  /** It is in the answer of an accepted address. */
+  /** It is in the response of an accepted address. */
   readonly redirect: boolean;
 }
 

@@ -78,7 +78,7 @@ export async function uploadFile(
   const shipment = {
     sources: [source],
     signal,
-    onSent: (sentBytes: number) => onProgress?.({ sentBytes, totalBytes: size, name }),
+    onSent: (bytes: number) => onProgress?.({ bytes, totalBytes: size, name }),
   };
   if (begun) {
     const sentFile = await goOn(begun, shipment, settings);

@@ -53,7 +53,6 @@ export class PeerWatch {
     if (this.#budget.leftMs < 0) this.#giveUp();
   }
 
-  /** Ends the watch. */
   close(): void {
     this.#isClosed = true;
     this.#isTurn = false;

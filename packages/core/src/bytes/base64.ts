@@ -72,7 +72,7 @@ export function decodeBase64Url(text: string): Uint8Array | undefined {
 }
 
 const urlAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-const urlValues = valuesOf(urlAlphabet);
+const urlValues = /* @__PURE__ */ valuesOf(urlAlphabet);
 
 /** Digit of each ASCII character, −1 for any other. */
 function valuesOf(digits: string): Int8Array {

@@ -48,7 +48,6 @@ export class ByteQueue {
     return bytes;
   }
 
-  /** Takes all chunks. */
   take(): Uint8Array[] {
     const chunks = this.#chunks.splice(0);
     this.clear();

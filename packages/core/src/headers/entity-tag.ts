@@ -49,7 +49,7 @@ export function matchesIfMatch(
 }
 
 /**
- * Tells whether `If-None-Match` names the object, so that the answer is 304: it is `*`, or names
+ * Tells whether `If-None-Match` names the object, so that the response is 304: it is `*`, or names
  * `tag` by weak comparison (RFC 9110 §13.1.2). Absent means no.
  */
 export function matchesIfNoneMatch(

@@ -9,7 +9,7 @@ export interface KernelQueues {
   readonly unacknowledged: number;
   /** Bytes that the peer itself has not read; known where the peer is a process of this machine. */
   readonly unread?: number | undefined;
-  /** Whether the peer's system owes an answer to a retransmission, or to a window probe. */
+  /** Whether the peer's system owes a response to a retransmission, or to a window probe. */
   readonly isUnanswered: boolean;
 }
 

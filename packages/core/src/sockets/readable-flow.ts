@@ -11,7 +11,7 @@ export interface ReadableFlowOptions {
   readonly operation: string;
   /** Ends the flow with `signal.reason`, even while it is not pumped. */
   readonly signal?: AbortSignal | undefined;
-  /** The answer of Node's HTTP client whose body the stream gives unchanged. Default: the stream, where it is one. */
+  /** The response of Node's HTTP client whose body the stream gives unchanged. Default: the stream, where it is one. */
   readonly message?: IncomingMessage | undefined;
   /**
    * A body of which fewer bytes are left goes through the HTTP parser, and its connection can carry the next request. A
@@ -24,8 +24,8 @@ export interface ReadableFlowOptions {
 }
 
 /**
- * The bytes of a stream of Node, such as the answer of its HTTP client. Every end that is not the promised one is an
- * error. Bodies of answers over {@link createInletAgents} can be lent.
+ * The bytes of a stream of Node, such as the response of its HTTP client. Every end that is not the promised one is an
+ * error. Bodies of responses over {@link createInletAgents} can be lent.
  */
 export function flowOfReadable(readable: Readable, options: ReadableFlowOptions): ByteFlow {
   const { operation, signal, divertBytes = 8 * 2 ** 20 } = options;
@@ -54,7 +54,7 @@ export function flowOfReadable(readable: Readable, options: ReadableFlowOptions)
         const broken = (cause?: unknown): void => {
           if (!isWhole) fail(errorOf(cause));
         };
-        // Node reads an answer to its end when it is aborted: no event of it is left then
+        // Node reads a response to its end when it is aborted: no event of it is left then
         const isOver = readable.destroyed && !readable.readableEnded;
         if (isOver || signal?.aborted) return broken(readable.errored);
         readable.on("error", broken);

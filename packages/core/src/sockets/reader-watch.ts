@@ -77,7 +77,6 @@ export class ReaderWatch {
     this.#schedule();
   }
 
-  /** Ends the watch. */
   close(): void {
     this.#isClosed = true;
     this.#cancelLook?.();
@@ -94,7 +93,7 @@ export class ReaderWatch {
     this.#countedTo = now;
     if (!socket || socket.writableLength === 0) {
       this.#rest(ms);
-      // without a socket it is the turn of another answer, and this one is behind it
+      // without a socket it is the turn of another response, and this one is behind it
       if (socket) this.#cancelLook = undefined;
       else this.#schedule();
       return;
@@ -140,7 +139,7 @@ export class ReaderWatch {
 /** Looks within the time that a reader has. */
 const looks = 6;
 
-/** Whether a proxy says that it passes the answer to this request on. */
+/** Whether a proxy says that it passes the response to this request on. */
 export function isForwarded(headers: IncomingHttpHeaders): boolean {
   return ["x-forwarded-for", "forwarded", "via"].some((name) => headers[name] !== undefined);
 }

@@ -60,7 +60,7 @@ function fit<A extends HttpAgent>(agent: A, readBytes: number): A {
   const reuse = agent.reuseSocket.bind(agent);
   agent.reuseSocket = (socket, request) => {
     reuse(socket, request);
-    // an error comes here only before there is an answer
+    // an error comes here only before there is a response
     request.once("error", (error: NodeJS.ErrnoException) => {
       if (!resets.has(error.code)) return;
       error.code = staleConnection;

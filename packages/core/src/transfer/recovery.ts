@@ -39,9 +39,9 @@ export type Interruption =
   | { readonly kind: "network" }
   /** An HTTP status other than 200 and 206, with its `Retry-After` where there was one. */
   | { readonly kind: "status"; readonly status: number; readonly retryAfterMs?: number }
-  /** The answer belongs to another version than the kept bytes, or to another place in it. */
+  /** The response belongs to another version than the kept bytes, or to another place in it. */
   | { readonly kind: "changed" }
-  /** The answer contradicts the grant that it was asked for with: nothing of it was kept. */
+  /** The response contradicts the grant that it was asked for with: nothing of it was kept. */
   | { readonly kind: "contradicted" }
   /** The whole object came where its rest was asked for, in the same version: the server gives no ranges. */
   | { readonly kind: "rangeless" };

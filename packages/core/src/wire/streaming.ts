@@ -38,8 +38,10 @@ export interface ClientStreaming {
   readonly prefer?: readonly DeliveryMode[];
 }
 
+export const deliveryModes = ["direct", "redirect", "downloadUrl"] as const;
+
 /** How bytes travel (SEP-2532 §3): as the HTTP response itself, behind its redirect, or behind a URL in its result. */
-export type DeliveryMode = "direct" | "redirect" | "downloadUrl";
+export type DeliveryMode = (typeof deliveryModes)[number];
 
 /** `result` of a `resources/stream` call that answers with a URL (SEP-2532 §3, download URL mode). */
 export interface DownloadUrlResult {

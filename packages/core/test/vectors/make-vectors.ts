@@ -384,5 +384,9 @@ function rotate(word: number, bits: number): number {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const file = fileURLToPath(new URL("sealed-tokens.json", import.meta.url));
-  writeFileSync(file, `${JSON.stringify(makeVectors(), undefined, 2)}\n`);
+  const tables = Object.entries(makeVectors()).map(([name, rows]: [string, readonly object[]]) => {
+    const lines = rows.map((row) => JSON.stringify(row));
+    return `"${name}": [\n${lines.join(",\n")}\n]`;
+  });
+  writeFileSync(file, `{\n${tables.join(",\n")}\n}\n`);
 }

@@ -14,7 +14,6 @@ import type { LinkRequest } from "./link-request.ts";
 import type { ResumeOptions } from "./options.ts";
 
 export interface EventFlowOptions {
-  /** The first answer. */
   readonly first: ReadableStream<Uint8Array>;
   /** The requests to the link of the stream. */
   readonly link: LinkRequest;
@@ -27,10 +26,10 @@ export interface EventFlowOptions {
 /** An event stream over any number of connections. */
 export class EventFlow {
   readonly #options: EventFlowOptions;
-  /** Requests of the server: those without an answer, and all so far. */
+  /** Requests of the server: those without a response, and all so far. */
   readonly #unansweredKeys = new Set<string>();
   readonly #askedKeys = new Set<string>();
-  /** Of the wait until every request of the server has its answer. */
+  /** Of the wait until every request of the server has its response. */
   #answered: Notifier | undefined;
   #answers: string[] = [];
   #answerBytes = 0;
@@ -53,7 +52,7 @@ export class EventFlow {
     return this.#unansweredKeys.has(keyOf(id));
   }
 
-  /** Keeps an answer until it is the client's turn. */
+  /** Keeps a response until it is the client's turn. */
   answer(response: LooseResponse, text: string): void {
     this.#unansweredKeys.delete(keyOf(response.id));
     this.#answerBytes += text.length;

@@ -13,7 +13,6 @@ type Body = ReadableStream<Uint8Array>;
 
 export interface LinkRequestOptions {
   readonly fetch: FetchLike;
-  /** The endpoint. */
   readonly url: URL;
   /** Of the request that opened the stream. */
   readonly headers: Headers;

@@ -2,7 +2,7 @@
 export interface ResumeOptions {
   /** Milliseconds for one request, from its first byte to its result. Default: 1 h. */
   readonly totalMs?: number;
-  /** Milliseconds until the headers of an answer must be there. Default: 30 s. */
+  /** Milliseconds until the headers of a response must be there. Default: 30 s. */
   readonly headersMs?: number;
   /** Milliseconds after which a connection that brings nothing is replaced by another. Default: 60 s. */
   readonly idleMs?: number;

@@ -15,12 +15,12 @@ import { EventFlow } from "./event-flow.ts";
 import { LinkRequest } from "./link-request.ts";
 import { readResumeOptions, type ResumeOptions } from "./options.ts";
 
-/** An answer that is followed over its connections. */
+/** A response that is followed over its connections. */
 interface FollowedAnswer {
   readonly flow: EventFlow;
   readonly link: LinkRequest;
   readonly session: string;
-  /** Key of the request; `undefined` for an answer that was picked up by the id of an event. */
+  /** Key of the request; `undefined` for a response that was picked up by the id of an event. */
   readonly request: string | undefined;
 }
 
@@ -38,7 +38,7 @@ export function withResume(
   const limits = readResumeOptions(options);
   const answers = new Set<FollowedAnswer>();
 
-  /** Begins to follow an answer that has a link. */
+  /** Begins to follow a response that has a link. */
   function follow(response: Response, asked: OutgoingRequest): Response {
     const { url, headers, signal, message } = asked;
     const isStream = response.status === 200 && isEventStream(response.headers);
@@ -144,7 +144,7 @@ function readRequest(input: string | URL, init: RequestInit | undefined): Outgoi
 }
 
 /**
- * The flow as a body. An error that ends it early becomes the answer to the request, which both SDKs give to the caller
+ * The flow as a body. An error that ends it early becomes the response to the request, which both SDKs give to the caller
  * at once; after a broken body one of them waits for its timeout.
  */
 function bodyOf(

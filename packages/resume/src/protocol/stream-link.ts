@@ -6,7 +6,7 @@ export function formatStreamLink(url: string): string {
   return `<${url}>; rel="${STREAM_RELATION}"`;
 }
 
-/** The link of an answer. One to another origin than the endpoint's is ignored: credentials stay there (SEP-1335). */
+/** The link of a response. One to another origin than the endpoint's is ignored: credentials stay there (SEP-1335). */
 export function streamLinkOf(headers: Headers, endpoint: URL): URL | undefined {
   const target = linkWith(headers, STREAM_RELATION);
   if (target === undefined || !URL.canParse(target, endpoint.href)) return undefined;

@@ -47,7 +47,7 @@ export async function answerPost(parts: ResumeParts, asked: SessionRequest): Pro
     if (member) await reruns.remember(opened, body.params, member.owner);
     return response;
   }
-  // its answer may be bytes: withSluice, on either side, must see the request itself
+  // its response may be bytes: the layer of Sluice, on either side, must see the request itself
   if (sessionId === "" || body.method === STREAM_METHOD) return handler.fetch(request, withBody);
   return startStream(parts, asked, body);
 }

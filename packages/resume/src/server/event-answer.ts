@@ -6,7 +6,6 @@ import type { StreamPosition } from "../stream/event-id.ts";
 import type { ResumeParts } from "./parts.ts";
 import { noteRead } from "./read-note.ts";
 
-/** One answer with events. */
 interface EventAnswer {
   readonly position: StreamPosition;
   readonly sessionId: string;

@@ -85,7 +85,7 @@ async function hasRead(
   return !request.headers.has("last-event-id") && isRead(parts, last);
 }
 
-/** Takes the answers of the client: all of them, or none. */
+/** Takes the responses of the client: all of them, or none. */
 async function post(
   parts: ResumeParts,
   asked: SessionRequest,
@@ -145,7 +145,7 @@ async function look(
   return page;
 }
 
-/** Where the answer begins: behind the last event that the client had, or else where the link says. */
+/** Where the response begins: behind the last event that the client had, or else where the link says. */
 function startOf(
   request: Request,
   linked: StreamPosition,

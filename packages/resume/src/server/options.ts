@@ -10,7 +10,7 @@ export interface WithResumeOptions extends EndpointOptions {
   readonly holdMs?: number;
   /** Milliseconds before a reader reconnects, sent as `retry`. Default: 1 s. */
   readonly retryMs?: number;
-  /** Life of a link in milliseconds; every answer carries a new one. Default: 5 min, at most 15 min. */
+  /** Life of a link in milliseconds; every response carries a new one. Default: 5 min, at most 15 min. */
   readonly linkTtlMs?: number;
   /** Milliseconds for which a call may take; then it is cancelled. Default: 1 h. */
   readonly maxAgeMs?: number;

@@ -15,7 +15,7 @@ export interface RunningCallsOptions {
 
 /**
  * The calls that this process is working on. While it has a call, every quarter of the lease it prolongs what this
- * process holds, and looks for answers, and for ends of sessions, that came to another process.
+ * process holds, and looks for responses, and for ends of sessions, that came to another process.
  */
 export class RunningCalls {
   readonly #options: RunningCallsOptions;

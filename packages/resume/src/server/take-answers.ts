@@ -44,7 +44,7 @@ async function take(
   let stream: { readonly sessionId: string; readonly owner: string } | undefined = call;
   if (!call) {
     if (!member) return false;
-    // each answer is one look into the store, and a body has room for many
+    // each response is one look into the store, and a body has room for many
     await sluice.host.usage.admit(tagOf(member.principal), "request");
     const page = await store.read(streamId, { after: 0, now: Date.now(), maxEvents: 1 });
     stream = page && readRecord(page);

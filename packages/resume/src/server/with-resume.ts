@@ -24,7 +24,7 @@ import { RunningCalls } from "./running-calls.ts";
  * Lets clients pick up the streams of events that answer their requests (SEP-1335), in sessions of MCP 2025-11-25 and
  * older: every such answer has a `Link` with `rel="stream"`, below `<endpoint>/resume/`, and may end before the result.
  * The handler is any that keeps sessions over the SDK's transport. Everything else goes to it untouched, and so do
- * requests of callers without a principal. Put it inside `withSluice`, where that is used.
+ * requests of callers without a principal. It goes inside the layer of Sluice, as in `createHandler`.
  *
  * Throws a `RangeError` for a time out of its bounds.
  */

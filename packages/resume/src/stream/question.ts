@@ -3,7 +3,7 @@ import { isStreamId, streamIdLength } from "./event-id.ts";
 
 /**
  * Id of a question for the client. It names the stream: servers of one session in several processes count alike, and
- * an answer finds its stream by it.
+ * a response finds its stream by it.
  */
 export function formatQuestionId(streamId: string, id: RpcId): string {
   return `${streamId}?${JSON.stringify(id)}`;
@@ -32,7 +32,7 @@ export function isAnswer(message: unknown): message is LooseResponse {
   return isResponse(message) && "result" in message !== "error" in message;
 }
 
-/** An answer as it is kept, the same for the same content. */
+/** A response as it is kept, the same for the same content. */
 export function answerText({ result, error }: LooseResponse): string {
   return JSON.stringify(error === undefined ? { result } : { error });
 }

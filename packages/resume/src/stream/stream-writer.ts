@@ -70,7 +70,7 @@ export class StreamWriter {
     return this.#isAnswered;
   }
 
-  /** The server waits for answers of the client. */
+  /** The server waits for responses of the client. */
   get isAsking(): boolean {
     return this.#openQuestions !== undefined && this.#openQuestions.size > 0;
   }
@@ -163,7 +163,7 @@ export class StreamWriter {
     const { streamId } = this;
     const ask = isRequest(message) ? questionName(message.id) : undefined;
     const isLast = isResponse(message) && message.id === requestId;
-    // before it is kept: its answer can come as soon as a reader has it
+    // before it is kept: its response can come as soon as a reader has it
     if (isRequest(message)) this.openQuestions.set(questionName(message.id), message.id);
     const cancelled = cancelledBy(message);
     const withdrawn = cancelled === undefined ? "" : questionName(cancelled);

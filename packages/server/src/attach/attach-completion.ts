@@ -12,7 +12,7 @@ import type { Mounts } from "../storage/mounts.ts";
 
 /** Maximum suggestions in a response (MCP, completion). */
 const maxValues = 100;
-/** Objects looked at for one answer. */
+/** Objects looked at for one response. */
 const maxObjects = 1_000;
 /** Maximum UTF-8 bytes of a legal key. */
 const longestKey = 1_024;

@@ -14,7 +14,7 @@ import { cacheHint } from "../calls/request-caller.ts";
 import { methodNotFound, type ResourceCalls } from "../calls/resource-calls.ts";
 import {
   createMountsTemplate,
-  findElsewhere,
+  createAuthoredTest,
   createReadProbe,
   isAbsent,
   type AnswersFor,
@@ -54,7 +54,7 @@ export interface AttachOptions {
    */
   readonly tools?: boolean | ToolOptions;
   /**
-   * Gives `resources/read` whole resources as bytes beside the answer, to clients that ask for them:
+   * Gives `resources/read` whole resources as bytes beside the response, to clients that ask for them:
    * `binaryReads` of `@sluice/binary-transfer`. Default: everything is inside the JSON.
    */
   readonly binary?: BinaryReads;
@@ -132,7 +132,7 @@ function attach(
     );
   const { isOurs, readOthers, isProbe, probed } = createReadProbe(server);
 
-  /** Answers with something that the client may keep, and on a lasting connection is notified when it changes. */
+  /** Answers with a result that the client may cache; on a lasting connection it is notified of changes. */
   const answerSeen = <Result extends object>(
     { ctx, ...about }: { readonly ctx: ServerContext; readonly uri?: string },
     answer: () => Promise<Result>,
@@ -171,7 +171,7 @@ function attach(
     });
   }
 
-  const isElsewhere = findElsewhere(mcp);
+  const isAuthored = createAuthoredTest(mcp);
   const onSeen = attachSubscriptions(mcp, isOurs, parts);
   const mark = withRegistered ? registeredMark(streaming.maxReadBytes) : undefined;
   const list = resourcesHandler(listing, mcp, mark);
@@ -191,7 +191,7 @@ function attach(
       { params: uriParams, result: anyResult },
       async ({ uri }, ctx) => {
         if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
-        const call = { mcp, ctx, uri, isOurs, isElsewhere, readOthers, withRegistered };
+        const call = { mcp, ctx, uri, isOurs, isAuthored, readOthers, withRegistered };
         return streamResource(streaming, call);
       },
     );
@@ -221,7 +221,7 @@ const cursorParams: StandardSchemaV1<{ cursor?: string | undefined }> = passing(
 /** Takes every result. Made once: schemas are large, and there is a server for each connection. */
 const anyResult: z.ZodType<Record<string, unknown>> = z.looseObject({});
 
-/** The same schema, which copies nothing of what is well formed: calls pass several of them. It is made for a fault. */
+/** A schema that passes well-formed params on without a copy, as calls go through several. zod only words the fault. */
 function passing<Params>(
   makeSchema: () => z.ZodType<Params>,
   isWellFormed: (params: { readonly [K in keyof Params]?: unknown }) => boolean,

@@ -49,7 +49,7 @@ export interface AuditEntry {
   admit(): Promise<void> | undefined;
   /** Ends an operation that gave nothing away, or has given it already. */
   end(outcome: AuditOutcome, ending?: AuditEnding): void;
-  /** Wait for it before the answer of an operation leaves: else like `end`, rejects as `admit` does. */
+  /** Wait for it before the response of an operation leaves: else like `end`, rejects as `admit` does. */
   conclude(outcome: AuditOutcome, ending?: AuditEnding): Promise<void> | undefined;
 }
 
@@ -207,7 +207,7 @@ class OpenEntry implements AuditEntry {
   #recordOf(outcome: AuditOutcome, { reason, bytes = 0 }: AuditEnding): AuditRecord {
     const { facts } = this;
     const record: Record<string, unknown> = { id: this.#id, time: this.#time };
-    // without a list of the members: each answer has a record
+    // without a list of the members: each response has a record
     for (const name in facts) {
       const value = facts[name as keyof AuditFacts];
       if (value !== undefined) record[name] = value;

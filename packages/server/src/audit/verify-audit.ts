@@ -31,7 +31,6 @@ export interface AuditFinding {
 
 /** What a check found. */
 export interface AuditVerdict {
-  /** Lines that were read. */
   readonly lines: number;
   /** Where the first file takes the chain up: seq 0 when it begins there, more when earlier files exist. */
   readonly continues: ChainHead;

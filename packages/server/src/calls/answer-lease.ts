@@ -14,10 +14,10 @@ interface AnswerCaller {
   readonly principal: Principal | undefined;
   readonly address: string | undefined;
   /** Places of the mount that is read, where it has limits of its own. */
-  readonly ofMount: StreamLimiter | undefined;
+  readonly mountLimiter: StreamLimiter | undefined;
 }
 
-/** Counts the bytes of answers of one server, from before they are made until they are sent. */
+/** Counts the bytes of responses of one server, from before they are made until they are sent. */
 export class AnswerLeases {
   readonly #limiter: StreamLimiter;
   readonly #account: ByteAccount;
@@ -32,21 +32,21 @@ export class AnswerLeases {
     this.#shares = { perPrincipal, perAddress };
   }
 
-  /** Opens a lease of nothing for an answer to a caller: the tag of its principal, and its address. */
+  /** Opens a lease of nothing for a response to a caller: the tag of its principal, and its address. */
   open(principal: string | undefined, address: string | undefined): ByteLease {
     return this.#account.open(shareOf(this.#shares, principal, address));
   }
 
   /**
-   * Makes an answer with a place among the streams, and with a lease for its bytes. Both are held until the answer is sent
-   * where the transport says when that is; else, and when it will not be sent, until `make` is done.
+   * Makes a response that holds a place among the streams and a lease for its bytes: until it is sent, if the transport
+   * tells when that is; else until `make` is done, as for a response that will not be sent.
    */
   async hold<Answer>(
-    { ctx, principal, address, ofMount }: AnswerCaller,
+    { ctx, principal, address, mountLimiter }: AnswerCaller,
     make: (lease: ByteLease) => Promise<Answer>,
   ): Promise<Answer> {
     const tag = tagOf(principal);
-    const leave = takePlaces(this.#limiter, ofMount, tag, address);
+    const leave = takePlaces(this.#limiter, mountLimiter, tag, address);
     const lease = this.open(tag, address);
     const { signal, id } = ctx.mcpReq;
     let stopWatching: (() => void) | undefined;
@@ -73,12 +73,12 @@ export class AnswerLeases {
   }
 }
 
-/** False for the end of the connection: bytes of the answer may still be on their way. The SDK answers no cancelled request. */
+/** False for the end of the connection: bytes of the response may still be on their way. The SDK answers no cancelled request. */
 function isCancelled(reason: unknown): boolean {
   return !(reason instanceof SdkError) || reason.code !== SdkErrorCode.ConnectionClosed;
 }
 
-/** Bytes that an answer takes in memory, before its content is read: as base64, and its metadata. */
+/** Bytes that a response takes in memory, before its content is read: as base64, and its metadata. */
 export function expectedBytes(size: number): number {
   return copies * (Math.ceil(size / 3) * 4 + metadataBytes);
 }
@@ -94,7 +94,7 @@ export function answerBytes({ bytes, text }: { bytes: Uint8Array; text?: string 
   return copies * (bytes.byteLength + escapes + metadataBytes);
 }
 
-/** Content as a string, JSON with it, and its bytes for the network: seen in the heap of Node 20 until the answer is sent. */
+/** Content as a string, JSON with it, and its bytes for the network: seen in the heap of Node 20 until the response is sent. */
 const copies = 3;
 
 const metadataBytes = 1_024;

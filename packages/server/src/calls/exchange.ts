@@ -6,7 +6,7 @@ import type { ByteLease } from "../limits/byte-account.ts";
 /** Says when answers are sent. */
 export interface AnswerKeeper {
   /**
-   * Calls `release` once the last byte of the answer to this JSON-RPC request is handed to the network, or will never be; at
+   * Calls `release` once the last byte of the response to this JSON-RPC request is handed to the network, or will never be; at
    * once where the connection is gone already. `release` is idempotent.
    */
   keep(id: string | number, release: () => void): void;
@@ -16,7 +16,7 @@ export interface AnswerKeeper {
 export interface RequestNotes {
   /** Address of the client, as in `Caller`. */
   readonly address?: string | undefined;
-  /** Absent: the transport does not say when an answer is sent. */
+  /** Absent: the transport does not say when a response is sent. */
   readonly answers?: AnswerKeeper | undefined;
   /** Counts what waits in memory for the client, beside what handlers made. */
   readonly unsent?: ByteLease | undefined;
@@ -30,13 +30,12 @@ export interface RequestNotes {
  * {@link exchangeOf} finds it by its request.
  */
 export class Exchange implements RequestNotes {
-  /** The request as it came in. */
   readonly request: Request;
   address: string | undefined;
   answers: AnswerKeeper | undefined;
   unsent: ByteLease | undefined;
   isLasting: boolean;
-  /** Where the handler may leave an answer that the SDK cannot give. Absent: nothing would take it. */
+  /** Where the handler may leave a response that the SDK cannot give. Absent: nothing would take it. */
   slot: ReplySlot | undefined = undefined;
 
   constructor(request: Request, notes: RequestNotes = {}) {
@@ -48,7 +47,7 @@ export class Exchange implements RequestNotes {
     exchanges.set(request, this);
   }
 
-  /** Makes a request, such as a copy of its own, belong to it, and clones of that, too: the SDK gives handlers of session revisions one. */
+  /** Ties a request, such as a copy, and its clones to this exchange: in session revisions the SDK gives handlers a clone. */
   carryTo(request: Request): void {
     exchanges.set(request, this);
     const clone = (): Request => {
@@ -59,7 +58,7 @@ export class Exchange implements RequestNotes {
     Object.defineProperty(request, "clone", { configurable: true, value: clone });
   }
 
-  /** Opens a slot. The handler gets `request`, which is a request of this exchange, or sees a copy of its headers. */
+  /** Opens a slot. `request` is tied to this exchange; the handler gets it, or a copy of its headers. */
   openSlot(request: Request, given: SlotOptions = {}): ReplySlot {
     const { capabilities, onIdentified } = given;
     const slot: ReplySlot = {
@@ -75,12 +74,12 @@ export class Exchange implements RequestNotes {
 /** The one table of exchanges, for the stretch in which only a request is passed on. */
 const exchanges = new WeakMap<Request, Exchange>();
 
-/** The exchange that this very request, or a copy that it was carried to, belongs to. */
+/** The exchange that this request object is tied to. */
 export function ownExchangeOf(request: Request): Exchange | undefined {
   return exchanges.get(request);
 }
 
-/** The exchange of a request, or of the one that was shared with its headers. */
+/** The exchange of a request, found by the object itself, else by {@link SHARED_REQUEST_HEADER}. */
 export function exchangeOf(request: Request | undefined): Exchange | undefined {
   if (!request) return undefined;
   const exchange = exchanges.get(request);
@@ -90,8 +89,8 @@ export function exchangeOf(request: Request | undefined): Exchange | undefined {
 }
 
 /**
- * Notes something of a request, for the handlers that see this very object or a clone of it. For a copy that is made in
- * another way call it again with {@link notesOf} the original: a copy holds these and the slot, never the original.
+ * Notes something of a request, for handlers that get this object or a clone of it. For any other copy, call it again with
+ * {@link notesOf} the original: the copy then has these notes and the slot, and does not keep the original in memory.
  */
 export function noteRequest(request: Request, notes: RequestNotes): void {
   const exchange = exchanges.get(request) ?? new Exchange(request);
@@ -130,7 +129,7 @@ export function shareRequest(request: Request): () => void {
   }
   requests.set(id, request);
   return () => {
-    // a copy that outlives it may have been shared since
+    // the id may have been shared with a copy since
     if (requests.get(id) !== request) return;
     if (before) requests.set(id, before);
     else requests.delete(id);
@@ -144,19 +143,19 @@ export function sharedRequest(headers: Pick<Headers, "get">): Request | undefine
 }
 
 /**
- * Where the handler of `resources/stream` leaves an answer that is no JSON-RPC result, and any resource method that a caller has
+ * Where the handler of `resources/stream` leaves a response that is no JSON-RPC result, and any resource method that a caller has
  * to sign in first. A transport that can replace the HTTP response opens one for the request that it hands to the SDK; without
- * one the answer is a download URL.
+ * one the response is a download URL.
  */
 export interface ReplySlot {
   /**
-   * Client capabilities of the session's `initialize`, as they were sent; `null` if it declared no streaming. Absent if
-   * the transport did not see it, or the server has no sessions.
+   * What the session's `initialize` declared in fields that the SDK drops, as client capabilities; `null` if it declared
+   * nothing there. Absent if the transport did not see it, or the server has no sessions.
    */
   readonly capabilities?: object | null | undefined;
   /** Bytes or a redirect, in place of the SDK's response. */
   reply?: Reply;
-  /** The error, in place of the SDK's, which rewrites some codes and knows no HTTP status for them. */
+  /** The error, in place of the SDK's, which rewrites some codes and has no HTTP status for them. */
   fault?: RpcFault;
   /** Called when the caller of a resource method is identified: no refusal with 401 comes any more. */
   readonly onIdentified?: () => void;
@@ -174,7 +173,7 @@ export function openReplySlot(request: Request, options: SlotOptions = {}): Repl
   return exchange.openSlot(request, options);
 }
 
-/** Ends the time in which a reply may be left, and discards one that is not wanted. */
+/** Closes a slot, and discards a reply that the transport did not take. */
 export function closeReplySlot(slot: ReplySlot): void {
   slot.isClosed = true;
   slot.onClose?.();

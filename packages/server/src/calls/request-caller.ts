@@ -1,7 +1,7 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import type { RevisionKind } from "@sluice/core/wire";
 import type { Caller } from "../access/principal.ts";
-import { notesOf } from "./exchange.ts";
+import { exchangeOf, notesOf, type ReplySlot } from "./exchange.ts";
 
 /** First protocol revision without sessions. Revisions are dates, so text order is their order. */
 const firstStateless = "2026";
@@ -24,8 +24,13 @@ export function callerOf(ctx: ServerContext, mcp: McpServer): Caller {
   };
 }
 
+/** The reply slot of the request that a handler is in, if its transport opened one. */
+export function slotOf(ctx: ServerContext): ReplySlot | undefined {
+  return exchangeOf(ctx.http?.req)?.slot;
+}
+
 /**
- * Fields of MCP 2026-07-28 that say how long an answer may be kept, and that no other client may use it. Session revisions
+ * Fields of MCP 2026-07-28 that say how long a response may be kept, and that no other client may use it. Session revisions
  * have none.
  */
 export function cacheHint(

@@ -13,8 +13,7 @@ import { carrierIn, type CarrierReader } from "../audit/telemetry.ts";
 import { adviceOf, type AdvisedTools } from "../faults/advice.ts";
 import { outcomeOf, reasonOf, faultOf, signInFault, type RpcFault } from "../faults/rpc-fault.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import { exchangeOf } from "./exchange.ts";
-import { callerOf, revisionOf } from "./request-caller.ts";
+import { callerOf, revisionOf, slotOf } from "./request-caller.ts";
 import { clientStreaming, isStreaming } from "./streaming-declarations.ts";
 
 interface CountedCall {
@@ -27,7 +26,7 @@ interface CountedCall {
 interface ResourceCall extends CountedCall {
   readonly mcp: McpServer;
   readonly ctx: ServerContext;
-  /** Tells that the client went away. Default: that of the JSON-RPC request. */
+  /** Aborts when the client disconnects. Default: the signal of the JSON-RPC request. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -41,7 +40,9 @@ export interface CallWork {
 }
 
 /** Does the work of a call. */
-type Work<Result> = (call: CallWork) => Promise<{ result: Result; ending?: AuditEnding | "later" }>;
+type Work<Result> = (
+  call: CallWork,
+) => Promise<{ result: Result; ending?: AuditEnding | "handled" }>;
 
 /** What a caller outside of MCP asks for, such as a page of the server's author. */
 interface CallerCall extends CountedCall {
@@ -59,7 +60,7 @@ interface ResourceCallsOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** A call with what only its way of coming in knows. */
+/** A call, with what depends on how it came in. */
 interface CountedRun<Result> extends CountedCall {
   readonly caller: Caller;
   readonly era?: RevisionKind;
@@ -89,7 +90,7 @@ export class ResourceCalls {
     this.#factsOf(mcp).onIdentified = listener;
   }
 
-  /** Says which tools stand on a server, for advice in errors. */
+  /** Sets the names of the tools of a server, for advice in errors. */
   nameTools(mcp: McpServer, names: AdvisedTools): void {
     this.#factsOf(mcp).tools = names;
   }
@@ -101,8 +102,8 @@ export class ResourceCalls {
   }
 
   /**
-   * Identifies the caller, counts the call, does its work and makes one audit record. An ending `"later"`
-   * leaves the record to a transfer that has only begun, or to what has made it already.
+   * Identifies the caller, counts the call, does its work and makes one audit record. The ending `"handled"` leaves the
+   * record to the work: it has made it, or a transfer that has begun will.
    */
   answer<Result>(
     { mcp, ctx, signal = ctx.mcpReq.signal, ...counted }: ResourceCall,
@@ -115,7 +116,7 @@ export class ResourceCalls {
       carrier: carrierIn(ctx.mcpReq._meta),
       isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
       onIdentified: (principal) => {
-        exchangeOf(ctx.http?.req)?.slot?.onIdentified?.();
+        slotOf(ctx)?.onIdentified?.();
         this.#servers.get(mcp)?.onIdentified?.(principal);
       },
       work,
@@ -128,7 +129,7 @@ export class ResourceCalls {
     return this.#run({ ...counted, carrier, isGone: () => signal?.aborted === true, work });
   }
 
-  /** Runs a handler of a specified method. Rejects with the row of the error table for what it throws. */
+  /** Runs a handler of a method of the specification. What it throws becomes the error of the protocol. */
   async translate<Result>(
     { mcp, ctx, uri }: Pick<ResourceCall, "mcp" | "ctx" | "uri">,
     run: () => Promise<Result>,
@@ -141,7 +142,7 @@ export class ResourceCalls {
       if (error instanceof ProtocolError) throw error;
       const revision = revisionOf(mcp);
       if (SluiceError.is(error) && error.code === "unauthenticated") {
-        const slot = exchangeOf(ctx.http?.req)?.slot;
+        const slot = slotOf(ctx);
         if (slot) slot.fault = signInFault(resourceMetadataUrl, revision);
       }
       const means = { tools: this.#servers.get(mcp)?.tools, takesStreams: takesStreams(mcp, ctx) };
@@ -178,7 +179,7 @@ export class ResourceCalls {
         entry.facts.principal = tag;
         await usage.admit(tag, kind);
         const { result, ending } = await work({ identity, principal, address, entry });
-        if (ending === "later") return result;
+        if (ending === "handled") return result;
         await entry.conclude("complete", ending);
         if (ending?.bytes !== undefined) usage.charge(tag, ending.bytes);
         return result;
@@ -201,7 +202,7 @@ export function toProtocolError({ code, message, data }: RpcFault): ProtocolErro
   return new ProtocolError(code, message, data);
 }
 
-/** The answer of a server to a method that it cannot serve here. */
+/** The response of a server to a method that it cannot serve here. */
 export function methodNotFound(message: string): ProtocolError {
   return new ProtocolError(ProtocolErrorCode.MethodNotFound, message);
 }

@@ -29,14 +29,14 @@ interface ReadProbe {
   readonly isOurs: AnswersFor;
   /** What the author's handler gives for a URI, or throws; `undefined` for one that comes to our template. */
   readonly readOthers: ReadOthers;
-  /** True for the context of such a question: our template answers it with `probed` and reads nothing. */
+  /** True for the context of a probe: our template answers it with `probed` and reads nothing. */
   readonly isProbe: (ctx: ServerContext) => boolean;
   readonly probed: ReadResourceResult;
 }
 
 /**
- * Makes the question. The SDK alone knows which of its registered resources a URI comes to and whether it is enabled, and tells
- * it in no other way than by its handler of `resources/read`.
+ * Makes the probe. Only the SDK knows which registered resource a URI comes to and whether that is enabled, and only its
+ * handler of `resources/read` shows it.
  */
 export function createReadProbe(server: Server): ReadProbe {
   const probes = new WeakSet<ServerContext>();
@@ -65,7 +65,7 @@ const maxPages = 10;
  * Says whether the author lists a resource outside of the base URI, or has a template for it; for a server whose lists are
  * still the author's alone. Nothing is read: what the lists leave out, such as a disabled resource, does not exist.
  */
-export function findElsewhere({ server }: McpServer): AnswersFor {
+export function createAuthoredTest({ server }: McpServer): AnswersFor {
   const list = handlerOf<ListResourcesResult>(server, "resources/list");
   const listTemplates = handlerOf<ListResourceTemplatesResult>(server, "resources/templates/list");
 
@@ -91,7 +91,7 @@ export function findElsewhere({ server }: McpServer): AnswersFor {
   return async (uri, ctx) => (await hasTemplate(uri, ctx)) || (await isListed(uri, ctx));
 }
 
-/** The SDK finds a resource by its URI as a URL is written. */
+/** The SDK finds a resource by its normalized URL. */
 function isSame(listed: string, uri: string): boolean {
   return listed === uri || (URL.canParse(uri) && listed === new URL(uri).href);
 }
@@ -102,7 +102,7 @@ export const mountsTemplate = "sluice:{+key}";
 /** The template, and a way around it. */
 interface MountsRegistration {
   readonly template: ResourceTemplate;
-  /** Calls a handler of the SDK, which looks for a template before its first pause, as if there were no mounts. */
+  /** Calls a handler of the SDK as if there were no mounts: it looks the template up before its first `await`. */
   readonly asIfAbsent: <Answer>(call: () => Promise<Answer>) => Promise<Answer>;
 }
 
@@ -133,7 +133,7 @@ export function createMountsTemplate(
 
 const shared = new WeakMap<Mounts, MountsTemplate>();
 
-/** One template for all servers, where none of them goes around it. */
+/** One template for all servers, if none of them uses `asIfAbsent`. */
 function sharedTemplate(mounts: Mounts): MountsTemplate {
   let template = shared.get(mounts);
   if (!template) shared.set(mounts, (template = new MountsTemplate(mounts)));

@@ -96,7 +96,7 @@ function adapt(low: LowServer, registry: Registry): McpServer {
     },
     getCapabilities: () => low.getCapabilities(),
     getClientCapabilities: () => clientCapabilities() ?? low.getClientCapabilities(),
-    // it speaks none of the revisions without sessions
+    // SDK v1 has no stateless revision
     getNegotiatedProtocolVersion: () => undefined,
     notification: (message: object) => low.notification(message),
     registerCapabilities: (capabilities: object) => low.registerCapabilities(capabilities),
@@ -243,7 +243,7 @@ function contextOf(given: ExtraV1): ServerContext {
   return context;
 }
 
-/** The way back, for handlers of SDK v1 that are asked with a context: of the context itself or a copy. */
+/** The `extra` that a context, or a copy of it, was made of: handlers of SDK v1 are called with it. */
 function extraOf(context: ServerContext): ExtraV1 {
   const { [extraKey]: extra } = context as ServerContext & { readonly [extraKey]: ExtraV1 };
   const copy = { ...extra, signal: context.mcpReq.signal };
@@ -326,10 +326,7 @@ function registryOf(low: LowServer, high: object | undefined): Registry {
 function createRegistry(low: LowServer): Registry {
   const earlier = (method: string): HandlerV1 | undefined => low._requestHandlers.get(method);
   const set = (method: string, handler: HandlerV1): void =>
-    low.setRequestHandler(
-      z.looseObject({ method: z.literal(method), params: z.looseObject({}).optional() }),
-      handler,
-    );
+    low.setRequestHandler(requestSchema(method), handler);
 
   return {
     addTemplate(name, template, config, read) {

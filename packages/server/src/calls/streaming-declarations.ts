@@ -4,7 +4,12 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError } from "@sluice/core";
-import { EXTENSION_ID, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
+import {
+  deliveryModes,
+  EXTENSION_ID,
+  type ClientStreaming,
+  type DeliveryMode,
+} from "@sluice/core/wire";
 import type { ReplySlot } from "./exchange.ts";
 import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";
@@ -19,18 +24,17 @@ export function isStreaming(mcp: McpServer, ctx: ServerContext): boolean {
 }
 
 /**
- * What the client declared about streams on this request, or, in a session revision, on this session;
- * `undefined` when it declared nothing. The slot has the capabilities of the session's
- * `initialize` as they were sent, from transports that can see it: the SDK drops the literal field.
+ * What the client declared about streams on this request or, in a session revision, on this session; `undefined` if it
+ * declared nothing. The SDK drops the literal field of `initialize`; the slot has it, if its transport saw the call.
  *
- * `"untold"` where the server cannot know: a session revision declares in `initialize`, which a server without sessions
- * forgets with its answer. Such a client takes a download URL, which is JSON and needs no declaration.
+ * `"unknown"` if the server cannot tell: a session revision declares in `initialize`, which a server without sessions
+ * does not remember. Such a client gets a download URL, which is JSON and needs no declaration.
  */
 export function clientStreaming(
   mcp: McpServer,
   ctx: ServerContext,
   slot?: Pick<ReplySlot, "capabilities">,
-): ClientStreaming | "untold" | undefined {
+): ClientStreaming | "unknown" | undefined {
   const { envelope, _meta } = ctx.mcpReq as {
     [K in "envelope" | "_meta"]?: Record<string, unknown>;
   };
@@ -42,7 +46,7 @@ export function clientStreaming(
   if (streaming) return streaming;
   // what the SDK knows of a session lacks the literal field
   const isKnown = slot ? slot.capabilities !== undefined : ofSession !== undefined;
-  return isKnown ? undefined : "untold";
+  return isKnown ? undefined : "unknown";
 }
 
 /** The declaration in a set of client capabilities: the extension first, the literal field second. */
@@ -67,7 +71,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function isDeliveryMode(value: unknown): value is DeliveryMode {
-  return value === "direct" || value === "redirect" || value === "downloadUrl";
+  return deliveryModes.some((mode) => mode === value);
 }
 
 /** Declares streaming on a server that is not connected yet, to clients that {@link isStreaming} is true of. */

@@ -48,7 +48,6 @@ interface SubscriptionRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A resource, and its object as it was when it was found. */
 interface FoundResource {
   readonly place: Place;
   readonly info: ObjectInfo;

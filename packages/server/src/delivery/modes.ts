@@ -70,7 +70,7 @@ interface ModesOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** The ways of bytes to a client, by their names in the protocol. */
+/** Delivers bytes to a client; each method is a mode of the protocol. */
 export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResource>> {
   readonly #options: ModesOptions;
 
@@ -92,6 +92,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
         ensureFits(opened.info, client);
         const isDescribed = etag === info.etag && opened.info.contentType === info.contentType;
         const mimeType = isDescribed ? delivery.mimeType : await storage.typeOf(opened.info);
+        // it became JSON since it was described: a client could take it for the response
         if (isProtocolType(mimeType)) {
           await discardSource(opened);
           release();
@@ -104,7 +105,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
           rangeable: etag !== undefined && grants.servesParts,
           exactType: true,
         });
-        const grant = await this.#mintLink(identity, name, etag);
+        const grant = await this.#mintResumeUrl(identity, name, etag);
         if (grant) {
           entry.facts.grant = grant.id;
           headers.push("Link", `<${grant.url}>; rel="stream"`);
@@ -136,7 +137,7 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
       contentType: mimeType,
       contentDisposition: formatContentDisposition(key),
     };
-    // some services, such as Graph, sign URLs but cannot set the headers of their answers
+    // some services, such as Graph, sign URLs but cannot set the headers of their responses
     const presigned =
       (await storage.presign?.(key, { ...signOptions, ...headerOptions })) ??
       (await storage.presign?.(key, signOptions));
@@ -187,8 +188,8 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     };
   }
 
-  /** A URL from which the download can resume. The bytes go without one while the state store keeps none. */
-  async #mintLink(
+  /** A URL from which the download can resume; `undefined` while the state store cannot keep one. */
+  async #mintResumeUrl(
     identity: Identity,
     name: string,
     etag: string | undefined,

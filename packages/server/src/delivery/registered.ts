@@ -16,8 +16,7 @@ import { onAbort, within } from "@sluice/core/async";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
 import type { AnswerLeases } from "../calls/answer-lease.ts";
-import { exchangeOf } from "../calls/exchange.ts";
-import { revisionOf } from "../calls/request-caller.ts";
+import { revisionOf, slotOf } from "../calls/request-caller.ts";
 import type { CallWork } from "../calls/resource-calls.ts";
 import type { AnswersFor, ReadOthers } from "../calls/resource-owner.ts";
 import { clientStreaming } from "../calls/streaming-declarations.ts";
@@ -36,7 +35,7 @@ export interface RegisteredParts {
 
 /**
  * Streams a resource that the author of a server registered with the SDK: what its `resources/read` gives, as bytes. The scopes
- * of the caller are checked before. `place` is that of a URI below a base: it is the author's only where reading it shows so.
+ * of the caller are checked before. `place` is given for a URI below a base: only reading it shows whether it is the author's.
  * `undefined` for a URI that comes to this Sluice, and for one outside of the mounts that cannot go as bytes.
  *
  * Order: capability → place among the streams → read → size → record. Below a base the access rules of the mount come first,
@@ -50,14 +49,14 @@ export async function streamRegistered(
   place?: Place,
 ): Promise<StreamAnswer | undefined> {
   const { mcp, ctx, uri } = call;
-  // what is hidden is looked for in storage, and the author is not asked
+  // a hidden URI is looked up in storage like a missing one, and the author is not asked
   if (place && !(await isAllowed(place, principal))) return undefined;
   const authored = place && (await readAsAuthor(call));
   if (place && !authored) return undefined;
-  const slot = exchangeOf(ctx.http?.req)?.slot;
+  const slot = slotOf(ctx);
   const client = clientStreaming(mcp, ctx, slot);
   if (!client) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
-  if (!slot || client === "untold") {
+  if (!slot || client === "unknown") {
     if (authored)
       throw readOnly("the author registered it, and there is no HTTP answer for its bytes");
     return undefined;
@@ -68,7 +67,7 @@ export async function streamRegistered(
   const lease = leases.open(tagOf(principal), address);
   const answer = await modes.direct({
     uri,
-    // its memory is held as long as the place among the streams
+    // a limiter without a limit: when its place is given back, the memory is, too
     place: { key, name: uri, mount: { limiter: { take: () => () => lease.release() } } },
     info: { key },
     mimeType: "application/octet-stream",
@@ -111,13 +110,13 @@ const readTimeoutMs = 60_000;
 export interface AuthorCall {
   readonly ctx: ServerContext;
   readonly uri: string;
-  readonly isElsewhere: AnswersFor;
+  readonly isAuthored: AnswersFor;
   readonly readOthers: ReadOthers;
 }
 
 /**
- * What the author's `resources/read` gives; `undefined` for a URI that comes to this Sluice. The author's handler hears when the
- * client goes away, and after 60 s without an answer, which is `timeout`. Its errors pass as they are; one that says that there
+ * What the author's `resources/read` gives; `undefined` for a URI that comes to this Sluice. The author's handler is aborted
+ * when the client disconnects, and after 60 s, which is `timeout`. Its errors pass as they are; one that says that there
  * is no such resource is `not_found`, unless the author lists it.
  */
 async function readAsAuthor(call: AuthorCall): Promise<ReadResourceResult | undefined> {
@@ -145,15 +144,15 @@ function expired(): SluiceError {
 }
 
 /** What the author disabled does not exist; the SDK says of it that it is disabled. */
-async function readError({ ctx, uri, isElsewhere }: AuthorCall, error: unknown): Promise<unknown> {
+async function readError({ ctx, uri, isAuthored }: AuthorCall, error: unknown): Promise<unknown> {
   if (!(error instanceof ProtocolError) || !absences.has(error.code)) return error;
-  if (await isElsewhere(uri, ctx)) return error;
+  if (await isAuthored(uri, ctx)) return error;
   return new SluiceError("not_found", "sluice: read: the author has no such resource", {
     cause: error,
   });
 }
 
-/** What SDKs say of a resource that is missing or disabled, and authors of parameters as well. */
+/** Codes of SDKs for a missing or disabled resource. Authors also use them for parameters. */
 const absences: ReadonlySet<number> = new Set([
   ProtocolErrorCode.InvalidParams,
   ProtocolErrorCode.ResourceNotFound,
@@ -169,8 +168,8 @@ interface RegisteredContent {
 const encoder = new TextEncoder();
 
 /**
- * The bytes of the one content of an answer to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws
- * `unsupported` for an answer that only `resources/read` can give: none or several contents, more than `maxBytes`,
+ * The bytes of the one content of a response to `resources/read`: `text` as UTF-8, `blob` out of base64. Throws
+ * `unsupported` for a response that only `resources/read` can give: none or several contents, more than `maxBytes`,
  * text with a lone surrogate. Throws `corrupt` for a blob that is not base64.
  */
 function contentOf(result: unknown, maxBytes: number): RegisteredContent {
@@ -220,7 +219,7 @@ function tooLarge(maxBytes: number): SluiceError {
   return readOnly(`what the author registered has more than ${maxBytes} bytes`);
 }
 
-/** The reason is for the operator; the client hears that `resources/read` has it. */
+/** The reason is for the operator; the client is told to use `resources/read`. */
 function readOnly(reason: string): SluiceError {
   return new SluiceError("unsupported", `sluice: stream: ${reason}`);
 }

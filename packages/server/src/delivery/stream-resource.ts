@@ -2,8 +2,8 @@ import { ProtocolError } from "@modelcontextprotocol/server";
 import { definedMembers, SluiceError, type Principal } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/wire";
 import { tagOf } from "../access/principal.ts";
-import { exchangeOf, leaveReply } from "../calls/exchange.ts";
-import { revisionOf } from "../calls/request-caller.ts";
+import { leaveReply } from "../calls/exchange.ts";
+import { revisionOf, slotOf } from "../calls/request-caller.ts";
 import { toProtocolError, type CallWork, type ResourceCalls } from "../calls/resource-calls.ts";
 import { readChallenge } from "../calls/sdk-handlers.ts";
 import { clientStreaming } from "../calls/streaming-declarations.ts";
@@ -30,11 +30,11 @@ import {
 import { streamRegistered, type AuthorCall, type RegisteredParts } from "./registered.ts";
 
 interface StreamRequest extends ReadCall, AuthorCall {
-  /** Whether the server streams what its author registered, too. */
+  /** Whether the server also streams what its author registered. */
   readonly withRegistered: boolean;
 }
 
-/** What `resources/stream` is answered with. */
+/** Collaborators of `resources/stream`. */
 export interface StreamParts extends RegisteredParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
@@ -55,13 +55,13 @@ export async function streamResource(
 ): Promise<Record<string, unknown>> {
   const { calls, resourceMetadataUrl, onError } = parts;
   const { mcp, ctx, uri } = call;
-  const slot = exchangeOf(ctx.http?.req)?.slot;
+  const slot = slotOf(ctx);
   const signal = ctx.http?.req?.signal;
   try {
     const callOptions = { mcp, ctx, uri, action: "stream", kind: "transfer", signal } as const;
     const answer = await calls.answer(callOptions, async (work) => ({
       result: await answerStream(parts, call, work),
-      ending: "later",
+      ending: "handled",
     }));
     if (answer.result) return answer.result;
     leaveReply(slot, answer.reply);
@@ -96,7 +96,7 @@ async function answerStream(
     action: "stream",
     uri: canonical,
   });
-  // the SDK compares spellings: another one must not lead around what the author registered
+  // the SDK compares spellings: another spelling must not bypass what the author registered
   for (const spelling of new Set([canonical, uri])) {
     await ensureStreamScopes(call, spelling, resourceMetadataUrl);
     if (withRegistered && spelling === uri) {
@@ -108,11 +108,11 @@ async function answerStream(
 
   const signal = ctx.http?.req?.signal;
   const info = await storage.describe(key, definedMembers({ signal }));
-  const slot = exchangeOf(ctx.http?.req)?.slot;
+  const slot = slotOf(ctx);
   const declaration = clientStreaming(mcp, ctx, slot);
   if (!declaration) throw new FaultError(rpcFault("client_capability", revisionOf(mcp), { uri }));
-  const isUntold = declaration === "untold";
-  const client = isUntold ? {} : declaration;
+  const isUnknown = declaration === "unknown";
+  const client = isUnknown ? {} : declaration;
   ensureFits(info, client);
 
   const mimeType = await storage.typeOf(info, definedMembers({ signal }));
@@ -128,13 +128,13 @@ async function answerStream(
     entry,
     signal,
   };
-  for (const mode of modesFor(delivery, slot !== undefined && !isUntold)) {
+  for (const mode of modesFor(delivery, slot !== undefined && !isUnknown)) {
     entry.facts.mode = mode;
     try {
       const answer = await modes[mode](delivery);
       if (answer) return answer;
     } catch (error) {
-      return answerElsewhere(parts, delivery, error);
+      return redirectOrThrow(parts, delivery, error);
     }
   }
   if (!identity.mayMint)
@@ -146,7 +146,7 @@ async function answerStream(
 }
 
 /** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
-async function answerElsewhere(
+async function redirectOrThrow(
   { transfers }: StreamParts,
   { uri, place, identity, entry }: ResourceDelivery,
   error: unknown,
@@ -174,15 +174,15 @@ async function answerOutside(
   call: StreamRequest,
   work: CallWork,
 ): Promise<StreamAnswer> {
-  const { ctx, uri, isElsewhere, withRegistered } = call;
+  const { ctx, uri, isAuthored, withRegistered } = call;
   if (withRegistered && URL.canParse(uri)) {
     await ensureStreamScopes(call, uri, parts.resourceMetadataUrl);
     const registered = await streamRegistered(parts, call, work);
     if (registered) return registered;
   }
-  if (await isElsewhere(uri, ctx))
+  if (await isAuthored(uri, ctx))
     throw new SluiceError("unsupported", "sluice: stream: the author serves this URI");
-  throw new SluiceError("not_found", "sluice: stream: the URI is below no base URI");
+  throw new SluiceError("not_found", "sluice: stream: the URI is not below a base URI");
 }
 
 function modesFor(

@@ -25,14 +25,13 @@ export interface AdvisedTools {
   readonly link: string | undefined;
 }
 
-/** What a caller can do. */
 interface CallerMeans {
   readonly tools?: AdvisedTools | undefined;
   /** The client declared that it takes streams. */
   readonly takesStreams?: boolean;
 }
 
-/** What a caller may be told to do about an error: `data.suggestion` of the answer, and what a tool says. */
+/** What a caller may be told to do about an error: `data.suggestion` of the response, and what a tool says. */
 export function adviceOf(
   error: unknown,
   { tools, takesStreams = false }: CallerMeans = {},

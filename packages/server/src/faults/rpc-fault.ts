@@ -3,7 +3,7 @@ import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core"
 import { errorTable, type RevisionKind, type Reason } from "@sluice/core/wire";
 import { hiddenFault } from "./storage-fault.ts";
 
-/** A JSON-RPC error as it goes over the wire, and the HTTP answer around it. */
+/** A JSON-RPC error as it goes over the wire, and the HTTP response around it. */
 export interface RpcFault {
   /** HTTP status; 200 for most, since the exchange itself went well. */
   readonly status: number;
@@ -74,7 +74,7 @@ export function formatChallenge(resourceMetadataUrl: string | undefined): string
     : `Bearer resource_metadata="${encodeURI(resourceMetadataUrl)}"`;
 }
 
-/** The answer to a caller that has to sign in: 401 with a challenge, by which SDKs begin to (RFC 9728 §5.1). */
+/** The response to a caller that has to sign in: 401 with a challenge, by which SDKs begin to (RFC 9728 §5.1). */
 export function signInFault(
   resourceMetadataUrl: string | undefined,
   revision: RevisionKind,

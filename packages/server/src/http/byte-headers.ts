@@ -51,7 +51,7 @@ function changedHeaders(changes: Readonly<Record<string, string>>): readonly str
   );
 }
 
-/** What the bytes of one answer are. */
+/** What the bytes of one response are. */
 export interface ByteFacts {
   /** As the client asked for it, or the canonical one. */
   readonly uri: string;
@@ -68,7 +68,7 @@ export interface ByteFacts {
   readonly disposition?: "attachment" | "inline" | undefined;
 }
 
-/** Headers of an answer with bytes, or of the HEAD in its place. */
+/** Headers of a response with bytes, or of the HEAD in its place. */
 export function byteHeaders({
   uri,
   info,

@@ -2,7 +2,7 @@ import { parseMediaType } from "@sluice/core";
 
 /**
  * True for the types of MCP's own answers: JSON in any form and event streams. Bytes of such a
- * type must never be the direct answer to a JSON-RPC request: a client could take them for one.
+ * type must never be the direct response to a JSON-RPC request: a client could take them for one.
  */
 export function isProtocolType(mimeType: string): boolean {
   const essence = essenceOf(mimeType);

@@ -9,7 +9,7 @@ export interface OriginGateOptions {
    * loopback names when that is one. This stops DNS rebinding.
    */
   readonly hosts?: readonly string[];
-  /** Exact web origins whose pages may ask, and read the answers (CORS). Default: the endpoint's own. */
+  /** Exact web origins whose pages may ask, and read the responses (CORS). Default: the endpoint's own. */
   readonly origins?: readonly string[];
 }
 
@@ -34,7 +34,7 @@ export interface OriginGate {
 const exposed =
   "Content-Length, Content-Disposition, Content-Range, Accept-Ranges, ETag, Repr-Digest, Link, MCP-Resource-Uri, Mcp-Session-Id, Retry-After, WWW-Authenticate";
 
-/** CORS headers for a URL that is itself the permission: pages of every origin may read the answer, without credentials. */
+/** CORS headers for a URL that is itself the permission: pages of every origin may read the response, without credentials. */
 export const publicCorsHeaders: readonly string[] = [
   "Access-Control-Allow-Origin",
   "*",

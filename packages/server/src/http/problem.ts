@@ -17,7 +17,7 @@ export type ProblemReason =
 /** What else a problem carries. */
 export interface ProblemOptions {
   readonly reason?: ProblemReason;
-  /** A fixed sentence for the reader of the answer, of at most 300 characters. */
+  /** A fixed sentence for the reader of the response, of at most 300 characters. */
   readonly detail?: string;
   /** Further headers, names and values in turn. */
   readonly headers?: readonly string[];
@@ -43,7 +43,7 @@ const titles: Readonly<Record<number, string>> = {
 };
 
 /**
- * An error answer of at most 512 bytes (RFC 9457). The same status and reason give the same
+ * An error response of at most 512 bytes (RFC 9457). The same status and reason give the same
  * bytes, whatever was behind it.
  */
 export function problem(
@@ -67,7 +67,7 @@ export function problem(
   };
 }
 
-/** The answer to a request to a route of ours that failed with an error. */
+/** The response to a request to a route of ours that failed with an error. */
 export function problemOf(error: unknown, resourceMetadataUrl?: string): Reply {
   if (!SluiceError.is(error)) return problem(500);
   const { retryAfterMs = 1_000 } = error;

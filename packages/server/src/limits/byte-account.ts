@@ -9,7 +9,7 @@ export interface ByteAccount {
   open(share?: ClientShare): ByteLease;
 }
 
-/** Bytes that one answer, or one connection, holds of an account. */
+/** Bytes that one response, or one connection, holds of an account. */
 export interface ByteLease {
   /**
    * Holds this many more bytes. Throws `throttled` when the share is full and `unavailable` when the account is, and

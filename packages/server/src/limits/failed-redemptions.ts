@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { sleep } from "@sluice/core/async";
+import { createMemoryLimiter } from "./memory-limiter.ts";
 import { consumeAt, type RateLimiter } from "./rate-limits.ts";
 import { addressShare } from "./share.ts";
 
@@ -14,12 +15,12 @@ export interface FailedRedemptions {
    * Gives the error to answer with: `throttled` in place of an error that is answered 404, when its address had too many of
    * those; else the error itself. Never rejects.
    */
-  judge(error: unknown, address: string | undefined, signal?: AbortSignal): Promise<unknown>;
+  throttle(error: unknown, address: string | undefined, signal?: AbortSignal): Promise<unknown>;
 }
 
 /** Makes the count of one server: with false, none. Throws a `TypeError` for a limiter without `consume`. */
 export function createFailedRedemptions(
-  limiter: RateLimiter | false = createMemoryLimiter(),
+  limiter: RateLimiter | false = createMemoryLimiter(maxFailures),
   onError: (error: unknown) => void,
 ): FailedRedemptions {
   if (limiter !== false && typeof limiter.consume !== "function")
@@ -47,7 +48,7 @@ export function createFailedRedemptions(
 
   return {
     count,
-    judge: async (error, address, signal) =>
+    throttle: async (error, address, signal) =>
       (isNotFound(error) && (await count(address, signal))) || error,
   };
 }
@@ -64,30 +65,7 @@ function isNotFound(error: unknown): boolean {
   return SluiceError.is(error) && notFound.has(error.code);
 }
 
-/** Shortest wait for an answer beyond the limit. Meanwhile the connection asks for nothing else. */
+/** Shortest wait for a response beyond the limit. Meanwhile the connection asks for nothing else. */
 const refusedMs = 100;
-const windowMs = 60_000;
+/** How many an address has in a minute. */
 const maxFailures = 20;
-const maxAddresses = 10_000;
-
-/** Twenty a minute for each address, in bounded memory: what comes from further addresses in that minute shares one count. */
-export function createMemoryLimiter(): RateLimiter {
-  const counts = new Map<string, number>();
-  let endsAt = 0;
-  return {
-    async consume(key, points) {
-      const now = Date.now();
-      if (now >= endsAt) {
-        counts.clear();
-        endsAt = now + windowMs;
-      }
-      const counted = counts.has(key) || counts.size < maxAddresses ? key : "others";
-      const count = (counts.get(counted) ?? 0) + points;
-      counts.set(counted, count);
-      if (count > maxFailures)
-        throw Object.assign(new Error("too many failed redemptions"), {
-          msBeforeNext: endsAt - now,
-        });
-    },
-  };
-}

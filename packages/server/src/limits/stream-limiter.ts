@@ -15,13 +15,13 @@ export interface StreamLimits {
   readonly perProcess?: number;
   /** Streams of `subscriptions/listen` over HTTP, counted apart. Default 32 for one principal and 10,000 for this process. */
   readonly listeners?: Omit<StreamLimits, "listeners" | "answers">;
-  /** Bytes of answers with content in JSON that are being made or are not sent yet. */
+  /** Bytes of responses with content in JSON that are being made or are not sent yet. */
   readonly answers?: AnswerLimits;
 }
 
 /**
  * Maximum bytes of memory for responses to `resources/read` and to the read tool, from before storage is read until
- * the last byte is handed to the network, where the transport says when that is. An answer counts with three times
+ * the last byte is handed to the network, where the transport says when that is. A response counts with three times
  * its JSON, as many copies as there are of it on its way, and a stream of a registered resource with its bytes. One
  * answer alone may be larger.
  */

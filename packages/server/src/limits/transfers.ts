@@ -26,9 +26,9 @@ export class Transfers {
   take(
     principal: string | undefined,
     address: string | undefined,
-    ofMount: StreamLimiter | undefined,
+    mountLimiter: StreamLimiter | undefined,
   ): () => void {
-    return takePlaces(this.#options.limiter, ofMount, principal, address);
+    return takePlaces(this.#options.limiter, mountLimiter, principal, address);
   }
 
   /** The bytes of an opened object. When they are through it gives the place back, counts them and ends the record. */
@@ -43,7 +43,6 @@ export class Transfers {
   }
 }
 
-/** What follows when a transfer ends. */
 interface TransferEnding {
   readonly entry: AuditEntry;
   /** Gives the place back. */
@@ -52,7 +51,7 @@ interface TransferEnding {
   readonly settle?: (sentBytes: number) => void;
 }
 
-/** A class: every answer with bytes has one. */
+/** A class: every response with bytes has one. */
 class CountedTransfer implements ReplyTransfer {
   readonly source: OpenedObject;
   declare readonly bytes?: number;

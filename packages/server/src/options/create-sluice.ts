@@ -161,7 +161,6 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     calls,
     mounts,
     grants: hasLinks ? grants : undefined,
-    use: linkRules?.use,
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };

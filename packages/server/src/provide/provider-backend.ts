@@ -103,7 +103,7 @@ function resolvePart(
   return resolveRange(range, size, operation);
 }
 
-/** Throws `too_large` if the answer is known to be larger than the provider may give. */
+/** Throws `too_large` if the response is known to be larger than the provider may give. */
 function ensureRoom(
   { maxBytes = Infinity }: Provider,
   { size }: ObjectInfo,

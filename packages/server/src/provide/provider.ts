@@ -40,8 +40,8 @@ export type Provided =
   | ProvidedUrl;
 
 /**
- * An answer of another HTTP server, as `fetch` gives it. Redirects are followed by `fetch`; every status but 2xx is an
- * error. An answer without `Content-Length` and `Transfer-Encoding` is refused where `describe` tells no size: a
+ * A response of another HTTP server, as `fetch` gives it. Redirects are followed by `fetch`; every status but 2xx is an
+ * error. A response without `Content-Length` and `Transfer-Encoding` is refused where `describe` tells no size: a
  * connection that breaks would look like its end.
  */
 export interface ProvidedResponse {

@@ -8,7 +8,7 @@ import {
 import type { ProvidedResponse } from "./provider.ts";
 import { streamSource, type ProvidedSource, type SourceTerms } from "./stream-source.ts";
 
-/** The body of an answer of another HTTP server. Throws for a response without success, and ends its body. */
+/** The body of a response of another HTTP server. Throws for a response without success, and ends its body. */
 export function responseSource(response: ProvidedResponse, terms: SourceTerms): ProvidedSource {
   const { operation } = terms;
   try {
@@ -22,7 +22,6 @@ export function responseSource(response: ProvidedResponse, terms: SourceTerms): 
   }
 }
 
-/** Ends an answer that is not read. */
 function discardResponse({ body }: ProvidedResponse, reason: unknown): void {
   if (body && !body.locked) body.cancel(reason).catch(() => {});
 }

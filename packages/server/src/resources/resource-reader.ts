@@ -34,7 +34,7 @@ export interface ReadCall {
 interface AskedPart extends Pick<PartRequest, "range" | "etag"> {
   /** Maximum bytes to give. Default: the maximum that the mount puts into JSON. */
   readonly maxBytes?: number;
-  /** How often the answer has the content. Default 1. */
+  /** How often the response has the content. Default 1. */
   readonly copies?: number;
 }
 
@@ -45,7 +45,7 @@ interface ResourceReaderOptions {
   readonly leases: AnswerLeases;
 }
 
-/** Reads resources into answers in JSON. */
+/** Reads resources into responses in JSON. */
 export class ResourceReader {
   readonly #options: ResourceReaderOptions;
 
@@ -57,7 +57,7 @@ export class ResourceReader {
    * Answers `resources/read`: `text` for a textual type in valid UTF-8, else a base64 `blob`. Above
    * `maxReadBytes` it throws `too_large` before anything is read, if the size is known. `_meta` of
    * the request can ask for a `range` and for the version with an `etag`. `reads` may carry the bytes of
-   * a whole resource beside the answer.
+   * a whole resource beside the response.
    */
   read(call: ReadCall, reads?: BinaryReads): Promise<ReadResourceResult> {
     const { mcp, ctx, uri } = call;
@@ -67,7 +67,7 @@ export class ResourceReader {
       if (reads && range === undefined && etag === undefined) {
         const found = await this.#authorize(call, work);
         const beside = await readBinary(transfers, { ctx, uri, ...found, reads }, work);
-        if (beside) return { result: beside, ending: "later" };
+        if (beside) return { result: beside, ending: "handled" };
       }
       const partRequest = definedMembers({
         range: range === undefined ? undefined : parseAskedRange(range),
@@ -88,8 +88,8 @@ export class ResourceReader {
   }
 
   /**
-   * Reads a resource for a principal, when it is ours and the principal may, and makes an answer of it. Its place and its
-   * bytes are taken before storage is read and held until the answer is sent.
+   * Reads a resource for a principal, when it is ours and the principal may, and makes a response of it. Its place and its
+   * bytes are taken before storage is read and held until the response is sent.
    */
   async readPart<Answer>(
     call: ReadCall,
@@ -101,7 +101,7 @@ export class ResourceReader {
     const { ctx } = call;
     const { mount, key, storage } = await this.#authorize(call, work);
     const { principal, address } = work;
-    const place = { ctx, principal, address, ofMount: mount.limiter };
+    const place = { ctx, principal, address, mountLimiter: mount.limiter };
     return leases.hold(place, async (lease) => {
       let expected = 0;
       const part = await readPart(storage, {
@@ -148,7 +148,7 @@ function askedIn({ mcpReq }: ServerContext): { range?: unknown; etag?: unknown }
   return typeof extension === "object" && extension !== null ? extension : {};
 }
 
-/** Carries the bytes of a read beside its answer, if the client of a request takes them there. */
+/** Carries the bytes of a read beside its response, if the client of a request takes them there. */
 export interface BinaryReads {
   /** Maximum bytes that go beside the response to this request; `undefined` when none may. */
   maxBytes(ctx: ServerContext): number | undefined;
@@ -185,7 +185,7 @@ async function readBinary(
   if (maxBytes === undefined) return undefined;
   const release = transfers.take(tagOf(principal), address, mount.limiter);
   try {
-    // opening makes it, in vain where it does not go beside the answer
+    // opening makes it, in vain where it does not go beside the response
     const isFit = mount.kind === "storage" || fits(await storage.describe(key), maxBytes);
     const opened = isFit ? await storage.open(key) : undefined;
     if (!opened || !fits(opened.info, maxBytes)) {
@@ -211,7 +211,7 @@ async function readBinary(
   }
 }
 
-/** Whether an object goes beside an answer: its size is known and not over the limit, and no coding changes its bytes. */
+/** Whether an object goes beside a response: its size is known and not over the limit, and no coding changes its bytes. */
 function fits(info: ObjectInfo, maxBytes: number): boolean {
   return info.size !== undefined && info.size <= maxBytes && !isCoded(info);
 }

@@ -20,7 +20,7 @@ export interface VisiblePage extends ListPage {
   readonly withheld: number;
 }
 
-/** Objects looked at for one answer. Where more are hidden in a row, pages are shorter than they need be. */
+/** Objects looked at for one response. Where more are hidden in a row, pages are shorter than they need be. */
 const maxObjects = 10_000;
 
 export interface VisiblePageOptions {

@@ -61,7 +61,7 @@ export function folderIn(
 ): { readonly mount: Mount; readonly prefix: string } {
   const mount = storages.find(({ mapper }) => uri.startsWith(mapper.baseUri));
   if (!mount || !isThereFor(mount, principal))
-    throw new SluiceError("not_found", "sluice: the folder is below no base URI");
+    throw new SluiceError("not_found", "sluice: the folder is not below a base URI");
   return { mount, prefix: prefixOf(mount, uri) };
 }
 

@@ -48,7 +48,7 @@ export interface StorageAccess {
   /**
    * Asks the access rules and gives what may be used of storage. Throws, or rejects with, `permission_denied` for `deny`.
    * After `hide` the resource is missing, and looking for it takes the calls to storage that a missing one
-   * takes: neither the answer nor its time tells the two apart.
+   * takes: neither the response nor its time tells the two apart.
    */
   readonly authorize: (
     request: AuthorizationRequest,
@@ -123,7 +123,7 @@ function authorize(
 
 /**
  * Storage of a caller that may have the resource, with the faults that a client may learn. A class: as many closures for each
- * request would cost more than a small answer.
+ * request would cost more than a small response.
  */
 class AllowedStorage implements AuthorizedStorage {
   declare readonly presign?: NonNullable<AuthorizedStorage["presign"]>;

@@ -1,10 +1,10 @@
 import { withoutCredentials, type Principal } from "@sluice/core";
-import type { ClientStreaming, DeliveryMode } from "@sluice/core/wire";
+import { deliveryModes, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
 import type { ObjectInfo } from "@sluice/storage";
 
 /**
  * How bytes should travel. `auto` tries what the client prefers, then a redirect where storage can
- * sign one, then a direct answer, then a download URL. A single mode that is impossible for a resource
+ * sign one, then a direct response, then a download URL. A single mode that is impossible for a resource
  * or a connection falls back to a download URL. `resources/stream` decides.
  */
 export type Delivery = "auto" | DeliveryMode;
@@ -42,9 +42,9 @@ export function ensureDeliveryOptions({
     );
 }
 
-/** Throws a `TypeError` for what is no {@link Delivery}. */
+/** Throws a `TypeError` for an invalid {@link Delivery}. */
 export function ensureDelivery(delivery: unknown): asserts delivery is Delivery {
-  if (!["auto", "direct", "redirect", "downloadUrl"].includes(String(delivery)))
+  if (!["auto", ...deliveryModes].includes(String(delivery)))
     throw new TypeError(
       `sluice: delivery must be "auto", "direct", "redirect" or "downloadUrl", or a function that returns one; it is ${String(delivery)}`,
     );

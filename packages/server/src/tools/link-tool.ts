@@ -37,7 +37,6 @@ const description = {
   annotations: { readOnlyHint: true, openWorldHint: false },
 };
 
-/** What the tool answers. */
 interface LinkAnswer extends CallToolResult {
   structuredContent: {
     download_url: string;
@@ -51,7 +50,7 @@ interface LinkAnswer extends CallToolResult {
   };
 }
 
-/** A link as a tool's answer: some hosts show the text, some the `resource_link`, some read the structure. */
+/** A link as a tool's result: some hosts show the text, some the `resource_link`, some read the structure. */
 export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
   const { url, name, mimeType, size, sha256, resourceUri, use } = link;
   const facts = [

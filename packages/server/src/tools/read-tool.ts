@@ -12,7 +12,7 @@ import { toolRefusal, type ToolNames, type ToolParts, type ToolPlace } from "./t
 
 /** What one call of the tool gives at most. */
 const maxBytes = 64 * 1024;
-/** Some hosts show the text to a model, some the structure: an answer has it in both. */
+/** Some hosts show the text to a model, some the structure: a result has it in both. */
 const copies = 2;
 
 /** Registers the tool with which a model reads parts of resources. */
@@ -30,7 +30,8 @@ export function registerReadTool(
         if (!(await isOurs(uri, ctx)))
           throw new SluiceError("not_found", "sluice: read: the resource is not ours");
         const limited = { range: parseAskedRange(range ?? "bytes 0-"), maxBytes };
-        const request = { ...limited, ...definedMembers({ etag }), copies };
+        const version = definedMembers({ etag: etag === undefined ? etag : entityTagOf(etag) });
+        const request = { ...limited, ...version, copies };
         return reader.readPart({ mcp, ctx, uri, isOurs }, work, request, async (part) => {
           await work.entry.admit();
           const isMarked = isStreaming(mcp, ctx);
@@ -51,7 +52,12 @@ export function registerReadTool(
   });
 }
 
-/** The answer, or a part that is not text. */
+/** The tag of the header for an etag of a result, which has no quotes; a model that adds them means the same. */
+function entityTagOf(etag: string): string {
+  return `"${etag.replaceAll('"', "")}"`;
+}
+
+/** The result, or a part that is not text. */
 type ReadOutcome =
   | { readonly answer: CallToolResult }
   | { readonly part: ResourcePart; readonly isMarked: boolean };
@@ -102,7 +108,8 @@ function descriptionOf({ storages }: Mounts, { link }: ToolNames) {
 }
 
 function answerOf(uri: string, part: ResourcePart, text: string): CallToolResult {
-  const { size, range, lines, next, etag } = partMeta(part);
+  const { size, range, lines, next, etag: tag } = partMeta(part);
+  const etag = tag?.slice(1, -1);
   const place = [range, lines].filter((said) => said !== undefined).join(", ");
   const summary = [
     `${place}${size === undefined ? "" : ` of ${size} bytes`}`,

@@ -50,7 +50,7 @@ interface RefusedCall {
   readonly onError: (error: unknown) => void;
 }
 
-/** An error as a tool's answer, in words for a model. Faults of ours go to `onError`. */
+/** An error as a tool's result, in words for a model. Faults of ours go to `onError`. */
 export function toolRefusal(
   error: unknown,
   { uri, ctx, onError }: RefusedCall,

@@ -21,7 +21,6 @@ interface DownloadRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** An object by its key, and the grant that names it. */
 interface GrantedObject {
   readonly key: string;
   readonly grant: OpenGrant;
@@ -81,7 +80,7 @@ export function isPlain({ method, header }: Pick<DownloadRequest, "method" | "he
   return method === "GET" && header("range") === undefined && !isConditional(header);
 }
 
-/** Where storage names no version, parts could be of different ones: the answer is always the whole. */
+/** Whether all ranges are surely of one version; if storage names none they may not be, and only the whole is sent. */
 export function isOneVersion(grant: OpenGrant, { etag }: ObjectInfo): boolean {
   return etag !== undefined && !grant.isUnversioned();
 }
@@ -114,15 +113,16 @@ function conditionalStatus(
   header: DownloadRequest["header"],
 ): 304 | 412 | undefined {
   const ifMatch = header("if-match");
-  const latest = parseHttpDate(header("if-unmodified-since"), Date.now()) ?? Infinity;
+  const unmodifiedSince = parseHttpDate(header("if-unmodified-since"), Date.now()) ?? Infinity;
   // HTTP dates have whole seconds
-  const changed = Math.floor((lastModified?.getTime() ?? 0) / 1_000) * 1_000;
-  if (ifMatch === undefined ? changed > latest : !matchesIfMatch(ifMatch, tag)) return 412;
+  const modifiedAt = Math.floor((lastModified?.getTime() ?? 0) / 1_000) * 1_000;
+  if (ifMatch === undefined ? modifiedAt > unmodifiedSince : !matchesIfMatch(ifMatch, tag))
+    return 412;
   const ifNoneMatch = header("if-none-match");
-  const knownAt = parseHttpDate(header("if-modified-since"), Date.now()) ?? -Infinity;
+  const modifiedSince = parseHttpDate(header("if-modified-since"), Date.now()) ?? -Infinity;
   const isUnchanged =
     ifNoneMatch === undefined
-      ? lastModified !== undefined && changed <= knownAt
+      ? lastModified !== undefined && modifiedAt <= modifiedSince
       : matchesIfNoneMatch(ifNoneMatch, tag);
   return isUnchanged ? 304 : undefined;
 }

@@ -26,7 +26,7 @@ export interface GrantOptions {
 export interface LinkRules {
   /** Life in milliseconds. Default and maximum: 15 minutes; never longer than the access token of the caller. */
   readonly ttlMs?: number;
-  /** `window`, the default: any number of requests, which readers that seek need. `once`: one answer with bytes. */
+  /** `window`, the default: any number of requests, which readers that seek need. `once`: one response with bytes. */
   readonly use?: LinkUse;
   /**
    * - `stored`: the token has 32 characters, and what it permits is kept in `state` until it ends, sealed. The default where

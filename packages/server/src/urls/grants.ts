@@ -24,6 +24,7 @@ import {
   type GrantOptions,
   type LinkRules,
   type LinkTerms,
+  type LinkUse,
   type TokenForm,
 } from "./grant-options.ts";
 import { linkKey, OpenGrant, SealedGrants, unversioned, type GrantKind } from "./open-grant.ts";
@@ -32,7 +33,7 @@ interface ClaimedAnswer {
   /** Tag of the principal. */
   readonly principal: string | undefined;
   readonly body: ClaimedBody;
-  /** False for an answer without bytes: it needs a live grant and uses none up. */
+  /** False for a response without bytes: it needs a live grant and uses none up. */
   readonly hasBytes: boolean;
 }
 
@@ -41,11 +42,16 @@ export interface MintedGrant extends IssuedToken {
   readonly url: string;
 }
 
+/** A link, and how often it may be used. */
+export interface MintedLink extends MintedGrant {
+  readonly use: LinkUse;
+}
+
 interface GrantParts {
   readonly keys: KeyRing;
   readonly state: StateStore;
   readonly bindSession: BindSession;
-  /** URL of the endpoint, for which alone tokens are good. */
+  /** URL of the endpoint, the only one that tokens are valid for. */
   readonly audience: string;
   readonly grant: GrantOptions;
   readonly links: LinkRules;
@@ -128,7 +134,7 @@ export class Grants {
       throw new SluiceError("not_found", "sluice: redeem: the session ended");
   }
 
-  /** Claims a grant for an answer, where the state store has a say. Rejects with `not_found` or `expired`. */
+  /** Claims a grant for a response, where the state store has a say. Rejects with `not_found` or `expired`. */
   claim(opened: OpenGrant, answer: ClaimedAnswer): Promise<void> | undefined {
     return this.#asksStore(opened) ? claim(this.#parts.state, opened, answer) : undefined;
   }
@@ -162,9 +168,10 @@ export class Grants {
    */
   async mintLink(
     identity: Identity,
-    { name, etag, use, ttlMs, disposition = "attachment" }: LinkTerms,
-  ): Promise<MintedGrant | undefined> {
+    { name, etag, use: askedUse, ttlMs, disposition = "attachment" }: LinkTerms,
+  ): Promise<MintedLink | undefined> {
     const { links, linkTokens } = this.#parts;
+    const use = askedUse ?? links.use ?? "window";
     const key = linkKey(name, { minter: identity.principal, disposition });
     const limit = maxKeyBytes("link", linkTokens === "stored");
     if (new TextEncoder().encode(key).length > limit)
@@ -172,12 +179,9 @@ export class Grants {
         "too_large",
         `The claims of this principal do not fit into a link: at most ${limit} bytes`,
       );
-    return this.#issue("link", identity, {
-      key,
-      use: use ?? links.use,
-      ttlMs: ttlMs ?? links.ttlMs,
-      etag,
-    });
+    const claims = { key, use, ttlMs: ttlMs ?? links.ttlMs, etag };
+    const minted = await this.#issue("link", identity, claims);
+    return minted && { ...minted, use };
   }
 
   async #issue(
@@ -191,7 +195,7 @@ export class Grants {
     const ttlMs = Math.min(asked.ttlMs ?? lifetime.ttlMs, lifetime.maxTtlMs, maxTtlMs);
     if (!mayMint || ttlMs < 1_000) return undefined;
     const claims = { ...asked, ttlMs, etag: asked.etag ?? unversioned };
-    // the end of a session withdraws its URLs, which nothing checks if they are not revocable
+    // the end of a session withdraws its URLs, except those that are not revocable
     if (this.#isRevocable || kind === "link") await bindSession(identity);
     const minted =
       this.#forms[kind] === "stored"
@@ -217,7 +221,7 @@ export class Grants {
 const unservedWarning =
   "a download URL was issued, and nothing in this process serves it: serve the endpoint with createHandler({ sluice, … }) of @sluice/transport-http, here or in another process";
 
-/** Why a token did not open. An expired link says what an unknown one says. */
+/** The error for a token that did not open: for a link, the same if it is expired or unknown. */
 function openFault(kind: GrantKind, error: unknown): unknown {
   if (kind !== "link" || !SluiceError.is(error) || error.code !== "expired") return error;
   return new SluiceError("not_found", "sluice: the link has expired");

@@ -51,8 +51,6 @@ interface LinkUrlParts {
   readonly mounts: Mounts;
   /** `undefined` if the author wants no links. */
   readonly grants: Grants | undefined;
-  /** Default of `use`. */
-  readonly use: LinkUse | undefined;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
   readonly isOursOn: (mcp: McpServer) => AnswersFor;
   readonly onError: (error: unknown) => void;
@@ -109,29 +107,28 @@ interface LinkWork {
 }
 
 async function mint(
-  { mounts, grants, use: usual = "window" }: LinkUrlParts,
+  { mounts, grants }: LinkUrlParts,
   { uri, work, signal, settings, ensureOurs }: LinkWork,
-): Promise<{ result: ResourceUrl; ending: "later" }> {
+): Promise<{ result: ResourceUrl; ending: "handled" }> {
   const { identity, principal, entry } = work;
   if (!grants) throw advised("unsupported", "links are off; pass links to createSluice");
   const { mount, key, name } = mounts.findFor(uri, principal);
   const resourceUri = mount.mapper.toUri(key);
   const storage = await mount.storages.authorize({ principal, key, action: "stream" });
-  // the SDK compares spellings: another one must not lead around what the author registered
+  // the SDK compares spellings: another spelling must not bypass what the author registered
   for (const spelling of new Set([resourceUri, uri])) await ensureOurs?.(spelling);
   const info = await storage.describe(key, definedMembers({ signal }));
   const mimeType = await storage.typeOf(info, definedMembers({ signal }));
-  const { use = usual, ttlMs, disposition } = settings;
-  const link = await grants.mintLink(identity, { name, etag: info.etag, use, ttlMs, disposition });
+  const link = await grants.mintLink(identity, { ...settings, name, etag: info.etag });
   if (!link) throw new SluiceError("unauthenticated", "sluice: link: no link for the anonymous");
   entry.facts.grant = link.id;
   entry.facts.mode = "link";
   await entry.conclude("issued");
-  const { url, expiresAt, id } = link;
+  const { url, expiresAt, id, use } = link;
   const { size, digests } = info;
   const described = { url, expiresAt, id, use, resourceUri, name: trueFileName(key), mimeType };
   return {
     result: { ...described, ...definedMembers({ size, sha256: digests?.sha256 }) },
-    ending: "later",
+    ending: "handled",
   };
 }

@@ -36,30 +36,30 @@ function onlyPrincipal(principal: Principal): Principal {
   return { issuer, subject, clientId, sessionId, scopes, claims };
 }
 
-/** Headers of an answer with a whole object that lies in memory. Its bytes are not here: storage bounds how many it keeps. */
-interface KeptAnswer {
+/** Headers of a response with a whole object that lies in memory. Its bytes are not here: storage bounds how many it keeps. */
+interface MemoryHeaders {
   /** Another version of the object has another one. */
   readonly info: ObjectInfo;
-  /** Frozen: every answer has the same array. */
+  /** Frozen: every response has the same array. */
   readonly headers: readonly string[];
 }
 
-/** An open grant. What cannot change under it is found out once, for clients that send many range requests. */
+/** An open grant. What cannot change is computed once, for clients that send many range requests. */
 export class OpenGrant {
   readonly id: string;
-  /** Of the resource, as tokens have it. */
+  /** Name of the resource, as tokens have it. */
   readonly name: string;
   readonly auth: TokenAuth;
   readonly use: GrantUse;
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** Of the session that it ends with. */
+  /** Tag of the session that it ends with. */
   readonly sessionTag: string | undefined;
   /** Opaque tag of the object, for the state store. */
   readonly resource: string;
   readonly link: LinkFacts | undefined;
-  /** The last answer from memory. */
-  answer: KeptAnswer | undefined;
+  /** The last response from memory. */
+  memoryHeaders: MemoryHeaders | undefined;
   readonly #token: OpenedToken;
   #etag: string | undefined;
   #isUnversioned: boolean | undefined;
@@ -119,8 +119,8 @@ const maxKept = 256;
 
 interface KeptGrant {
   readonly grant: OpenGrant;
-  /** What it was opened with. */
-  readonly key: Uint8Array | undefined;
+  /** The key that it was opened with. */
+  readonly sealingKey: Uint8Array | undefined;
   readonly until: number;
 }
 
@@ -149,13 +149,13 @@ export class SealedGrants {
       entry &&
       now < entry.until &&
       !isExpired(entry.grant.expiresAt, now) &&
-      entry.key === this.#keyOf(token)
+      entry.sealingKey === this.#keyOf(token)
     )
       return entry.grant;
     this.#kept.delete(token);
     const grant = new OpenGrant(this.#kind, this.#sealer.unseal(this.#kind, token, { now }));
     if (this.#kept.size >= maxKept) this.#kept.delete(this.#kept.keys().next().value!);
-    this.#kept.set(token, { grant, key: this.#keyOf(token), until: now + keptMs });
+    this.#kept.set(token, { grant, sealingKey: this.#keyOf(token), until: now + keptMs });
     return grant;
   }
 }

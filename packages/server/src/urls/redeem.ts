@@ -94,7 +94,7 @@ export class Redemptions {
   async #answer(request: RedeemRequest, { entry, address }: RedeemWork): Promise<Reply> {
     const { usage, transfers, grants, mounts } = this.#parts;
     const opening = grants.open(request.kind ?? "download", request.token, Date.now());
-    // nothing here is waited for that is there already: of a small answer that would be the larger part
+    // awaits real promises only: waiting for a value would cost more than the rest of a small response
     const grant = opening instanceof Promise ? await opening : opening;
     entry.facts.grant = grant.id;
     const { place, uri } = grant.find(mounts);
@@ -115,32 +115,39 @@ export class Redemptions {
     try {
       const authorized = mount.storages.authorize({ principal, key, action: "stream", uri });
       const storage = authorized instanceof Promise ? await authorized : authorized;
-      // a client that has gone uses nothing up: storage ends its request
+      // after an abort storage is asked, which rejects: a client that disconnected must not use the grant up
       const inMemory =
         isPlain(request) && !request.signal?.aborted ? storage.findKept?.() : undefined;
       const chosen = inMemory
         ? keptVersion(grant, inMemory)
         : await chooseVersion(storage, { key, grant }, request);
       ({ opened } = chosen);
+      // the headers of a version in memory are made once
       const headers =
-        grant.answer && grant.answer.info === inMemory?.info
-          ? grant.answer.headers
+        grant.memoryHeaders && grant.memoryHeaders.info === inMemory?.info
+          ? grant.memoryHeaders.headers
           : await this.#headersOf(uri, storage, { chosen, grant }, request.signal);
       if (inMemory && headers)
-        grant.answer = { info: inMemory.info, headers: Object.freeze(headers) };
+        grant.memoryHeaders = { info: inMemory.info, headers: Object.freeze(headers) };
       const begun = opened && entry.admit();
       if (begun) await begun;
       const hasBytes = opened !== undefined;
-      const claimed = grants.claim(grant, { principal: tag, body: bodyOf(chosen), hasBytes });
+      const claimed = grants.claim(grant, {
+        principal: tag,
+        body: claimedBodyOf(chosen),
+        hasBytes,
+      });
       if (claimed) await claimed;
-      // an answer without bytes waits for its record alone
+      // a response without bytes gives its place back before its record is written
       if (!hasBytes) release();
       const redemption = { chosen, headers, grant, entry, release };
-      return opened ? this.#replyWith(redemption, opened) : await replyWithout(redemption);
+      return opened
+        ? this.#replyWithBytes(redemption, opened)
+        : await replyWithoutBytes(redemption);
     } catch (error) {
       if (opened) await discardSource(opened, error);
       release();
-      return this.#sendElsewhere(grant, entry, tag, error);
+      return this.#redirectOrThrow(grant, entry, tag, error);
     }
   }
 
@@ -158,7 +165,7 @@ export class Redemptions {
     const outcome = outcomeOf(error);
     entry.end(outcome, { reason: reasonOf(error) });
     if (outcome === "failed") onError(error);
-    const reportedError = await failures.judge(error, address, signal);
+    const reportedError = await failures.throttle(error, address, signal);
     const refusal = problemOf(reportedError, resourceMetadataUrl);
     return kind === "link" ? linkRefusal(refusal, request.header("accept")) : refusal;
   }
@@ -186,17 +193,16 @@ export class Redemptions {
     return holder;
   }
 
-  /** Headers of an answer with bytes, or of the HEAD in its place; `undefined` if there is nothing to describe. */
+  /** Headers of a response with bytes, or of the HEAD in its place; `undefined` if there is nothing to describe. */
   async #headersOf(
     uri: string,
     storage: AuthorizedStorage,
     { chosen: { status, info, range }, grant }: Pick<Redemption, "chosen" | "grant">,
     signal: AbortSignal | undefined,
   ): Promise<readonly string[] | undefined> {
-    // a 304 has no media type
-    if (status === 304) return undefined;
+    // neither response describes bytes
+    if (status === 304 || status === 412) return undefined;
     const mimeType = await storage.typeOf(info, definedMembers({ signal }));
-    if (status === 412) return undefined;
     return byteHeaders({
       uri,
       info,
@@ -208,7 +214,7 @@ export class Redemptions {
     });
   }
 
-  #replyWith(
+  #replyWithBytes(
     { chosen, headers = [], grant, entry, release }: Redemption,
     opened: OpenedObject,
   ): Reply {
@@ -217,7 +223,7 @@ export class Redemptions {
     const transferEnd = { entry, release };
     if (grant.use !== "lease")
       return { status, headers, transfer: transfers.of(opened, transferEnd) };
-    const charged = leaseCharge(bodyOf(chosen).bytes);
+    const charged = leaseCharge(claimedBodyOf(chosen).bytes);
     const settle = (sentBytes: number): void => {
       const unsent = charged - leaseCharge(sentBytes);
       if (unsent > 0) grants.refund(grant, unsent).catch(onError);
@@ -226,7 +232,7 @@ export class Redemptions {
   }
 
   /** Sends the client to the URL that a provider gave in place of bytes; throws any other error. */
-  async #sendElsewhere(
+  async #redirectOrThrow(
     grant: OpenGrant,
     entry: AuditEntry,
     tag: string | undefined,
@@ -246,18 +252,18 @@ export class Redemptions {
   }
 }
 
-/** What bytes of unknown size count for in a lease. */
+/** Bytes that an object of unknown size counts for in a lease. */
 const unknownSize = 1_048_576;
 
-/** What an answer counts for in a lease. */
-function bodyOf({ opened, info, range }: ChosenVersion): ClaimedBody {
+/** What a response counts for in a lease. */
+function claimedBodyOf({ opened, info, range }: ChosenVersion): ClaimedBody {
   const size = info.size ?? unknownSize;
   if (!opened) return { bytes: 0, size };
   return { bytes: range ? range.end - range.start : size, size };
 }
 
 /** The reply to HEAD, or to a request whose condition decides. */
-async function replyWithout({ chosen, headers, grant, entry }: Redemption): Promise<Reply> {
+async function replyWithoutBytes({ chosen, headers, grant, entry }: Redemption): Promise<Reply> {
   const { status, info } = chosen;
   if (status === 304) {
     await entry.conclude("complete", { reason: "not_modified" });

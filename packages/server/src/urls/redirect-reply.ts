@@ -23,7 +23,7 @@ export function redirectReply(
     "Content-Length",
     "0",
   ];
-  // a client then sees that an answer of status 200 is not the resource
+  // a client then sees that a response of status 200 is not the resource
   if (contentType !== undefined) headers.push(RESOURCE_TYPE_HEADER, formatContentType(contentType));
   if (size !== undefined) headers.push(RESOURCE_SIZE_HEADER, String(size));
   return { status: 302, headers };
@@ -40,10 +40,9 @@ export function providedTarget({ mapper, redirectOrigins }: Mount, error: unknow
   if (!(error instanceof RedirectError)) throw error;
   const { url, info } = error;
   if (isRedirectTarget(url, redirectOrigins)) return { url, info };
-  const origin = URL.canParse(url) ? new URL(url).origin : "no URL";
   throw new SluiceError(
     "internal",
-    `sluice: a provider below ${mapper.baseUri} sends clients to ${origin}; name that origin in redirectOrigins, over https`,
+    `sluice: a provider below ${mapper.baseUri} sends clients to ${new URL(url).origin}; name that origin in redirectOrigins, over https`,
   );
 }
 

@@ -30,7 +30,7 @@ export interface RedisOptions {
    */
   readonly prefix?: string;
   /**
-   * Longest wait for an answer in milliseconds, from 1 to 60,000; then the store counts as down. Default: 2,000.
+   * Longest wait for a response in milliseconds, from 1 to 60,000; then the store counts as down. Default: 2,000.
    */
   readonly timeoutMs?: number;
   /**
@@ -283,7 +283,7 @@ function senderOf(redis: RedisClient): Send | undefined {
   return (_key, command) => redis.sendCommand(command);
 }
 
-/** How long an answer is waited for, unless told: two commands, where a script was not known, included. */
+/** How long a response is waited for, unless told: two commands, where a script was not known, included. */
 export const defaultTimeoutMs = 2_000;
 
 /**
@@ -304,7 +304,7 @@ export function lifeOf(now: number, expiresAt: number): number {
   return Math.max(1, expiresAt - now) + graceMs;
 }
 
-/** The error for an answer that no script of ours gives. */
+/** The error for a response that no script of ours gives. */
 export function unreadable(operation: string): SluiceError {
   return new SluiceError("unavailable", `${operation}: an invalid response`, {
     retryAfterMs: 1_000,

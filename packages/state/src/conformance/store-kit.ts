@@ -4,7 +4,6 @@ import { SluiceError } from "@sluice/core";
 export interface StoreCase<Store, Limits = object> {
   /** Stable name of the rule, for test titles and for citing it. */
   readonly id: string;
-  /** The rule. */
   readonly sentence: string;
   /**
    * Checks the rule against a new, empty store with these limits, which is closed afterwards. Rejects with an error

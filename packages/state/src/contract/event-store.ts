@@ -2,7 +2,7 @@
 export interface EventStoreLimits {
   /** Maximum events of one stream. Default: 1,000. */
   readonly maxEvents?: number;
-  /** Maximum bytes of one stream: its record, its events and the answers to them, in UTF-8. Default: 4 MiB. */
+  /** Maximum bytes of one stream: its record, its events and the responses to them, in UTF-8. Default: 4 MiB. */
   readonly maxBytes?: number;
   /** Maximum number of streams. Default: 10,000. */
   readonly maxStreams?: number;
@@ -61,7 +61,7 @@ export interface NewEvent {
    * with that number has the same text, the store adds nothing.
    */
   readonly seq?: number;
-  /** The event asks the reader something under this name; {@link EventStore.answer} takes the answer. */
+  /** The event asks the reader something under this name; {@link EventStore.answer} takes the response. */
   readonly ask?: string;
   /** No event follows, and the stream is forgotten at this time or at its end, whichever comes first. */
   readonly last?: { readonly keepUntil: number };
@@ -72,11 +72,11 @@ export interface Ask {
   readonly ask: string;
   /** Number of the event that asks. */
   readonly seq: number;
-  /** Absent until the first answer. */
+  /** Absent until the first response. */
   readonly answer?: string | undefined;
 }
 
-/** One answer to {@link EventStore.answer}. */
+/** One response to {@link EventStore.answer}. */
 export interface NewAnswer {
   readonly ask: string;
   readonly answer: string;

@@ -9,7 +9,6 @@ export interface ExpiringMap<Value> {
   delete(key: string): void;
 }
 
-/** The terms of an entry. */
 interface EntryTerms {
   readonly now: number;
   readonly expiresAt: number;
@@ -110,7 +109,6 @@ interface ExpiringEntry<Value> {
   readonly owner: string;
 }
 
-/** Entries of one owner in the map. */
 interface OwnerShare {
   entries: number;
   /** None of them ends before. */

@@ -20,7 +20,7 @@ export interface SealedRecordsOptions {
   readonly kind: string;
 }
 
-/** Texts in the state store, each under a secret of 32 characters that stands for it in a URL or an answer. */
+/** Texts in the state store, each under a secret of 32 characters that stands for it in a URL or a response. */
 export interface SealedRecords {
   /** Keeps a text for one secret and context. Rejects with errors of the store. */
   keep(secret: string, text: string, context: readonly string[], terms: RecordTerms): Promise<void>;

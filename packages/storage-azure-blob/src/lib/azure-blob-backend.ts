@@ -1,4 +1,4 @@
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { readExtent, unlessMissing } from "@sluice/storage/plugin";
 import { type AzureContainer, beginCall, createRoot } from "./container.ts";
 import { listBlobs } from "./list-blobs.ts";
@@ -29,6 +29,10 @@ export type AzureBlobBackendOptions = AzureContainer & {
  * `presign` is there with a shared key and with a token credential; a SAS cannot sign another one.
  * Throws `invalid_argument` for an invalid container, connection string or prefix.
  */
+export function createAzureBlobBackend(
+  options: AzureBlobBackendOptions & { readonly writable: true },
+): WritableBackend;
+export function createAzureBlobBackend(options: AzureBlobBackendOptions): StorageBackend;
 export function createAzureBlobBackend(options: AzureBlobBackendOptions): StorageBackend {
   if (typeof options !== "object")
     throw new TypeError(

@@ -102,7 +102,7 @@ export function statusOf(error: unknown): number | undefined {
 function faultOf(error: unknown): AzureFault {
   const { statusCode, code, name, response } = (error ?? {}) as Partial<RestError>;
   const header = (field: string): string | undefined => response?.headers.get(field);
-  // an answer to HEAD has no body, so its code is in a header only
+  // a response to HEAD has no body, so its code is in a header only
   const knownName = header("x-ms-error-code") ?? code ?? (statusCode ? `HTTP ${statusCode}` : name);
   const isCode = knownName !== undefined && /^[\w ]{1,60}$/.test(knownName);
   return { status: statusCode, name: isCode ? knownName : "unknown error", header };

@@ -75,7 +75,7 @@ export async function openBlob(
   }
 }
 
-/** The bytes of an answer. The SDK wraps the one of Node's client in a stream that only counts, which is looked through. */
+/** The bytes of a response. The SDK wraps the one of Node's client in a stream that only counts, which is looked through. */
 function flowOfAnswer(
   { _response }: BlobDownloadResponseParsed,
   body: Readable,
@@ -101,7 +101,7 @@ function toOffsets(range: ByteRange | undefined): [offset: number, count?: numbe
   return end === undefined ? [start] : [start, Math.max(end - start, 1)];
 }
 
-/** The size of the whole blob by the answer. Throws `corrupt` when other bytes come than were asked for. */
+/** The size of the whole blob by the response. Throws `corrupt` when other bytes come than were asked for. */
 function sizeOf(
   answer: BlobDownloadResponseParsed,
   offset: number,

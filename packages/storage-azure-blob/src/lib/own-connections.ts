@@ -6,7 +6,6 @@ const readBytes = 128 * 1024;
 
 /** Connections of one backend. */
 export interface OwnConnections {
-  /** Closes them all. */
   close(): void;
 }
 

@@ -29,7 +29,7 @@ export interface Publication {
   }) => Promise<BlobFacts>;
 }
 
-/** Makes a blob once, however often its answer is lost, and gives its metadata from the service. */
+/** Makes a blob once, however often its response is lost, and gives its metadata from the service. */
 export async function publishBlob(
   { operation, blob }: BlobCall,
   { repeat, upload, conditions, writerId, headers: blobHTTPHeaders, send }: Publication,
@@ -42,7 +42,7 @@ export async function publishBlob(
       send({ conditions, blobHTTPHeaders, abortSignal, ...(isConditional && { metadata }) }),
     );
     const facts = await publishIf({ ifMatch }, operation, publication);
-    // without a tag it is the answer of something else, and nothing was written
+    // without a tag it is the response of something else, and nothing was written
     if (facts.etag) return facts;
     throw new SluiceError("unavailable", `${operation}: the answer does not name the blob`);
   };

@@ -7,7 +7,7 @@ interface FilesErrorParts {
   readonly cause?: unknown;
 }
 
-/** Where the clients behind the adapters keep status and headers of the answer that failed. */
+/** Where the clients behind the adapters keep status and headers of the response that failed. */
 interface ServiceError {
   readonly status?: unknown;
   readonly statusCode?: unknown;
@@ -28,7 +28,7 @@ const meanings: Readonly<Record<string, readonly [SluiceErrorCode, string]>> = {
 
 /**
  * An error of an adapter as a {@link SluiceError}; one of ours passes unchanged. Adapters know
- * four causes, so the status of the answer is looked up where the client keeps it.
+ * four causes, so the status of the response is looked up where the client keeps it.
  */
 export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;

@@ -58,7 +58,7 @@ export async function openFile(
 
   const got = toStrongEtag(file.etag);
   const isPart = asksRange && file.size === end - start;
-  // the metadata are of another answer: they do not prove that these bytes are the object's
+  // the metadata are of another response: they do not prove that these bytes are the object's
   const isDoubtful =
     isOtherPage(file.type, info) ||
     (!isPart && file.size !== size && got === undefined) ||

@@ -37,7 +37,7 @@ export interface OpenedFile {
 
 /**
  * Opens first and then asks the descriptor what it is and where it lies: whatever another process
- * swaps, the answer is about the bytes that will be read.
+ * swaps, the response is about the bytes that will be read.
  */
 export async function openFile(
   root: FsRoot,

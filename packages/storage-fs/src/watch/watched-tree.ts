@@ -12,7 +12,6 @@ const maxFiles = 100_000;
 const together = 32;
 const lstatAsync = promisify(lstat);
 
-/** Findings of a comparison. */
 interface TreeChanges {
   readonly changed: Set<string>;
   readonly removed: Set<string>;

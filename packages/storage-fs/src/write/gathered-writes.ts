@@ -21,7 +21,6 @@ export interface GatheredWrites {
   end(): Promise<void>;
 }
 
-/** How a gathering is written. */
 interface GatheredOptions {
   /** Where the first chunk goes. Default: 0. */
   readonly position?: number;

@@ -11,7 +11,6 @@ interface Node {
   readonly isFile: boolean;
 }
 
-/** Changes of keys. */
 interface KeyChanges {
   readonly changed: string[];
   readonly removed: string[];

@@ -27,7 +27,7 @@ export interface DriveItem {
   };
 }
 
-/** Asks for these fields. With `$select` there is no download URL in the answer, which is welcome. */
+/** Asks for these fields. With `$select` there is no download URL in the response, which is welcome. */
 export const selectItem =
   "$select=id,name,size,eTag,cTag,lastModifiedDateTime,file,folder,package,remoteItem,malware,parentReference";
 

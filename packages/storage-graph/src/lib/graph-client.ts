@@ -12,7 +12,6 @@ import type { TokenSource } from "./tokens.ts";
 /** Longest answer of Graph that is read; a page of 200 items is far below. */
 const maxAnswerBytes = 16 * 1024 * 1024;
 
-/** A request to Graph itself. */
 interface GraphRequest {
   readonly method?: "GET" | "POST" | "PUT" | "DELETE";
   /** Path below the version (`/drives/…`), or a link of Graph as it came. */
@@ -50,12 +49,12 @@ export interface GraphClient {
   ask(request: GraphRequest): Promise<GraphAnswer>;
   /** Asks another host, without the bearer. The body must be read or destroyed. */
   askAnonymously(request: AnonymousRequest): Promise<Dispatcher.ResponseData>;
-  /** Gets bytes from another host, without the bearer. The answer must be read or destroyed. */
+  /** Gets bytes from another host, without the bearer. The response must be read or destroyed. */
   download(request: SignedDownload): Promise<IncomingMessage>;
   close(): Promise<void>;
 }
 
-/** Status and headers of an answer, and its body as a stream of Node. */
+/** Status and headers of a response, and its body as a stream of Node. */
 interface UnreadAnswer {
   readonly statusCode: number;
   readonly headers: GraphAnswer["headers"];
@@ -178,7 +177,7 @@ async function reach<T>(
   }
 }
 
-/** Reads what is left of an answer that is not content. */
+/** Reads what is left of a response that is not content. */
 export async function readAnswer(
   { statusCode: status, headers, body }: UnreadAnswer,
   operation: string,

@@ -1,6 +1,6 @@
 import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
 
-/** The rest of an answer whose body was read. */
+/** The rest of a response whose body was read. */
 export interface GraphAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
@@ -89,7 +89,7 @@ export function toSluiceError(answer: GraphAnswer, operation: string): SluiceErr
 }
 
 /**
- * The facts for a log about an answer that broke or could not be read, without its content: parsers
+ * The facts for a log about a response that broke or could not be read, without its content: parsers
  * put pieces of it into their errors, and there are URLs in it that carry permission.
  */
 export function createCause(error: unknown): Error {

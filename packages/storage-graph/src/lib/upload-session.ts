@@ -106,7 +106,7 @@ export function openUploadSession(
       );
     return Number(start);
   };
-  /** Where a session stands after an answer that was lost. One that is gone may have made the item with its last bytes. */
+  /** Where a session stands after a response that was lost. One that is gone may have made the item with its last bytes. */
   const askPlace = async (end: number): Promise<number | DriveItem> => {
     const answer = await status();
     if (answer.status === 200) return nextByte(answer);
@@ -151,7 +151,7 @@ export function openUploadSession(
   };
 }
 
-/** The item that an answer brings; a page of something else brings none. */
+/** The item that a response brings; a page of something else brings none. */
 function itemOf({ body }: GraphAnswer, operation: string): DriveItem {
   if (typeof body === "object" && body !== null) return body;
   throw new SluiceError("unavailable", `${operation}: the answer does not name the file`);

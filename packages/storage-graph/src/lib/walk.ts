@@ -21,7 +21,6 @@ interface Frame {
 /** The folders from the root down to where a walk stands; it has ended when there are none. Never changed. */
 export type DriveWalk = readonly Frame[];
 
-/** One step of a walk. */
 interface Step {
   readonly walk: DriveWalk;
   /** The visited entry; absent when the step only made way. */

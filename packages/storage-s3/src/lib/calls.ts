@@ -28,7 +28,7 @@ export class Calls {
 
   /**
    * Sends a command. An abort rejects at once with `signal.reason`, whatever the SDK is doing. The
-   * signal ends the call, not a body that the answer brings.
+   * signal ends the call, not a body that the response brings.
    */
   async send<Input extends ServiceInputTypes, Output extends ServiceOutputTypes>(
     command: $Command<Input, Output, S3ClientResolvedConfig, ServiceInputTypes, ServiceOutputTypes>,
@@ -36,7 +36,7 @@ export class Calls {
   ): Promise<Output> {
     call.signal?.throwIfAborted();
     await (this.#checked ??= ensureSettings(this.client));
-    // the answer of the SDK decides whether other credentials may help, so its errors are mapped after that
+    // isStaleCredentials needs the SDK's own error, so errors are mapped last
     const attempt = (): Promise<Output> =>
       callService(call, (abortSignal) => this.client.send(command, { abortSignal }), { discard });
     try {
@@ -61,7 +61,7 @@ export class Calls {
   }
 }
 
-/** Frees the socket of an answer that comes after the end of the call. */
+/** Frees the socket of a response that comes after the end of the call. */
 function discard(late: ServiceOutputTypes): void {
   if ("Body" in late) (late.Body as Readable | undefined)?.destroy();
 }

@@ -23,7 +23,7 @@ export function listObjects(calls: Calls, root: S3Root, options: ListOptions): P
       ContinuationToken: after,
     });
     const page = await calls.send(command, { operation, signal: options.signal });
-    // a page of something else is a listing of nothing
+    // XML of something else parses as an empty listing
     if (page.IsTruncated === undefined && page.Contents === undefined)
       throw new SluiceError("unavailable", `${operation}: the answer is not a listing`);
     // servers that do not know the encoding answer without naming it, and with plain names
@@ -32,7 +32,7 @@ export function listObjects(calls: Calls, root: S3Root, options: ListOptions): P
     if (page.IsTruncated && !page.NextContinuationToken)
       throw new SluiceError(
         "protocol",
-        `${operation}: the page is not the last and does not say what is`,
+        `${operation}: the page is not the last, but names no next one`,
       );
     const next = page.IsTruncated ? page.NextContinuationToken : undefined;
     return { objects, next, untyped: true };

@@ -9,9 +9,9 @@ import { toSluiceError } from "./s3-error.ts";
 const maxSeconds = 7 * 24 * 3600;
 
 /**
- * Signs a GET. `Range` and `If-Match` stay out of it: signed, every client would have to send just
- * these. A URL expires with the credentials that signed it, so it never promises more. Text that S3
- * cannot put into its answer is refused: a header has no characters beyond ASCII.
+ * Signs a GET, without `Range` and `If-Match`: if they were signed, every client would have to send the
+ * same. A URL expires with the credentials that signed it, so it never promises more. Text that S3
+ * cannot put into its response is refused: a header has no characters beyond ASCII.
  */
 export async function presignObject(
   calls: Calls,
@@ -35,7 +35,7 @@ export async function presignObject(
       ResponseContentType: contentType,
       ResponseContentDisposition: contentDisposition,
     });
-    // the time of S3, where the SDK has found out that ours is wrong
+    // the time of S3, if the SDK has found that our clock is wrong
     const signingDate = new Date(now + client.config.systemClockOffset);
     const url = await getSignedUrl(client, command, { expiresIn, signingDate });
     signal?.throwIfAborted();

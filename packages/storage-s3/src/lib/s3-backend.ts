@@ -1,7 +1,7 @@
 import { DeleteObjectCommand, S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
 import { definedMembers } from "@sluice/core";
 import { createInletAgents } from "@sluice/core/node";
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { Calls } from "./calls.ts";
 import { listObjects } from "./list.ts";
@@ -21,21 +21,24 @@ export interface S3BackendOptions {
   readonly bucket: string;
   /** Serve only what lies below this folder of the bucket: `reports` is `reports/…` and never `reports-old/…`. Default: the whole bucket. */
   readonly prefix?: string;
-  /** Address of a store other than Amazon's (`https://minio.example:9000`). It is asked by path style. */
+  /** Address of a store other than Amazon's (`https://minio.example:9000`), which gets path-style requests. */
   readonly endpoint?: string;
-  /** Region of the bucket. As the SDK finds it (`AWS_REGION`, profile); with an endpoint `us-east-1`. */
+  /**
+   * Region of the bucket, which requests are signed for. Default: as the SDK finds it (`AWS_REGION`, profile); with an
+   * endpoint `us-east-1`.
+   */
   readonly region?: string;
   /** Fixed credentials, or a provider of the SDK. Default: its chain (environment, profile, role). */
   readonly credentials?: S3ClientConfig["credentials"];
   /**
-   * Your own client instead of the three settings above. It needs `maxAttempts: 1`, and
+   * Your own client, in place of `endpoint`, `region` and `credentials`. It needs `maxAttempts: 1`, and
    * `requestChecksumCalculation` and `responseChecksumValidation` `"WHEN_REQUIRED"`: the first call
    * throws `invalid_argument` otherwise. Closing it remains yours.
    */
   readonly client?: S3Client;
-  /** Have a `write`, a `writeInSteps` and a `remove`. Default: false. */
+  /** Whether the backend has `write`, `writeInSteps` and `remove`. Default: false. */
   readonly writable?: boolean;
-  /** Have a `watch` that takes its changes from here. */
+  /** Where `watch` takes its changes from. Default: the backend has no `watch`. */
   readonly events?: S3EventSource;
 }
 
@@ -43,6 +46,10 @@ export interface S3BackendOptions {
  * Creates a backend over a bucket of S3, or of a store that speaks its protocol. Nothing is sent
  * before the first call. An illegal prefix throws `invalid_argument`.
  */
+export function createS3Backend(
+  options: S3BackendOptions & { readonly writable: true },
+): WritableBackend;
+export function createS3Backend(options: S3BackendOptions): StorageBackend;
 export function createS3Backend(options: S3BackendOptions): StorageBackend {
   if (!(options as Partial<S3BackendOptions> | undefined)?.bucket)
     throw new TypeError('createS3Backend: bucket must be the name of one: { bucket: "files" }');
@@ -85,7 +92,7 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
   } satisfies StorageBackend;
 }
 
-/** Makes a client that does each thing once: waits and repeats, resumes and digests are Sluice's. */
+/** Makes a client without retries and checksums: Sluice retries, resumes and verifies. */
 function createClient({ endpoint, region, credentials }: S3BackendOptions): S3Client {
   // an open body holds its socket for as long as its reader likes: with a limit, some would wait for others
   const settings = { keepAlive: true, maxSockets: Infinity, highWaterMark: chunkBytes };

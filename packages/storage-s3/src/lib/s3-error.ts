@@ -96,7 +96,7 @@ const staleCodes = new Set(["ExpiredToken", "TokenRefreshRequired", "InvalidToke
 /**
  * An error of the SDK as a {@link SluiceError}; one of ours passes unchanged. It goes by status and
  * code, never by texts: those may hold keys, signatures and addresses, and are left out here. The
- * `cause` of an answer is rebuilt for the same reason; its request id finds it in the logs of S3.
+ * `cause` of a response is rebuilt for the same reason; its request id finds it in the logs of S3.
  */
 export function toSluiceError(error: unknown, operation: string): SluiceError {
   if (SluiceError.is(error)) return error;
@@ -109,7 +109,7 @@ export function toSluiceError(error: unknown, operation: string): SluiceError {
     meaning === "throttled" || meaning === "unavailable"
       ? parseRetryAfter(headers["retry-after"], Date.now())
       : undefined;
-  // 0 says of an outage that the request did not arrive
+  // for an outage, 0 would mean that the request did not arrive (see fromNetwork)
   const retryAfterMs = meaning === "unavailable" ? waitMs || undefined : waitMs;
   return new SluiceError(meaning, `${operation}: ${text} (${status}${codeSuffix})`, {
     cause: new Error(
@@ -130,7 +130,7 @@ export function isStaleCredentials(error: unknown): boolean {
 }
 
 function meaningOf({ status, code, reason, headers }: S3Refusal): S3Meaning {
-  // the answer to a HEAD where a GET says ExpiredToken or AuthorizationHeaderMalformed
+  // the response to a HEAD where a GET says ExpiredToken or AuthorizationHeaderMalformed
   if (status === 400 && code === "")
     return ["unauthenticated", `${credentials}, or the region is another`];
   const byTable = (Object.hasOwn(byCode, code) ? byCode[code] : undefined) ?? byStatus[status];
@@ -174,7 +174,7 @@ function readRefusal(error: unknown): S3Refusal | undefined {
     readonly ActualObjectSize?: string;
   };
   const status = $metadata?.httpStatusCode ?? $response?.statusCode;
-  // an answer of 200 that could not be parsed is not a refusal
+  // a response of 200 that could not be parsed is not a refusal
   if (status === undefined || status < 300) return undefined;
   const headers = $response?.headers ?? {};
   const actualSize = Number(ActualObjectSize ?? Number.NaN);

@@ -12,7 +12,7 @@ import {
 import type { Calls } from "./calls.ts";
 import type { ObjectCall, S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
-import { goOnWithUpload, putObject, startUpload } from "./upload.ts";
+import { isGone, putObject, resumeUpload, startUpload } from "./upload.ts";
 
 /** Parts of 8 MiB at first, as many as S3 takes: more than the 5 TiB of its largest object. */
 const grid = toPartGrid(8 * 1024 * 1024, 10_000);
@@ -36,7 +36,7 @@ export async function writeObjectInSteps(
   const toInfo = (size: number, etag: string | undefined): ObjectInfo =>
     definedMembers({ key, size, etag: toStrongEtag(etag), contentType });
   const openDriver = (ended: AbortSignal): StepDriver => {
-    const upload = goOnWithUpload(calls, target, { id, kept: keptParts, signal: ended });
+    const upload = resumeUpload(calls, target, { id, kept: keptParts, signal: ended });
     const repeat = repeaterOf(options, ended);
     return createStepPartDriver(
       {
@@ -44,7 +44,7 @@ export async function writeObjectInSteps(
         async publish(last, count) {
           const size = grid.startOf(count) + last.byteLength;
           if (size === 0) {
-            // no part is empty, so nothing but a look tells of another writer that has ended the upload
+            // an empty object sends no part that would fail: only this shows that another writer has ended the upload
             await repeat(() => findParts(calls, call, id, ended));
             const etag = await putObject(calls, target, last, ended);
             await upload.abort();
@@ -77,7 +77,7 @@ async function findParts(
   do {
     const command = new ListPartsCommand({ ...address, UploadId, PartNumberMarker });
     const page = await calls.send(command, { operation, signal }).catch((error: unknown) => {
-      throw isOfNothing(error)
+      throw isGone(error)
         ? new SluiceError("not_found", `${operation}: nothing of it is kept`, { cause: error })
         : error;
     });
@@ -94,15 +94,10 @@ async function findParts(
   return parts;
 }
 
-/** S3 has no upload of that id. */
-function isOfNothing(error: unknown): boolean {
-  return SluiceError.is(error) && (error.code === "interrupted" || error.code === "not_found");
-}
-
 /** The upload is gone where another writer has completed or aborted it. */
 function asOvertaken(operation: string): (error: unknown) => never {
   return (error) => {
-    if (!isOfNothing(error)) throw error;
+    if (!isGone(error)) throw error;
     throw new SluiceError("precondition_failed", `${operation}: another writer ended it`, {
       cause: error,
     });

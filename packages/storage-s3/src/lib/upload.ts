@@ -31,7 +31,7 @@ const maxAborts = 3;
 export type S3UploadTarget = ObjectCall &
   Pick<WriteOptions, "contentType" | "ifMatch" | "ifAbsent" | "repeat">;
 
-/** Metadata of an object that was put under a condition: it tells a repetition that its object is there already. */
+/** Metadata key by which a retried conditional PUT finds that an earlier try made its object. */
 const mark = "sluice-write";
 
 /** A multipart upload. Nothing is visible before `complete`. */
@@ -78,42 +78,42 @@ export async function putObject(
   return isConditional ? publishOnce(repeat, send, find) : repeat(send);
 }
 
-/** Starts an upload with its first part. `signal` ends everything but the start and the abort. */
+/** Starts an upload in the background. `signal` ends everything but the start and the abort. */
 export function createUpload(
   calls: Calls,
   target: S3UploadTarget,
   signal: AbortSignal,
 ): MultipartUpload {
-  // an abort ends no request: without the id of the upload its parts would stay
+  // the start is never aborted: without the id of the upload its parts could not be removed
   const starting = startUpload(calls, target, signal, undefined);
-  return driveUpload(calls, target, { starting, completed: [], cutOff: false, signal });
+  return driveUpload(calls, target, { starting, completed: [], isResumed: false, signal });
 }
 
 /**
- * Starts an upload and gives its id. `signal` ends a pause, `ended` the request as well. An upload whose answer was lost
- * holds no part, and goes by a lifecycle rule.
+ * Starts an upload and gives its id. `retrySignal` ends the pauses between tries, `requestSignal` the request. An upload
+ * whose response was lost has no parts; a lifecycle rule removes it.
  */
 export function startUpload(
   calls: Calls,
   target: S3UploadTarget,
-  signal: AbortSignal | undefined,
-  ended: AbortSignal | undefined,
+  retrySignal: AbortSignal | undefined,
+  requestSignal: AbortSignal | undefined,
 ): Promise<string> {
   const { operation, address, contentType } = target;
   return repeaterOf(
     target,
-    signal,
+    retrySignal,
   )(async () => {
     const command = new CreateMultipartUploadCommand({ ...address, ContentType: contentType });
-    const { UploadId } = await calls.send(command, { operation, signal: ended });
+    const { UploadId } = await calls.send(command, { operation, signal: requestSignal });
     if (UploadId === undefined)
       throw new SluiceError("protocol", `${operation}: the upload has no id`);
     return UploadId;
   });
 }
 
-/** Goes on with an upload of which some parts are kept. `signal` ends everything but the abort. */
-export function goOnWithUpload(
+/** Resumes an upload that has some parts. `signal` ends everything but the abort. */
+export function resumeUpload(
   calls: Calls,
   target: S3UploadTarget,
   {
@@ -129,7 +129,7 @@ export function goOnWithUpload(
 ): MultipartUpload {
   const starting = Promise.resolve(id);
   // a part of an earlier step may be on its way
-  return driveUpload(calls, target, { starting, completed: [...kept], cutOff: true, signal });
+  return driveUpload(calls, target, { starting, completed: [...kept], isResumed: true, signal });
 }
 
 function driveUpload(
@@ -138,19 +138,19 @@ function driveUpload(
   {
     starting,
     completed,
-    cutOff: mayBeCutOff,
+    isResumed,
     signal,
   }: {
     readonly starting: Promise<string>;
     readonly completed: CompletedPart[];
-    /** A part was sent that may arrive yet. */
-    readonly cutOff: boolean;
+    /** A part of an earlier step may still arrive. */
+    readonly isResumed: boolean;
     readonly signal: AbortSignal;
   },
 ): MultipartUpload {
   const { operation, address } = target;
   const repeat = repeaterOf(target, signal);
-  let cutOff = mayBeCutOff;
+  let mayArriveLate = isResumed;
   const started = (): Promise<string> =>
     within(starting, {
       timeoutMs: longMs,
@@ -177,7 +177,7 @@ function driveUpload(
         throw new SluiceError("protocol", `${operation}: S3 names no ETag of part ${number}`);
       completed.push({ PartNumber: number, ETag });
     } catch (error) {
-      cutOff = true;
+      mayArriveLate = true;
       throw error;
     }
   };
@@ -196,7 +196,7 @@ function driveUpload(
         const call = { operation, signal, timeoutMs: longMs };
         return ensureTag(await publishIf(target, operation, calls.send(command, call)), operation);
       };
-      // the upload is no one else's, so that it ended and the object is of its parts says who made it
+      // only this writer has the upload: if it has ended and the object is of its parts, an earlier try completed it
       const find = async (): Promise<string | undefined> => {
         if (!(await hasEnded(UploadId))) return undefined;
         const head = calls.send(new HeadObjectCommand(address), { operation, signal });
@@ -212,24 +212,25 @@ function driveUpload(
       for (let tries = 0; tries < maxAborts; tries++) {
         const command = new AbortMultipartUploadCommand({ ...address, UploadId });
         const isRemoved = await calls.send(command, { operation }).then(() => true, isGone);
-        if (isRemoved && !cutOff) return;
+        if (isRemoved && !mayArriveLate) return;
         if (await hasEnded(UploadId).catch(() => false)) return;
       }
     },
   };
 }
 
-function isGone(error: unknown): boolean {
+/** Whether S3 has no upload of that id: it was completed or aborted. */
+export function isGone(error: unknown): boolean {
   return SluiceError.is(error) && ["interrupted", "not_found"].includes(error.code);
 }
 
-/** Only the answer of S3 names the object; without a tag it is that of something else, and nothing was written. */
+/** A response without an ETag is not from S3, but from something in between: nothing was written. */
 function ensureTag({ ETag }: { readonly ETag?: string | undefined }, operation: string): string {
   if (ETag !== undefined) return ETag;
   throw new SluiceError("unavailable", `${operation}: the answer does not name the object`);
 }
 
-/** The tag that S3 gives to an object of these parts, where their tags are MD5s; they are not under every encryption. */
+/** The tag that S3 gives an object of these parts; empty if their tags are not MD5s, as under some encryption. */
 function tagOfParts(parts: readonly CompletedPart[]): string {
   const digests = parts.map(({ ETag }) => toStrongEtag(ETag) ?? "");
   if (getFips() !== 0 || !digests.every((digest) => /^[0-9a-f]{32}$/.test(digest))) return "";

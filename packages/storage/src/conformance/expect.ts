@@ -147,7 +147,7 @@ export async function listAll(
   return assert.fail("the walk through the pages does not end");
 }
 
-/** Facts that two answers give of one object do not contradict each other; one of them may lack some. */
+/** Facts that two responses give of one object do not contradict each other; one of them may lack some. */
 export function assertFacts(actual: ObjectInfo, expected: ObjectInfo, where: string): void {
   for (const fact of ["size", "etag", "digests"] as const)
     if (actual[fact] !== undefined && expected[fact] !== undefined)

@@ -131,7 +131,7 @@ export interface Faults {
   readonly throttle?: (retryAfter: string) => void;
   /** The next request fails on the side of the service. */
   readonly fail?: () => void;
-  /** The service does what the next request asks for, and its answer is lost. */
+  /** The service does what the next request asks for, and its response is lost. */
   readonly loseAnswer?: () => void;
   /** Reading this key is forbidden from now on. */
   readonly deny?: (key: string) => void | Promise<void>;

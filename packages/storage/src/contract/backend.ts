@@ -105,6 +105,7 @@ export interface ObjectInfo {
   readonly size?: number;
   /** Strong validator without quotes: same etag, same bytes (describe-etag-changes, describe-etag-syntax). Absent means no resume. */
   readonly etag?: string;
+  /** Time of the last change: `Last-Modified`, compared with date conditions, never with `If-Range`. */
   readonly lastModified?: Date;
   /** Media type as stored; never guessed by a backend (describe-type, describe-type-not-guessed). */
   readonly contentType?: string;
@@ -142,7 +143,7 @@ export interface OpenedObject extends Source {
   /** The range delivered, resolved; absent for a whole object (range-clamped, open-bytes). */
   readonly range?: Required<ByteRange>;
   /**
-   * The version that the answer with the bytes names, if `info` is of another answer. Bytes of two
+   * The version that the response with the bytes names, if `info` is of another response. Bytes of two
    * answers belong together only if both name the same (answer-remarked).
    */
   readonly validator?: string;

@@ -1,7 +1,7 @@
 import { type ByteRange, parseContentRange, SluiceError } from "@sluice/core";
 import type { ObjectInfo } from "../contract/backend.ts";
 
-/** Statements of an answer with bytes about itself. */
+/** Statements of a response with bytes about itself. */
 export interface BytesAnswer {
   readonly status: number | undefined;
   /** Bytes that follow. */
@@ -17,11 +17,11 @@ export interface BytesRequest {
   readonly operation: string;
   /** The part that was asked for; the whole object when absent. */
   readonly range?: ByteRange | undefined;
-  /** The object by another answer; absent if this one describes it. */
+  /** The object by another response; absent if this one describes it. */
   readonly described?: Pick<ObjectInfo, "size" | "contentType"> | undefined;
 }
 
-/** The bytes that an answer brings. */
+/** The bytes that a response brings. */
 export interface Extent {
   /** Bytes of the whole object. */
   readonly size: number;
@@ -29,11 +29,11 @@ export interface Extent {
 }
 
 /**
- * Reads from an answer which bytes it brings, and throws unless it proves that they are the object's: status 200
+ * Reads from a response which bytes it brings, and throws unless it proves that they are the object's: status 200
  * alone is also that of an error page. It needs a length, its own validator if it is a part, describes the object, or
  * has another length than described, and no type of a page that the object has not.
  *
- * An answer that proves nothing is `unavailable`, so that it is retried; another range is `corrupt`. A 200 to a range
+ * A response that proves nothing is `unavailable`, so that it is retried; another range is `corrupt`. A 200 to a range
  * is the whole object.
  */
 export function readExtent(answer: BytesAnswer, request: BytesRequest): Extent {

@@ -30,7 +30,7 @@ export function createBytesBody(
   });
 }
 
-/** A Node `Readable`, such as the answer of an HTTP client. */
+/** A Node `Readable`, such as the response of an HTTP client. */
 export interface ReadableLike extends AsyncIterable<Uint8Array> {
   on(event: "error", listener: () => void): unknown;
   destroy(): unknown;
@@ -47,7 +47,7 @@ export interface ReadableBodyOptions {
 }
 
 /**
- * The body of an answer, read on demand: the bytes that the socket has read by then are one chunk,
+ * The body of a response, read on demand: the bytes that the socket has read by then are one chunk,
  * and it is paused between reads. A connection that breaks is `interrupted`. A cancel destroys the
  * stream.
  */

@@ -7,7 +7,7 @@ export interface ServiceCall {
   readonly operation: string;
   /** Ends the call; it then rejects with `signal.reason`. */
   readonly signal?: AbortSignal | undefined;
-  /** Longest wait for the answer, in milliseconds. Default: 60 s. */
+  /** Longest wait for the response, in milliseconds. Default: 60 s. */
   readonly timeoutMs?: number | undefined;
 }
 
@@ -15,14 +15,14 @@ export interface ServiceCall {
 export interface ServiceCallOptions<T> {
   /** Turns an error of the SDK into a `SluiceError`. Default: the error itself. */
   readonly toError?: (error: unknown, operation: string) => unknown;
-  /** Frees an answer that comes after the end of the wait. */
+  /** Frees a response that comes after the end of the wait. */
   readonly discard?: ((late: T) => void) | undefined;
 }
 
 /**
  * Calls a service once, with a deadline (`timeout`). An abort rejects at once with `signal.reason`,
  * whatever the SDK awaits: credentials and adapters need not listen to signals. `send` gets a
- * signal that aborts when the call failed, and not before: a body in the answer outlasts the call.
+ * signal that aborts when the call failed, and not before: a body in the response outlasts the call.
  */
 export async function callService<T>(
   { operation, signal, timeoutMs = 60_000 }: ServiceCall,

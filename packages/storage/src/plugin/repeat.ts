@@ -12,8 +12,8 @@ export function repeaterOf(
 }
 
 /**
- * Makes an object with a request that may have worked although its answer was lost: repeated, a condition is refused by
- * the object of the first try. So a refusal after a lost answer counts only where `find` does not find that the object is
+ * Makes an object with a request that may have worked although its response was lost: repeated, a condition is refused by
+ * the object of the first try. So a refusal after a lost response counts only where `find` does not find that the object is
  * there and this writer's.
  */
 export function publishOnce<T>(

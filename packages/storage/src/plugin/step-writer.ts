@@ -8,7 +8,6 @@ export interface StepDriver {
   append(chunk: Uint8Array): Promise<void>;
   /** Keeps what was appended, as far as the service can. */
   keep(): Promise<StepEnd>;
-  /** Makes the object of all steps. */
   publish(): Promise<ObjectInfo>;
   /** Removes what all steps have kept. It may come after a failure, and after `release`. */
   discard(): Promise<void>;

@@ -28,7 +28,7 @@ export interface ResumableOptions {
 /**
  * Continues a body that broke with a `retryable` error: the object is opened again with `ifMatch` and a range
  * that starts where the bytes stopped. It needs an etag and never splices two versions: an object that changed
- * by then ends the body with `precondition_failed`, and so does an answer that does not say by itself that it
+ * by then ends the body with `precondition_failed`, and so does a response that does not say by itself that it
  * is of the same version. A `file` face is passed on, since local files do not break, and an object that has
  * `bytes` is as it was.
  */

@@ -22,7 +22,7 @@ const maxCursorLength = 8192;
 
 /** Settings of {@link withValidation}. */
 export interface ValidateOptions {
-  /** Longest wait for an answer, or for the next chunk of a body; then `timeout`. Default: 30 s. */
+  /** Longest wait for a response, or for the next chunk of a body; then `timeout`. Default: 30 s. */
   readonly stallTimeoutMs?: number;
 }
 
@@ -31,7 +31,7 @@ export interface ValidateOptions {
  * are `invalid_argument` before the backend sees them. An answer that does not fit the question
  * is `corrupt`, or `precondition_failed` when it is another version. A body is counted: too
  * short is `interrupted`, too long is `corrupt`, and its last chunk waits until that is known.
- * An answer or a chunk that does not come in time is `timeout`; an abort ends every wait at once.
+ * A response or a chunk that does not come in time is `timeout`; an abort ends every wait at once.
  *
  * A `file` or `bytes` face is checked for its length and passed on.
  */

@@ -29,7 +29,6 @@ export interface CacheOptions {
   readonly maxAgeMs?: number;
 }
 
-/** A whole object in memory. */
 interface CachedObject {
   readonly info: ObjectInfo;
   readonly bytes: Uint8Array;

@@ -57,56 +57,34 @@ function sha256(bytes: Uint8Array): string {
 }
 
 export const factMutants: PromiseMutants = {
-  "`info` describes exactly the bytes that `body` yields": [
-    {
-      rule: "open-info",
-      flaw: "tells another etag with a range",
-      breaks: () =>
+  "`info` describes exactly the bytes that `body` yields": {
+    "open-info": {
+      "tells another etag with a range": () =>
         opens((opened) =>
           opened.range
             ? { ...opened, info: { ...opened.info, etag: `${opened.info.etag}-part` } }
             : opened,
         ),
-    },
-    {
-      rule: "open-info",
-      flaw: "tells no type with a range",
-      breaks: () =>
+      "tells no type with a range": () =>
         opens((opened) => {
           if (!opened.range) return opened;
           const { contentType: _lost, ...info } = opened.info;
           return { ...opened, info };
         }),
-    },
-    {
-      rule: "open-info",
-      flaw: "tells no coding with a range",
-      breaks: () =>
+      "tells no coding with a range": () =>
         opens((opened) => {
           if (!opened.range) return opened;
           const { contentEncoding: _lost, ...info } = opened.info;
           return { ...opened, info };
         }),
-    },
-    {
-      rule: "open-info",
-      flaw: "tells the coding only when an object is opened",
-      breaks: () =>
+      "tells the coding only when an object is opened": () =>
         describes((info) => {
           const { contentEncoding: _lost, ...rest } = info;
           return rest;
         }),
-    },
-    {
-      rule: "open-info",
-      flaw: "tells the epoch as the time of the last change when an object is opened",
-      breaks: () =>
+      "tells the epoch as the time of the last change when an object is opened": () =>
         opens((opened) => ({ ...opened, info: { ...opened.info, lastModified: new Date(0) } })),
-    },
-    {
-      rule: "open-info",
-      flaw: "tells the digest of a range",
-      breaks: () => ({
+      "tells the digest of a range": () => ({
         open: (open) => async (key, options) => {
           const opened = await open(key, options);
           const { digests } = opened.info;
@@ -117,33 +95,25 @@ export const factMutants: PromiseMutants = {
           return { ...opened, info: { ...opened.info, digests: { sha256: digest } } };
         },
       }),
-    },
-    {
-      rule: "open-info",
-      flaw: "tells the key of a range as a name without its folder",
-      breaks: () =>
+      "tells the key of a range as a name without its folder": () =>
         opens((opened) =>
           opened.range
             ? { ...opened, info: { ...opened.info, key: opened.info.key.split("/").at(-1) ?? "" } }
             : opened,
         ),
     },
-  ],
-  "Whole-object digests only": [
-    {
-      rule: "open-info",
-      flaw: "tells no digest of the bytes when it opens, but that of nothing",
-      breaks: () =>
+  },
+  "Whole-object digests only": {
+    "open-info": {
+      "tells no digest of the bytes when it opens, but that of nothing": () =>
         opens((opened) =>
           opened.info.digests
             ? { ...opened, info: { ...opened.info, digests: { sha256: sha256(new Uint8Array()) } } }
             : opened,
         ),
     },
-    {
-      rule: "list-all",
-      flaw: "lists digests of names",
-      breaks: () =>
+    "list-all": {
+      "lists digests of names": () =>
         lists((page) => ({
           ...page,
           objects: page.objects.map((info) => ({
@@ -152,21 +122,15 @@ export const factMutants: PromiseMutants = {
           })),
         })),
     },
-  ],
-  "One page of objects": [
-    {
-      rule: "list-all",
-      flaw: "lists the epoch as the time of the last change",
-      breaks: () =>
+  },
+  "One page of objects": {
+    "list-all": {
+      "lists the epoch as the time of the last change": () =>
         lists((page) => ({
           ...page,
           objects: page.objects.map((info) => ({ ...info, lastModified: new Date(0) })),
         })),
-    },
-    {
-      rule: "list-all",
-      flaw: "lists sizes in whole KiB",
-      breaks: () =>
+      "lists sizes in whole KiB": () =>
         lists((page) => ({
           ...page,
           objects: page.objects.map((info) => {
@@ -174,17 +138,11 @@ export const factMutants: PromiseMutants = {
             return { ...info, size: size < 1024 ? size : Math.ceil(size / 1024) * 1024 };
           }),
         })),
-    },
-    {
-      rule: "list-all",
-      flaw: "does not list empty objects",
-      breaks: () =>
+      "does not list empty objects": () =>
         lists((page) => ({ ...page, objects: page.objects.filter(({ size }) => size !== 0) })),
     },
-    {
-      rule: "list-types",
-      flaw: "lists types without their parameters",
-      breaks: () =>
+    "list-types": {
+      "lists types without their parameters": () =>
         lists((page) => ({
           ...page,
           objects: page.objects.map((info) =>
@@ -193,11 +151,7 @@ export const factMutants: PromiseMutants = {
               : { ...info, contentType: info.contentType.split(";")[0] ?? "" },
           ),
         })),
-    },
-    {
-      rule: "list-types",
-      flaw: "lists the codings of objects as their types",
-      breaks: () =>
+      "lists the codings of objects as their types": () =>
         lists((page) => ({
           ...page,
           objects: page.objects.map((info) =>
@@ -207,22 +161,23 @@ export const factMutants: PromiseMutants = {
           ),
         })),
     },
-  ],
-  "Media type as stored; never guessed by a backend": [
-    {
-      rule: "describe-type",
-      flaw: "takes the parameters off a type that it describes",
-      breaks: () =>
+  },
+  "Media type as stored; never guessed by a backend": {
+    "describe-type": {
+      "takes the parameters off a type that it describes": () =>
         describes((info) =>
           info.contentType === undefined
             ? info
             : { ...info, contentType: info.contentType.split(";")[0] ?? "" },
         ),
+      "takes the type of text for none": () =>
+        describes((info) => {
+          const { contentType, ...rest } = info;
+          return contentType?.startsWith("text/") ? rest : info;
+        }),
     },
-    {
-      rule: "write-type",
-      flaw: "stores a type without its parameters",
-      breaks: () => ({
+    "write-type": {
+      "stores a type without its parameters": () => ({
         write:
           (write) =>
           (key, options = {}) =>
@@ -234,10 +189,8 @@ export const factMutants: PromiseMutants = {
             ),
       }),
     },
-    {
-      rule: "steps-type",
-      flaw: "stores a type in steps without its parameters",
-      breaks: () => ({
+    "steps-type": {
+      "stores a type in steps without its parameters": () => ({
         writeInSteps:
           (writeInSteps) =>
           (key, options = {}) =>
@@ -249,48 +202,22 @@ export const factMutants: PromiseMutants = {
             ),
       }),
     },
-    {
-      rule: "describe-type",
-      flaw: "takes the type of text for none",
-      breaks: () =>
-        describes((info) => {
-          const { contentType, ...rest } = info;
-          return contentType?.startsWith("text/") ? rest : info;
-        }),
-    },
-  ],
-  "Strong etag without quotes that the object must still have": [
-    {
-      rule: "condition-stale",
-      flaw: "is content with the beginning of the etag",
-      breaks: (service) =>
+  },
+  "Strong etag without quotes that the object must still have": {
+    "condition-stale": {
+      "is content with the beginning of the etag": (service) =>
         matches(service, (ifMatch, etag) => ifMatch.length > 1 && etag.startsWith(ifMatch)),
-    },
-    {
-      rule: "condition-stale",
-      flaw: "takes ifMatch for a list of etags",
-      breaks: (service) => matches(service, (ifMatch, etag) => ifMatch.split(/, */).includes(etag)),
-    },
-    {
-      rule: "condition-stale",
-      flaw: "does not look at the case of ifMatch",
-      breaks: (service) =>
+      "takes ifMatch for a list of etags": (service) =>
+        matches(service, (ifMatch, etag) => ifMatch.split(/, */).includes(etag)),
+      "does not look at the case of ifMatch": (service) =>
         matches(service, (ifMatch, etag) => ifMatch.toLowerCase() === etag.toLowerCase()),
+      "cuts spaces off ifMatch": (service) =>
+        matches(service, (ifMatch, etag) => ifMatch.trim() === etag),
+      "forgets ifMatch with an empty object": (service) =>
+        matches(service, (_, __, size) => size === 0),
     },
-    {
-      rule: "condition-stale",
-      flaw: "cuts spaces off ifMatch",
-      breaks: (service) => matches(service, (ifMatch, etag) => ifMatch.trim() === etag),
-    },
-    {
-      rule: "condition-stale",
-      flaw: "forgets ifMatch with an empty object",
-      breaks: (service) => matches(service, (_, __, size) => size === 0),
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "compares ifMatch also with the etags of earlier versions",
-      breaks: (service) => {
+    "write-overwrite-facts": {
+      "compares ifMatch also with the etags of earlier versions": (service) => {
         const earlier = new Map<string, Set<string>>();
         const overrides = matches(service, (ifMatch) =>
           [...earlier.values()].some((etags) => etags.has(ifMatch)),
@@ -312,17 +239,11 @@ export const factMutants: PromiseMutants = {
         };
       },
     },
-  ],
-  "Another process sees what this one has written or removed": [
-    {
-      rule: "write-process",
-      flaw: "remembers descriptions that another process has made old",
-      breaks: () => remembers(),
-    },
-    {
-      rule: "write-process",
-      flaw: "shows its writes only to its own process",
-      breaks: ({ store }) => {
+  },
+  "Another process sees what this one has written or removed": {
+    "write-process": {
+      "remembers descriptions that another process has made old": () => remembers(),
+      "shows its writes only to its own process": ({ store }) => {
         const own = new Set<string>();
         const isHidden = (key: string): boolean => key.startsWith("shared/") && !own.has(key);
         const hidden = async (): Promise<never> => store.describe("hidden") as Promise<never>;
@@ -336,11 +257,7 @@ export const factMutants: PromiseMutants = {
           },
         };
       },
-    },
-    {
-      rule: "write-process",
-      flaw: "lists what its own process has seen",
-      breaks: () => {
+      "lists what its own process has seen": () => {
         let known: Awaited<ReturnType<StorageBackend["list"]>> | undefined;
         return {
           list: (list) => async (options) => {
@@ -351,11 +268,7 @@ export const factMutants: PromiseMutants = {
           },
         };
       },
-    },
-    {
-      rule: "write-process",
-      flaw: "opens what another process has removed",
-      breaks: () => {
+      "opens what another process has removed": () => {
         const bytes = new Map<string, Uint8Array>();
         return {
           open: (open) => async (key, options) => {
@@ -375,12 +288,10 @@ export const factMutants: PromiseMutants = {
         };
       },
     },
-  ],
-  "Hints that objects changed": [
-    {
-      rule: "watch-prefix",
-      flaw: "does not look at the case of the prefix of a watch",
-      breaks: ({ store }) => ({
+  },
+  "Hints that objects changed": {
+    "watch-prefix": {
+      "does not look at the case of the prefix of a watch": ({ store }) => ({
         watch: () =>
           async function* watchCaseBlind({ prefix = "", ...options }) {
             for await (const batch of store.watch(options))
@@ -400,10 +311,8 @@ export const factMutants: PromiseMutants = {
           },
       }),
     },
-    {
-      rule: "watch-change",
-      flaw: "does not report that an object became empty",
-      breaks: ({ store }) => ({
+    "watch-change": {
+      "does not report that an object became empty": ({ store }) => ({
         watch: (watch) =>
           async function* watchFull(options) {
             for await (const batch of watch(options)) {
@@ -416,5 +325,5 @@ export const factMutants: PromiseMutants = {
           },
       }),
     },
-  ],
+  },
 };

@@ -5,14 +5,13 @@ import { describeMutants } from "./describe-mutants.ts";
 import { factMutants } from "./fact-mutants.ts";
 import { failureMutants } from "./failure-mutants.ts";
 import { keyMutants, listMutants } from "./key-mutants.ts";
-import type { Mutants } from "./mutant.ts";
+import type { Mutant, Mutants } from "./mutant.ts";
 import { openMutants } from "./open-mutants.ts";
 import { nearRemovalMutants } from "./near-removal-mutants.ts";
 import { overwriteMutants } from "./overwrite-mutants.ts";
 import { stepOverwriteMutants } from "./step-overwrite-mutants.ts";
 import { writeConditionMutants } from "./write-condition-mutants.ts";
 import { presignMutants } from "./presign-mutants.ts";
-import type { PromiseMutants } from "./promise-mutants.ts";
 import { removeMutants } from "./remove-mutants.ts";
 import { repeatMutants } from "./repeat-mutants.ts";
 import { sizeMutants } from "./size-mutants.ts";
@@ -46,7 +45,7 @@ export const mutants: Mutants = {
  */
 export const promiseMutants: readonly (readonly [
   promise: string,
-  broken: PromiseMutants[string],
+  broken: readonly (Mutant & { readonly rule: string })[],
 ])[] = [
   overwriteMutants,
   writeConditionMutants,
@@ -55,4 +54,11 @@ export const promiseMutants: readonly (readonly [
   sizeMutants,
   spellingMutants,
   factMutants,
-].flatMap((table) => Object.entries(table));
+].flatMap((table) =>
+  Object.entries(table).map(([promise, rules]) => [
+    promise,
+    Object.entries(rules).flatMap(([rule, flaws]) =>
+      Object.entries(flaws).map(([flaw, breaks]) => ({ rule, flaw, breaks })),
+    ),
+  ]),
+);

@@ -2,11 +2,9 @@ import type { PromiseMutants } from "./promise-mutants.ts";
 
 /** Backends that remove another object than the one that they are given, or none. */
 export const nearRemovalMutants: PromiseMutants = {
-  "Removes one object, and nothing whose key only begins with this one": [
-    {
-      rule: "remove-near",
-      flaw: "removes objects below an object with it",
-      breaks: ({ store }) => ({
+  "Removes one object, and nothing whose key only begins with this one": {
+    "remove-near": {
+      "removes objects below an object with it": ({ store }) => ({
         remove: (remove) => async (key, options) => {
           const isThere = await store.describe(key).catch(() => undefined);
           await remove(key, options);
@@ -15,22 +13,14 @@ export const nearRemovalMutants: PromiseMutants = {
           for (const below of objects) await store.remove(below.key);
         },
       }),
-    },
-    {
-      rule: "remove-near",
-      flaw: "removes with an object those whose keys continue with a dot",
-      breaks: ({ store }) => ({
+      "removes with an object those whose keys continue with a dot": ({ store }) => ({
         remove: (remove) => async (key, options) => {
           await remove(key, options);
           const { objects } = await store.list({ prefix: `${key}.` });
           for (const near of objects) await store.remove(near.key);
         },
       }),
-    },
-    {
-      rule: "remove-near",
-      flaw: "takes the signs * and ? in a key that it removes for patterns",
-      breaks: ({ store }) => ({
+      "takes the signs * and ? in a key that it removes for patterns": ({ store }) => ({
         remove: (remove) => async (key, options) => {
           await remove(key, options);
           if (!/[*?]/.test(key)) return;
@@ -40,11 +30,7 @@ export const nearRemovalMutants: PromiseMutants = {
             if (new RegExp(`^${glob}$`).test(near.key)) await store.remove(near.key);
         },
       }),
-    },
-    {
-      rule: "remove-near",
-      flaw: "removes an object by another case",
-      breaks: ({ store }) => ({
+      "removes an object by another case": ({ store }) => ({
         remove: (remove) => async (key, options) => {
           await remove(key, options);
           const { objects } = await store.list();
@@ -52,23 +38,15 @@ export const nearRemovalMutants: PromiseMutants = {
             if (near.key.toLowerCase() === key.toLowerCase()) await store.remove(near.key);
         },
       }),
-    },
-    {
-      rule: "remove-near",
-      flaw: "decodes a key that it removes",
-      breaks: () => ({
+      "decodes a key that it removes": () => ({
         remove: (remove) => (key, options) => remove(key.replaceAll("%20", " "), options),
       }),
-    },
-    {
-      rule: "remove-near",
-      flaw: "takes an empty object for one that is not there",
-      breaks: ({ store }) => ({
+      "takes an empty object for one that is not there": ({ store }) => ({
         remove: (remove) => async (key, options) => {
           const info = await store.describe(key).catch(() => undefined);
           if (info?.size !== 0) await remove(key, options);
         },
       }),
     },
-  ],
+  },
 };

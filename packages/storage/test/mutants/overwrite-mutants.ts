@@ -28,11 +28,9 @@ function remembersOverwritten(service: Service): {
 }
 
 export const overwriteMutants: PromiseMutants = {
-  "A writer whose object becomes visible atomically at `commit`, or never": [
-    {
-      rule: "write-overwrite",
-      flaw: "overwrites in place, chunk by chunk",
-      breaks: (service) =>
+  "A writer whose object becomes visible atomically at `commit`, or never": {
+    "write-overwrite": {
+      "overwrites in place, chunk by chunk": (service) =>
         overwrites(service, (writer, { info }, { ifMatch }) => {
           const chunks: Uint8Array[] = [];
           if (ifMatch !== undefined) return {};
@@ -44,125 +42,12 @@ export const overwriteMutants: PromiseMutants = {
             },
           };
         }),
-    },
-    {
-      rule: "write-overwrite",
-      flaw: "removes the object that it will replace when the write begins",
-      breaks: (service) =>
+      "removes the object that it will replace when the write begins": (service) =>
         overwrites(service, async (_, { info }, { ifMatch }) => {
           if (ifMatch === undefined) await service.store.remove(info.key);
           return {};
         }),
-    },
-    {
-      rule: "write-overwrite-abort",
-      flaw: "removes the object that was to be replaced at abort",
-      breaks: (service) =>
-        overwrites(service, (writer, { info }) => {
-          let isCommitted = false;
-          return {
-            async commit() {
-              isCommitted = true;
-              return writer.commit();
-            },
-            async abort(reason) {
-              await writer.abort(reason);
-              if (!isCommitted) await service.store.remove(info.key);
-            },
-          };
-        }),
-    },
-    {
-      rule: "write-overwrite-abort",
-      flaw: "empties the object that was to be replaced at abort",
-      breaks: (service) =>
-        overwrites(service, (writer, { info }) => {
-          let isCommitted = false;
-          return {
-            async commit() {
-              isCommitted = true;
-              return writer.commit();
-            },
-            async abort(reason) {
-              await writer.abort(reason);
-              if (!isCommitted) service.store.put(info.key, "");
-            },
-          };
-        }),
-    },
-    {
-      rule: "write-overwrite-abort",
-      flaw: "removes the object that was to be replaced when the writer is disposed of",
-      breaks: (service) =>
-        overwrites(service, (writer, { info }) => {
-          let isCommitted = false;
-          return {
-            async commit() {
-              isCommitted = true;
-              return writer.commit();
-            },
-            async [Symbol.asyncDispose]() {
-              await writer.abort();
-              if (!isCommitted) await service.store.remove(info.key);
-            },
-          };
-        }),
-    },
-    {
-      rule: "write-overwrite-abort",
-      flaw: "removes the object that was to be replaced when the declared size is wrong",
-      breaks: (service) =>
-        overwrites(service, (writer, { info }) => {
-          const lose = async (error: SluiceError): Promise<never> => {
-            if (error.code === "invalid_argument") await service.store.remove(info.key);
-            throw error;
-          };
-          return {
-            write: (chunk) => writer.write(chunk).catch(lose),
-            commit: () => writer.commit().catch(lose),
-          };
-        }),
-    },
-    {
-      rule: "write-overwrite-abort",
-      flaw: "removes the object that was to be replaced when the signal is aborted",
-      breaks: (service) =>
-        overwrites(service, (writer, { info }, { signal }) => {
-          let isCommitted = false;
-          signal?.addEventListener("abort", () => {
-            if (!isCommitted) void service.store.remove(info.key);
-          });
-          return {
-            async commit() {
-              isCommitted = true;
-              return writer.commit();
-            },
-          };
-        }),
-    },
-    {
-      rule: "write-signal-late",
-      flaw: "removes the object when the signal is aborted after commit",
-      breaks: ({ store }) => ({
-        write:
-          (write) =>
-          async (key, options = {}) => {
-            const writer = await write(key, options);
-            return {
-              ...writer,
-              async commit() {
-                const info = await writer.commit();
-                options.signal?.addEventListener("abort", () => void store.remove(key));
-                return info;
-              },
-            };
-          },
-      }),
-    },
-    {
-      rule: "write-overwrite",
-      flaw: "shows zeros while the bytes of a declared size come",
-      breaks: ({ store }) => ({
+      "shows zeros while the bytes of a declared size come": ({ store }) => ({
         write:
           (write) =>
           async (key, options = {}) => {
@@ -184,11 +69,7 @@ export const overwriteMutants: PromiseMutants = {
             };
           },
       }),
-    },
-    {
-      rule: "write-overwrite",
-      flaw: "removes the old object at commit a moment before the new one is there",
-      breaks: (service) =>
+      "removes the old object at commit a moment before the new one is there": (service) =>
         overwrites(service, (writer, { info }, { ifMatch }) => ({
           async commit() {
             if (ifMatch !== undefined) return writer.commit();
@@ -198,18 +79,112 @@ export const overwriteMutants: PromiseMutants = {
           },
         })),
     },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "keeps the end of an old object that was longer",
-      breaks: (service) =>
+    "write-overwrite-abort": {
+      "removes the object that was to be replaced at abort": (service) =>
+        overwrites(service, (writer, { info }) => {
+          let isCommitted = false;
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+            async abort(reason) {
+              await writer.abort(reason);
+              if (!isCommitted) await service.store.remove(info.key);
+            },
+          };
+        }),
+      "empties the object that was to be replaced at abort": (service) =>
+        overwrites(service, (writer, { info }) => {
+          let isCommitted = false;
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+            async abort(reason) {
+              await writer.abort(reason);
+              if (!isCommitted) service.store.put(info.key, "");
+            },
+          };
+        }),
+      "removes the object that was to be replaced when the writer is disposed of": (service) =>
+        overwrites(service, (writer, { info }) => {
+          let isCommitted = false;
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+            async [Symbol.asyncDispose]() {
+              await writer.abort();
+              if (!isCommitted) await service.store.remove(info.key);
+            },
+          };
+        }),
+      "removes the object that was to be replaced when the declared size is wrong": (service) =>
+        overwrites(service, (writer, { info }) => {
+          const lose = async (error: SluiceError): Promise<never> => {
+            if (error.code === "invalid_argument") await service.store.remove(info.key);
+            throw error;
+          };
+          return {
+            write: (chunk) => writer.write(chunk).catch(lose),
+            commit: () => writer.commit().catch(lose),
+          };
+        }),
+      "removes the object that was to be replaced when the signal is aborted": (service) =>
+        overwrites(service, (writer, { info }, { signal }) => {
+          let isCommitted = false;
+          signal?.addEventListener("abort", () => {
+            if (!isCommitted) void service.store.remove(info.key);
+          });
+          return {
+            async commit() {
+              isCommitted = true;
+              return writer.commit();
+            },
+          };
+        }),
+      "lets the abort of one writer end the other writers of the key": () => {
+        const writers = new Map<string, Set<() => Promise<void>>>();
+        return writes((writer, key) => {
+          const all = writers.get(key) ?? new Set();
+          const end = (): Promise<void> => writer.abort();
+          writers.set(key, all.add(end));
+          return {
+            async abort(reason) {
+              await writer.abort(reason);
+              for (const abort of all) await abort();
+            },
+            commit: () => writer.commit().finally(() => all.delete(end)),
+          };
+        });
+      },
+    },
+    "write-signal-late": {
+      "removes the object when the signal is aborted after commit": ({ store }) => ({
+        write:
+          (write) =>
+          async (key, options = {}) => {
+            const writer = await write(key, options);
+            return {
+              ...writer,
+              async commit() {
+                const info = await writer.commit();
+                options.signal?.addEventListener("abort", () => void store.remove(key));
+                return info;
+              },
+            };
+          },
+      }),
+    },
+    "write-overwrite-facts": {
+      "keeps the end of an old object that was longer": (service) =>
         overwrites(service, (writer, { bytes: old }) => ({
           commit: async () => keepEnd(service, old, await writer.commit()),
         })),
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "leaves the old object when nothing was written",
-      breaks: (service) =>
+      "leaves the old object when nothing was written": (service) =>
         overwrites(service, (writer, { info }) => {
           let written = 0;
           return {
@@ -224,11 +199,7 @@ export const overwriteMutants: PromiseMutants = {
             },
           };
         }),
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "takes content of the same length for the same content",
-      breaks: (service) =>
+      "takes content of the same length for the same content": (service) =>
         overwrites(service, (writer, { info }, { ifMatch }) => {
           let written = 0;
           return {
@@ -244,10 +215,8 @@ export const overwriteMutants: PromiseMutants = {
           };
         }),
     },
-    {
-      rule: "write-at-once",
-      flaw: "names its temporary file by the last segment of the key",
-      breaks: () => {
+    "write-at-once": {
+      "names its temporary file by the last segment of the key": () => {
         const open = new Set<{ readonly key: string; chunks: Uint8Array[] }>();
         const nameOf = (key: string): string => key.slice(key.lastIndexOf("/") + 1);
         return writes((writer, key) => {
@@ -273,29 +242,8 @@ export const overwriteMutants: PromiseMutants = {
         });
       },
     },
-    {
-      rule: "write-overwrite-abort",
-      flaw: "lets the abort of one writer end the other writers of the key",
-      breaks: () => {
-        const writers = new Map<string, Set<() => Promise<void>>>();
-        return writes((writer, key) => {
-          const all = writers.get(key) ?? new Set();
-          const end = (): Promise<void> => writer.abort();
-          writers.set(key, all.add(end));
-          return {
-            async abort(reason) {
-              await writer.abort(reason);
-              for (const abort of all) await abort();
-            },
-            commit: () => writer.commit().finally(() => all.delete(end)),
-          };
-        });
-      },
-    },
-    {
-      rule: "remove-write",
-      flaw: "loses what is being written when the old object is removed",
-      breaks: () => {
+    "remove-write": {
+      "loses what is being written when the old object is removed": () => {
         const aborts = new Map<string, () => Promise<void>>();
         return {
           ...writes((writer, key) => {
@@ -309,12 +257,10 @@ export const overwriteMutants: PromiseMutants = {
         };
       },
     },
-  ],
-  "Nothing of the object that it replaces is left": [
-    {
-      rule: "write-overwrite-facts",
-      flaw: "keeps the type of the object that it replaces",
-      breaks: (service) =>
+  },
+  "Nothing of the object that it replaces is left": {
+    "write-overwrite-facts": {
+      "keeps the type of the object that it replaces": (service) =>
         overwrites(service, (writer, { info: { contentType } }) => ({
           async commit() {
             const info = await writer.commit();
@@ -323,30 +269,18 @@ export const overwriteMutants: PromiseMutants = {
             return service.store.put(info.key, made.bytes, { contentType });
           },
         })),
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "says at commit the etag of the version that it replaced",
-      breaks: (service) =>
+      "says at commit the etag of the version that it replaced": (service) =>
         overwrites(service, (writer, { info: { etag } }) => ({
           commit: async () => ({ ...(await writer.commit()), ...(etag !== undefined && { etag }) }),
         })),
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "describes an overwritten object as it was before",
-      breaks: (service) => {
+      "describes an overwritten object as it was before": (service) => {
         const { overrides, known } = remembersOverwritten(service);
         return {
           ...overrides,
           describe: (describe) => async (key, options) => known(await describe(key, options)),
         };
       },
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "opens an overwritten object with the old description",
-      breaks: (service) => {
+      "opens an overwritten object with the old description": (service) => {
         const { overrides, known } = remembersOverwritten(service);
         return {
           ...overrides,
@@ -356,22 +290,14 @@ export const overwriteMutants: PromiseMutants = {
           },
         };
       },
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "lists an overwritten object as it was before",
-      breaks: (service) => {
+      "lists an overwritten object as it was before": (service) => {
         const { overrides, known } = remembersOverwritten(service);
         return {
           ...overrides,
           ...lists((page) => ({ ...page, objects: page.objects.map((info) => known(info)) })),
         };
       },
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "lists both versions of an overwritten object",
-      breaks: (service) => {
+      "lists both versions of an overwritten object": (service) => {
         const { overrides, known } = remembersOverwritten(service);
         return {
           ...overrides,
@@ -381,11 +307,7 @@ export const overwriteMutants: PromiseMutants = {
           })),
         };
       },
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "remembers the digests of the version that it replaced",
-      breaks: (service) => {
+      "remembers the digests of the version that it replaced": (service) => {
         const digests = new Map<string, ObjectInfo["digests"]>();
         return {
           ...overwrites(service, (writer, { info: old }) => ({
@@ -402,11 +324,7 @@ export const overwriteMutants: PromiseMutants = {
           },
         };
       },
-    },
-    {
-      rule: "write-overwrite-facts",
-      flaw: "makes the etag of a write from name and length",
-      breaks: ({ store }) => {
+      "makes the etag of a write from name and length": ({ store }) => {
         const made = new Map<string, string>();
         const shown = (info: ObjectInfo): ObjectInfo => {
           const etag = made.get(`${info.key} ${info.etag}`);
@@ -436,12 +354,10 @@ export const overwriteMutants: PromiseMutants = {
         };
       },
     },
-  ],
-  "`info` describes exactly the bytes that `body` yields": [
-    {
-      rule: "write-overwrite-read",
-      flaw: "continues with the new bytes when the object is overwritten by a writer",
-      breaks: ({ store }) => {
+  },
+  "`info` describes exactly the bytes that `body` yields": {
+    "write-overwrite-read": {
+      "continues with the new bytes when the object is overwritten by a writer": ({ store }) => {
         const versions = new Map<string, number>();
         return {
           ...writes((writer, key) => ({
@@ -475,5 +391,5 @@ export const overwriteMutants: PromiseMutants = {
         };
       },
     },
-  ],
+  },
 };

@@ -9,14 +9,13 @@ import type {
 import type { Service } from "../reference-service.ts";
 import type { Mutant } from "./mutant.ts";
 
-/** A backend that breaks a sentence of the contract, however a rule may look at it. */
-interface PromiseMutant extends Omit<Mutant, "also"> {
-  /** The rule that catches it. */
-  readonly rule: string;
-}
-
-/** Mutants by the sentence of the contract that they break. */
-export type PromiseMutants = Readonly<Record<string, readonly PromiseMutant[]>>;
+/**
+ * Broken backends: the sentence of the contract that they break, however a rule may look at it → the rule that catches
+ * them → the flaw.
+ */
+export type PromiseMutants = Readonly<
+  Record<string, Record<string, Record<string, Mutant["breaks"]>>>
+>;
 
 /** An object before it is replaced. */
 export interface Replaced {

@@ -46,43 +46,21 @@ function trimmed(bytes: Uint8Array, byte: number): Uint8Array {
 }
 
 export const sizeMutants: PromiseMutants = {
-  "The range delivered, resolved; absent for a whole object": [
-    {
-      rule: "range-aligned",
-      flaw: "loses the last byte of a range that ends at a multiple of 256 KiB",
-      breaks: () =>
+  "The range delivered, resolved; absent for a whole object": {
+    "range-aligned": {
+      "loses the last byte of a range that ends at a multiple of 256 KiB": () =>
         shortens((start, end, size) => end % (256 * kib) === 0 && end < size && start < end),
-    },
-    {
-      rule: "range-aligned",
-      flaw: "loses the first byte of a range that begins at a multiple of 256 KiB",
-      breaks: () => losesFirst((start) => start > 0 && start % (256 * kib) === 0),
-    },
-    {
-      rule: "range-aligned",
-      flaw: "loses the first byte of a range that begins one byte before a multiple of 64 KiB",
-      breaks: () => losesFirst((start, end) => (start + 1) % (64 * kib) === 0 && end > start + 1),
-    },
-    {
-      rule: "range-aligned",
-      flaw: "loses the last byte of a range that ends one byte behind a multiple of 64 KiB",
-      breaks: () => shortens((_, end) => end > 1 && end % (64 * kib) === 1),
-    },
-    {
-      rule: "range-aligned",
-      flaw: "loses the last byte of a range from one multiple of 64 KiB to the next",
-      breaks: () => shortens((start, end) => start % (64 * kib) === 0 && end === start + 64 * kib),
-    },
-    {
-      rule: "range-aligned",
-      flaw: "loses the end of a range from a multiple of 64 KiB to the end of the object",
-      breaks: () =>
+      "loses the first byte of a range that begins at a multiple of 256 KiB": () =>
+        losesFirst((start) => start > 0 && start % (256 * kib) === 0),
+      "loses the first byte of a range that begins one byte before a multiple of 64 KiB": () =>
+        losesFirst((start, end) => (start + 1) % (64 * kib) === 0 && end > start + 1),
+      "loses the last byte of a range that ends one byte behind a multiple of 64 KiB": () =>
+        shortens((_, end) => end > 1 && end % (64 * kib) === 1),
+      "loses the last byte of a range from one multiple of 64 KiB to the next": () =>
+        shortens((start, end) => start % (64 * kib) === 0 && end === start + 64 * kib),
+      "loses the end of a range from a multiple of 64 KiB to the end of the object": () =>
         shortens((start, end, size) => start > 0 && start % (64 * kib) === 0 && end === size),
-    },
-    {
-      rule: "range-aligned",
-      flaw: "gives the byte before, where one byte at a multiple of 64 KiB is asked for",
-      breaks: () => ({
+      "gives the byte before, where one byte at a multiple of 64 KiB is asked for": () => ({
         open: (open) => async (key, options) => {
           const { start = 0, end = 0 } = options?.range ?? {};
           if (start === 0 || start % (64 * kib) > 0 || end !== start + 1) return open(key, options);
@@ -91,10 +69,8 @@ export const sizeMutants: PromiseMutants = {
         },
       }),
     },
-    {
-      rule: "range-whole",
-      flaw: "takes a range from 0 without an end for no range",
-      breaks: (service) => ({
+    "range-whole": {
+      "takes a range from 0 without an end for no range": (service) => ({
         open:
           (open) =>
           async (key, options = {}) => {
@@ -104,10 +80,8 @@ export const sizeMutants: PromiseMutants = {
           },
       }),
     },
-    {
-      rule: "range-beyond",
-      flaw: "gives no bytes where a range of none at the end is asked for",
-      breaks: () => ({
+    "range-beyond": {
+      "gives no bytes where a range of none at the end is asked for": () => ({
         open: (open) => async (key, options) =>
           open(key, options).catch(async (error: { code?: string; size?: number }) => {
             const { range } = options ?? {};
@@ -120,10 +94,8 @@ export const sizeMutants: PromiseMutants = {
           }),
       }),
     },
-    {
-      rule: "range-large",
-      flaw: "has signed offsets up to 2^32",
-      breaks: () => ({
+    "range-large": {
+      "has signed offsets up to 2^32": () => ({
         open:
           (open) =>
           async (key, options = {}) => {
@@ -136,95 +108,56 @@ export const sizeMutants: PromiseMutants = {
           },
       }),
     },
-    {
-      rule: "range-every",
-      flaw: "loses the last byte of a range in an object that is not larger than 16 bytes",
-      breaks: () =>
+    "range-every": {
+      "loses the last byte of a range in an object that is not larger than 16 bytes": () =>
         shortens((start, end, size) => size <= 16 && end === size && end - start < size),
     },
-  ],
-  "Opens one object once": [
-    {
-      rule: "open-chunks",
-      flaw: "loses the last 64 KiB of an object of 512 KiB",
-      breaks: () =>
+  },
+  "Opens one object once": {
+    "open-chunks": {
+      "loses the last 64 KiB of an object of 512 KiB": () =>
         reads(
           (size) => size === 512 * kib,
           (bytes) => bytes.subarray(0, -64 * kib),
         ),
-    },
-    {
-      rule: "open-chunks",
-      flaw: "loses the last byte of an object of one page of 4 KiB",
-      breaks: () =>
+      "loses the last byte of an object of one page of 4 KiB": () =>
         reads(
           (size) => size === 4 * kib,
           (bytes) => bytes.subarray(0, -1),
         ),
-    },
-    {
-      rule: "open-chunks",
-      flaw: "loses the last byte of an object of 64 KiB",
-      breaks: () =>
+      "loses the last byte of an object of 64 KiB": () =>
         reads(
           (size) => size === 64 * kib,
           (bytes) => bytes.subarray(0, -1),
         ),
-    },
-    {
-      rule: "open-chunks",
-      flaw: "loses the last byte of an object that is a multiple of 1 MiB",
-      breaks: () =>
+      "loses the last byte of an object that is a multiple of 1 MiB": () =>
         reads(
           (size) => size > 0 && size < 3 * mib && size % mib === 0,
           (bytes) => bytes.subarray(0, -1),
         ),
-    },
-    {
-      rule: "open-chunks",
-      flaw: "loses the last byte of an object that is one byte short of 1 MiB",
-      breaks: () =>
+      "loses the last byte of an object that is one byte short of 1 MiB": () =>
         reads(
           (size) => size === mib - 1,
           (bytes) => bytes.subarray(0, -1),
         ),
     },
-    {
-      rule: "describe-large",
-      flaw: "tells sizes between 2^31 and 2^32 as negative numbers",
-      breaks: () =>
+    "describe-large": {
+      "tells sizes between 2^31 and 2^32 as negative numbers": () =>
         describes((info) => {
           const { size = 0 } = info;
           return size < 2 ** 32 ? { ...info, size: size | 0 } : info;
         }),
+      "takes 2^32 bytes for none": () =>
+        describes((info) => (info.size === 2 ** 32 ? { ...info, size: 0 } : info)),
     },
-    {
-      rule: "describe-large",
-      flaw: "takes 2^32 bytes for none",
-      breaks: () => describes((info) => (info.size === 2 ** 32 ? { ...info, size: 0 } : info)),
-    },
-  ],
-  "Bodies are delivered as stored, never decoded": [
-    {
-      rule: "open-binary",
-      flaw: "cuts zeros off the end of an object",
-      breaks: () => changes((bytes) => trimmed(bytes, 0)),
-    },
-    {
-      rule: "open-binary",
-      flaw: "cuts line ends off the end of an object",
-      breaks: () => changes((bytes) => trimmed(bytes, 10)),
-    },
-    {
-      rule: "open-binary",
-      flaw: "unpacks what looks like gzip and has no coding",
-      breaks: () =>
+  },
+  "Bodies are delivered as stored, never decoded": {
+    "open-binary": {
+      "cuts zeros off the end of an object": () => changes((bytes) => trimmed(bytes, 0)),
+      "cuts line ends off the end of an object": () => changes((bytes) => trimmed(bytes, 10)),
+      "unpacks what looks like gzip and has no coding": () =>
         changes((bytes) => (bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes)),
-    },
-    {
-      rule: "open-binary",
-      flaw: "leaves out blocks of zeros",
-      breaks: () =>
+      "leaves out blocks of zeros": () =>
         changes((bytes) => {
           const blocks: Uint8Array[] = [];
           for (let at = 0; at < bytes.byteLength; at += 4 * kib) {
@@ -234,10 +167,8 @@ export const sizeMutants: PromiseMutants = {
           return Buffer.concat(blocks);
         }),
     },
-    {
-      rule: "open-types",
-      flaw: "ends text at its first NUL",
-      breaks: () =>
+    "open-types": {
+      "ends text at its first NUL": () =>
         opens((opened) =>
           opened.info.contentType === "text/plain" && !opened.info.contentEncoding
             ? mapBytes(opened, (bytes) =>
@@ -246,30 +177,20 @@ export const sizeMutants: PromiseMutants = {
             : opened,
         ),
     },
-  ],
-  "Takes the next chunk": [
-    {
-      rule: "write-sizes",
-      flaw: "loses the last piece of a chunk of 512 KiB",
-      breaks: () =>
+  },
+  "Takes the next chunk": {
+    "write-sizes": {
+      "loses the last piece of a chunk of 512 KiB": () =>
         mapWritten((chunk) =>
           chunk.byteLength === 512 * kib ? chunk.subarray(0, -64 * kib) : chunk,
         ),
-    },
-    {
-      rule: "write-sizes",
-      flaw: "loses the last byte of a chunk that is a multiple of 64 KiB",
-      breaks: () =>
+      "loses the last byte of a chunk that is a multiple of 64 KiB": () =>
         mapWritten((chunk) =>
           chunk.byteLength > 0 && chunk.byteLength % (64 * kib) === 0
             ? chunk.subarray(0, -1)
             : chunk,
         ),
-    },
-    {
-      rule: "write-sizes",
-      flaw: "loses the last byte of an object that is exactly one part",
-      breaks: () =>
+      "loses the last byte of an object that is exactly one part": () =>
         writes((writer) => {
           let held: Uint8Array | undefined;
           let isEnded = false;
@@ -293,43 +214,20 @@ export const sizeMutants: PromiseMutants = {
             },
           };
         }),
-    },
-    {
-      rule: "write-sizes",
-      flaw: "writes the memory behind a chunk, not the chunk",
-      breaks: () =>
+      "writes the memory behind a chunk, not the chunk": () =>
         mapWritten((chunk) => new Uint8Array(chunk.buffer as ArrayBuffer, 0, chunk.byteLength)),
-    },
-    {
-      rule: "write-sizes",
-      flaw: "takes an empty chunk for the end",
-      breaks: () => {
+      "takes an empty chunk for the end": () => {
         let isEnded = false;
         return mapWritten((chunk, n) => {
           isEnded = chunk.byteLength === 0 || (isEnded && n > 0);
           return isEnded ? undefined : chunk;
         });
       },
-    },
-    {
-      rule: "write-sizes",
-      flaw: "loses chunks after the hundredth",
-      breaks: () => mapWritten((chunk, n) => (n < 100 ? chunk : undefined)),
-    },
-    {
-      rule: "write-sizes",
-      flaw: "cuts a chunk at 4 MiB",
-      breaks: () => mapWritten((chunk) => chunk.subarray(0, 4 * mib)),
-    },
-    {
-      rule: "write-sizes",
-      flaw: "cuts zeros off the end of a chunk",
-      breaks: () => mapWritten((chunk) => trimmed(chunk, 0)),
-    },
-    {
-      rule: "write-sizes",
-      flaw: "lets a chunk that has the bytes of the one before out",
-      breaks: () => {
+      "loses chunks after the hundredth": () =>
+        mapWritten((chunk, n) => (n < 100 ? chunk : undefined)),
+      "cuts a chunk at 4 MiB": () => mapWritten((chunk) => chunk.subarray(0, 4 * mib)),
+      "cuts zeros off the end of a chunk": () => mapWritten((chunk) => trimmed(chunk, 0)),
+      "lets a chunk that has the bytes of the one before out": () => {
         let last: Uint8Array | undefined;
         return mapWritten((chunk, n) => {
           const isSame = n > 0 && last !== undefined && Buffer.compare(last, chunk) === 0;
@@ -338,18 +236,12 @@ export const sizeMutants: PromiseMutants = {
         });
       },
     },
-    {
-      rule: "steps-sizes",
-      flaw: "loses the last byte of a later step that is exactly one part",
-      breaks: () =>
+    "steps-sizes": {
+      "loses the last byte of a later step that is exactly one part": () =>
         mapSteps((chunk, { offset }) =>
           offset > 0 && chunk.byteLength === mib ? chunk.subarray(0, -1) : chunk,
         ),
-    },
-    {
-      rule: "steps-sizes",
-      flaw: "forgets what was kept when a step has no bytes",
-      breaks: ({ backend }) => ({
+      "forgets what was kept when a step has no bytes": ({ backend }) => ({
         writeInSteps: (writeInSteps) => async (key, options) => {
           const writer = await writeInSteps(key, options);
           let written = 0;
@@ -370,11 +262,7 @@ export const sizeMutants: PromiseMutants = {
           };
         },
       }),
-    },
-    {
-      rule: "steps-sizes",
-      flaw: "loses all but eight steps of an object",
-      breaks: () => {
+      "loses all but eight steps of an object": () => {
         const steps = new Map<string, number>();
         return {
           writeInSteps: (writeInSteps) => async (key, options) => {
@@ -385,23 +273,15 @@ export const sizeMutants: PromiseMutants = {
           },
         };
       },
-    },
-    {
-      rule: "steps-sizes",
-      flaw: "ends a step at its first empty chunk",
-      breaks: () => {
+      "ends a step at its first empty chunk": () => {
         const ended = new Set<StepWriter>();
         return mapSteps((chunk, writer) => {
           if (chunk.byteLength === 0) ended.add(writer);
           return ended.has(writer) ? undefined : chunk;
         });
       },
-    },
-    {
-      rule: "steps-sizes",
-      flaw: "writes the memory behind a chunk of a step, not the chunk",
-      breaks: () =>
+      "writes the memory behind a chunk of a step, not the chunk": () =>
         mapSteps((chunk) => new Uint8Array(chunk.buffer as ArrayBuffer, 0, chunk.byteLength)),
     },
-  ],
+  },
 };

@@ -109,35 +109,21 @@ function folds({ store }: Service, fold: (key: string) => string): Overrides {
 }
 
 export const spellingMutants: PromiseMutants = {
-  "Only keys that start with this string": [
-    {
-      rule: "list-prefix-literal",
-      flaw: "does not look at the case of a prefix",
-      breaks: (service) =>
+  "Only keys that start with this string": {
+    "list-prefix-literal": {
+      "does not look at the case of a prefix": (service) =>
         finds(service, (key, prefix) => key.toLowerCase().startsWith(prefix.toLowerCase())),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "takes * and ? in a prefix for wildcards",
-      breaks: (service) =>
+      "takes * and ? in a prefix for wildcards": (service) =>
         finds(service, (key, prefix) => {
           const glob = prefix.replace(/[.+^${}()|[\]\\]/g, "\\$&");
           return new RegExp(`^${glob.replaceAll("?", ".").replaceAll("*", ".*")}`, "u").test(key);
         }),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "takes % and _ in a prefix for the wildcards of SQL",
-      breaks: (service) =>
+      "takes % and _ in a prefix for the wildcards of SQL": (service) =>
         finds(service, (key, prefix) => {
           const like = prefix.replace(/[.+*?^${}()|[\]\\]/g, "\\$&");
           return new RegExp(`^${like.replaceAll("_", ".").replaceAll("%", ".*")}`, "u").test(key);
         }),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "takes a prefix for a regular expression",
-      breaks: (service) =>
+      "takes a prefix for a regular expression": (service) =>
         finds(service, (key, prefix) => {
           try {
             return new RegExp(`^${prefix}`, "u").test(key);
@@ -145,90 +131,42 @@ export const spellingMutants: PromiseMutants = {
             return false;
           }
         }),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "cuts spaces off a prefix",
-      breaks: () => asks((prefix) => prefix.trim()),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "composes accents in a prefix",
-      breaks: () => asks((prefix) => prefix.normalize("NFC")),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "decodes %20 in a prefix",
-      breaks: () => asks((prefix) => prefix.replaceAll("%20", " ")),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "ends a prefix at #",
-      breaks: () => asks((prefix) => prefix.split("#")[0] ?? ""),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "takes + in a prefix for a space",
-      breaks: () => asks((prefix) => prefix.replaceAll("+", " ")),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "does not list the object whose key is the prefix itself",
-      breaks: () =>
+      "cuts spaces off a prefix": () => asks((prefix) => prefix.trim()),
+      "composes accents in a prefix": () => asks((prefix) => prefix.normalize("NFC")),
+      "decodes %20 in a prefix": () => asks((prefix) => prefix.replaceAll("%20", " ")),
+      "ends a prefix at #": () => asks((prefix) => prefix.split("#")[0] ?? ""),
+      "takes + in a prefix for a space": () => asks((prefix) => prefix.replaceAll("+", " ")),
+      "does not list the object whose key is the prefix itself": () =>
         lists((page, prefix) => ({
           ...page,
           objects: page.objects.filter(({ key }) => key !== prefix),
         })),
+      "makes one slash of two in a prefix": () => asks((prefix) => prefix.replaceAll("//", "/")),
+      "takes a slash off the start of a prefix": () => asks((prefix) => prefix.replace(/^\//, "")),
+      "takes ./ off the start of a prefix": () => asks((prefix) => prefix.replace(/^\.\//, "")),
     },
-    {
-      rule: "list-prefix-literal",
-      flaw: "makes one slash of two in a prefix",
-      breaks: () => asks((prefix) => prefix.replaceAll("//", "/")),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "takes a slash off the start of a prefix",
-      breaks: () => asks((prefix) => prefix.replace(/^\//, "")),
-    },
-    {
-      rule: "list-prefix-literal",
-      flaw: "takes ./ off the start of a prefix",
-      breaks: () => asks((prefix) => prefix.replace(/^\.\//, "")),
-    },
-    {
-      rule: "list-all",
-      flaw: "does not list names that begin with a dot",
-      breaks: () =>
+    "list-all": {
+      "does not list names that begin with a dot": () =>
         lists((page) => ({
           ...page,
           objects: page.objects.filter(({ key }) => !/(^|\/)\./.test(key)),
         })),
     },
-  ],
-  "From an earlier page, also one of another process": [
-    {
-      rule: "list-cursor-foreign",
-      flaw: "looks only at the first letter of a cursor",
-      breaks: () =>
+  },
+  "From an earlier page, also one of another process": {
+    "list-cursor-foreign": {
+      "looks only at the first letter of a cursor": () =>
         cursors(
           (last) => `v${toText(last)}`,
           (cursor) => (cursor.startsWith("v") ? toKey(cursor.slice(1)) : undefined),
         ),
-    },
-    {
-      rule: "list-cursor-foreign",
-      flaw: "takes an empty cursor for none",
-      breaks: () => ({
+      "takes an empty cursor for none": () => ({
         list:
           (list) =>
           async ({ cursor, ...options } = {}) =>
             list(cursor ? { ...options, cursor } : options),
       }),
-    },
-    {
-      rule: "list-cursor-foreign",
-      flaw: "does not look at what is behind the end of a cursor",
-      breaks: () => ({
+      "does not look at what is behind the end of a cursor": () => ({
         list:
           (list) =>
           async ({ cursor, ...options } = {}) => {
@@ -242,11 +180,7 @@ export const spellingMutants: PromiseMutants = {
             return list({ ...options, cursor });
           },
       }),
-    },
-    {
-      rule: "list-cursor-foreign",
-      flaw: "resumes with the cursor of another prefix",
-      breaks: () =>
+      "resumes with the cursor of another prefix": () =>
         cursors(
           (last) => `${checkOf(last)}${toText(last)}`,
           (cursor) => {
@@ -254,11 +188,7 @@ export const spellingMutants: PromiseMutants = {
             return cursor === `${checkOf(key)}${toText(key)}` ? key : undefined;
           },
         ),
-    },
-    {
-      rule: "list-cursor-foreign",
-      flaw: "does not look at the case of a cursor",
-      breaks: () => {
+      "does not look at the case of a cursor": () => {
         const given = new Set<string>();
         return {
           list:
@@ -276,12 +206,10 @@ export const spellingMutants: PromiseMutants = {
         };
       },
     },
-  ],
-  "Metadata of one object": [
-    {
-      rule: "key-near",
-      flaw: "describes the first object whose key begins with the key",
-      breaks: ({ store }) => ({
+  },
+  "Metadata of one object": {
+    "key-near": {
+      "describes the first object whose key begins with the key": ({ store }) => ({
         describe: (describe) => async (key, options) =>
           describe(key, options).catch(async (error: { code?: string }) => {
             if (error.code !== "not_found") throw error;
@@ -291,11 +219,7 @@ export const spellingMutants: PromiseMutants = {
             return { ...first, key };
           }),
       }),
-    },
-    {
-      rule: "key-near",
-      flaw: "describes a folder that has objects below it",
-      breaks: ({ store }) => ({
+      "describes a folder that has objects below it": ({ store }) => ({
         describe: (describe) => async (key, options) =>
           describe(key, options).catch(async (error: { code?: string }) => {
             const { objects } = await store.list({ prefix: `${key}/`, limit: 1 });
@@ -303,149 +227,71 @@ export const spellingMutants: PromiseMutants = {
             return { key, size: 0 };
           }),
       }),
-    },
-    {
-      rule: "key-near",
-      flaw: "finds what every JavaScript object has",
-      breaks: () => {
+      "finds what every JavaScript object has": () => {
         const known: Record<string, unknown> = {};
         return {
           describe: (describe) => async (key, options) =>
             key in known ? { key } : describe(key, options),
         };
       },
-    },
-    {
-      rule: "key-near",
-      flaw: "opens an object by another case",
-      breaks: (service) => {
+      "opens an object by another case": (service) => {
         const { open } = folds(service, (key) => key.toLowerCase());
         return open ? { open } : {};
       },
-    },
-    {
-      rule: "key-near",
-      flaw: "finds a folder by another case",
-      breaks: (service) =>
+      "finds a folder by another case": (service) =>
         folds(service, (key) => {
           const end = key.lastIndexOf("/") + 1;
           return key.slice(0, end).toLowerCase() + key.slice(end);
         }),
-    },
-    {
-      rule: "key-near",
-      flaw: "does not look at the case of letters beyond ASCII",
-      breaks: (service) =>
+      "does not look at the case of letters beyond ASCII": (service) =>
         folds(service, (key) => key.replace(/[^\0-\u007f]/gu, (letter) => letter.toLowerCase())),
+      "finds a name without its last dot": (service) =>
+        folds(service, (key) => key.replace(/\.$/, "")),
+      "finds a name with a space before its end": (service) => folds(service, (key) => key.trim()),
+      "finds a name in wide letters": (service) => folds(service, (key) => key.normalize("NFKC")),
+      "takes dots at the start of a name off": () =>
+        renames((key) => key.replace(/(^|\/)\.\.\.+/g, "$1")),
     },
-    {
-      rule: "key-near",
-      flaw: "finds a name without its last dot",
-      breaks: (service) => folds(service, (key) => key.replace(/\.$/, "")),
-    },
-    {
-      rule: "key-near",
-      flaw: "finds a name with a space before its end",
-      breaks: (service) => folds(service, (key) => key.trim()),
-    },
-    {
-      rule: "key-near",
-      flaw: "finds a name in wide letters",
-      breaks: (service) => folds(service, (key) => key.normalize("NFKC")),
-    },
-    {
-      rule: "key-near",
-      flaw: "takes dots at the start of a name off",
-      breaks: () => renames((key) => key.replace(/(^|\/)\.\.\.+/g, "$1")),
-    },
-    {
-      rule: "key-confusable",
-      flaw: "refuses two dots anywhere in a key",
-      breaks: () =>
+    "key-confusable": {
+      "refuses two dots anywhere in a key": () =>
         renames((key) => {
           if (/[^/.]\.\.|\.\.[^/.]/.test(key))
             throw new SluiceError("invalid_argument", "memory: the key has ..");
           return key;
         }),
-    },
-    {
-      rule: "key-confusable",
-      flaw: "keeps no object that is named like a member of every JavaScript object",
-      breaks: () =>
+      "keeps no object that is named like a member of every JavaScript object": () =>
         renames((key) => (/(^|\/)(__proto__|constructor)$/.test(key) ? `${key}.` : key)),
     },
-  ],
-  "`write`, `writeInSteps` and `remove` take the same spelling": [
-    {
-      rule: "write-spelling",
-      flaw: "writes spaces as %20",
-      breaks: () => writesTo((key) => key.replaceAll(" ", "%20")),
+  },
+  "`write`, `writeInSteps` and `remove` take the same spelling": {
+    "write-spelling": {
+      "writes spaces as %20": () => writesTo((key) => key.replaceAll(" ", "%20")),
+      "decodes %2F in the key of a write": () => writesTo((key) => key.replaceAll("%2F", "/")),
+      "writes in lower case": () => writesTo((key) => key.toLowerCase()),
+      "composes accents in the key of a write": () => writesTo((key) => key.normalize("NFC")),
+      "writes + as a space": () => writesTo((key) => key.replaceAll("+", " ")),
+      "ends the key of a write at # and ?": () => writesTo((key) => key.split(/[#?]/)[0] ?? ""),
+      "replaces signs that some file systems refuse": () =>
+        writesTo((key) => key.replace(/[":;=]/g, "_")),
     },
-    {
-      rule: "write-spelling",
-      flaw: "decodes %2F in the key of a write",
-      breaks: () => writesTo((key) => key.replaceAll("%2F", "/")),
+    "steps-spelling": {
+      "writes steps with spaces as %20": () => writesStepsTo((key) => key.replaceAll(" ", "%20")),
+      "writes steps in lower case": () => writesStepsTo((key) => key.toLowerCase()),
+      "decodes the key of an object in steps": () =>
+        writesStepsTo((key) => key.replaceAll("%2F", "/")),
     },
-    {
-      rule: "write-spelling",
-      flaw: "writes in lower case",
-      breaks: () => writesTo((key) => key.toLowerCase()),
-    },
-    {
-      rule: "write-spelling",
-      flaw: "composes accents in the key of a write",
-      breaks: () => writesTo((key) => key.normalize("NFC")),
-    },
-    {
-      rule: "write-spelling",
-      flaw: "writes + as a space",
-      breaks: () => writesTo((key) => key.replaceAll("+", " ")),
-    },
-    {
-      rule: "write-spelling",
-      flaw: "ends the key of a write at # and ?",
-      breaks: () => writesTo((key) => key.split(/[#?]/)[0] ?? ""),
-    },
-    {
-      rule: "write-spelling",
-      flaw: "replaces signs that some file systems refuse",
-      breaks: () => writesTo((key) => key.replace(/[":;=]/g, "_")),
-    },
-    {
-      rule: "steps-spelling",
-      flaw: "writes steps with spaces as %20",
-      breaks: () => writesStepsTo((key) => key.replaceAll(" ", "%20")),
-    },
-    {
-      rule: "steps-spelling",
-      flaw: "writes steps in lower case",
-      breaks: () => writesStepsTo((key) => key.toLowerCase()),
-    },
-    {
-      rule: "steps-spelling",
-      flaw: "decodes the key of an object in steps",
-      breaks: () => writesStepsTo((key) => key.replaceAll("%2F", "/")),
-    },
-    {
-      rule: "remove-near",
-      flaw: "ends the key of a removal at # and ?",
-      breaks: () => ({
+    "remove-near": {
+      "ends the key of a removal at # and ?": () => ({
         remove: (remove) => (key, options) => remove(key.split(/[#?]/)[0] || key, options),
       }),
-    },
-    {
-      rule: "remove-near",
-      flaw: "removes with spaces as %20",
-      breaks: () => ({
+      "removes with spaces as %20": () => ({
         remove: (remove) => (key, options) => remove(key.replaceAll(" ", "%20"), options),
       }),
     },
-    {
-      rule: "presign-get",
-      flaw: "presigns the decoded key",
-      breaks: () => ({
+    "presign-get": {
+      "presigns the decoded key": () => ({
         presign: (presign) => (key, options) => presign(key.replaceAll("%20", " "), options),
       }),
     },
-  ],
+  },
 };

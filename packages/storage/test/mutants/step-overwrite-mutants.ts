@@ -2,22 +2,16 @@ import { keepEnd, overwritesInSteps, peek, type PromiseMutants } from "./promise
 
 /** Backends that are wrong where steps replace an object, or where a key has several. */
 export const stepOverwriteMutants: PromiseMutants = {
-  "Begins an object that is written in steps, by one process after the other, or resumes one": [
-    {
-      rule: "steps-overwrite",
-      flaw: "overwrites in place, step by step",
-      breaks: (service) =>
+  "Begins an object that is written in steps, by one process after the other, or resumes one": {
+    "steps-overwrite": {
+      "overwrites in place, step by step": (service) =>
         overwritesInSteps(service, (writer, { info }) => ({
           async write(chunk) {
             service.store.put(info.key, chunk.slice());
             await writer.write(chunk);
           },
         })),
-    },
-    {
-      rule: "steps-overwrite",
-      flaw: "removes the object that was to be replaced when steps are aborted",
-      breaks: (service) =>
+      "removes the object that was to be replaced when steps are aborted": (service) =>
         overwritesInSteps(service, (writer, { info }) => {
           let isEnded = false;
           return {
@@ -35,30 +29,18 @@ export const stepOverwriteMutants: PromiseMutants = {
             },
           };
         }),
-    },
-    {
-      rule: "steps-overwrite",
-      flaw: "keeps the end of a longer object that steps replace",
-      breaks: (service) =>
+      "keeps the end of a longer object that steps replace": (service) =>
         overwritesInSteps(service, (writer, { bytes: old }) => ({
           commit: async () => keepEnd(service, old, await writer.commit()),
         })),
-    },
-    {
-      rule: "steps-overwrite",
-      flaw: "says at the commit of steps the etag of the version that they replaced",
-      breaks: (service) =>
+      "says at the commit of steps the etag of the version that they replaced": (service) =>
         overwritesInSteps(service, (writer, { info: { etag } }) => ({
           commit: async () => ({
             ...(await writer.commit()),
             ...(etag !== undefined && { etag }),
           }),
         })),
-    },
-    {
-      rule: "steps-overwrite",
-      flaw: "keeps the type of the object that steps replace",
-      breaks: (service) =>
+      "keeps the type of the object that steps replace": (service) =>
         overwritesInSteps(service, (writer, { info: { contentType } }) => ({
           async commit() {
             const info = await writer.commit();
@@ -68,10 +50,8 @@ export const stepOverwriteMutants: PromiseMutants = {
           },
         })),
     },
-    {
-      rule: "steps-two",
-      flaw: "has one object in steps for each key",
-      breaks: ({ backend }) => {
+    "steps-two": {
+      "has one object in steps for each key": ({ backend }) => {
         const ids = new Map<string, string>();
         return {
           writeInSteps: (writeInSteps) => async (key, options) => {
@@ -87,11 +67,7 @@ export const stepOverwriteMutants: PromiseMutants = {
           },
         };
       },
-    },
-    {
-      rule: "steps-two",
-      flaw: "removes all that is in steps for a key at abort",
-      breaks: ({ backend }) => {
+      "removes all that is in steps for a key at abort": ({ backend }) => {
         const ids = new Map<string, Set<string>>();
         return {
           writeInSteps: (writeInSteps) => async (key, options) => {
@@ -123,5 +99,5 @@ export const stepOverwriteMutants: PromiseMutants = {
         };
       },
     },
-  ],
+  },
 };

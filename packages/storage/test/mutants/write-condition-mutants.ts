@@ -24,30 +24,22 @@ function conditions(
 
 /** Backends that are wrong about the conditions of a write. */
 export const writeConditionMutants: PromiseMutants = {
-  "Create only, else `precondition_failed`": [
-    {
-      rule: "write-condition-exact",
-      flaw: "takes an empty object for none with ifAbsent",
-      breaks: (service) =>
+  "Create only, else `precondition_failed`": {
+    "write-condition-exact": {
+      "takes an empty object for none with ifAbsent": (service) =>
         conditions(service, (_, { ifAbsent, ...options }, present) =>
           ifAbsent && present?.size !== 0 ? { ...options, ifAbsent } : options,
         ),
-    },
-    {
-      rule: "write-condition-exact",
-      flaw: "takes an object whose key only begins with the key for the object, with ifAbsent",
-      breaks: (service) =>
+      "takes an object whose key only begins with the key for the object, with ifAbsent": (
+        service,
+      ) =>
         conditions(service, async (key, options) => {
           const { objects } = await service.store.list({ prefix: key, limit: 1 });
           if (options.ifAbsent && objects.length > 0)
             throw new SluiceError("precondition_failed", "memory: write: it exists");
           return options;
         }),
-    },
-    {
-      rule: "write-condition-exact",
-      flaw: "takes an object whose key differs in case for the object, with ifAbsent",
-      breaks: (service) =>
+      "takes an object whose key differs in case for the object, with ifAbsent": (service) =>
         conditions(service, async (key, options) => {
           const { objects } = await service.store.list();
           if (options.ifAbsent && objects.some((o) => o.key.toLowerCase() === key.toLowerCase()))
@@ -55,53 +47,35 @@ export const writeConditionMutants: PromiseMutants = {
           return options;
         }),
     },
-  ],
-  "Replace only this version, else `precondition_failed`": [
-    {
-      rule: "write-condition-exact",
-      flaw: "takes an empty ifMatch for none",
-      breaks: (service) =>
+  },
+  "Replace only this version, else `precondition_failed`": {
+    "write-condition-exact": {
+      "takes an empty ifMatch for none": (service) =>
         conditions(service, (_, { ifMatch, ...options }) =>
           ifMatch ? { ...options, ifMatch } : options,
         ),
-    },
-    {
-      rule: "write-condition-exact",
-      flaw: "takes the ifMatch * for any version",
-      breaks: (service) =>
+      "takes the ifMatch * for any version": (service) =>
         conditions(service, (_, { ifMatch, ...options }, present) =>
           ifMatch !== undefined && (ifMatch !== "*" || !present)
             ? { ...options, ifMatch }
             : options,
         ),
-    },
-    {
-      rule: "write-condition-exact",
-      flaw: "takes quotes and W/ off the ifMatch of a write",
-      breaks: (service) =>
+      "takes quotes and W/ off the ifMatch of a write": (service) =>
         conditions(service, (_, options) =>
           options.ifMatch === undefined
             ? options
             : { ...options, ifMatch: options.ifMatch.replace(/^(W\/)?"(.*)"$/, "$2") },
         ),
-    },
-    {
-      rule: "write-condition-exact",
-      flaw: "compares the beginning of the ifMatch of a write",
-      breaks: (service) =>
+      "compares the beginning of the ifMatch of a write": (service) =>
         conditions(service, (_, options, present) => {
           const { ifMatch, ...rest } = options;
           const etag = present?.etag ?? "";
           return ifMatch !== etag && etag !== "" && ifMatch?.startsWith(etag) ? rest : options;
         }),
-    },
-    {
-      rule: "write-condition-exact",
-      flaw: "forgets ifMatch over an empty object",
-      breaks: (service) =>
+      "forgets ifMatch over an empty object": (service) =>
         conditions(service, (_, { ifMatch, ...options }, present) =>
           ifMatch !== undefined && present?.size !== 0 ? { ...options, ifMatch } : options,
         ),
     },
-  ],
+  },
 };

@@ -23,12 +23,12 @@ export interface Answering {
   readonly peer: BinaryPeer;
   /** Maximum bytes that go into an event as base64. */
   readonly maxBase64Bytes: number;
-  /** Called once the answer is through or is not taken. */
+  /** Called once the response is through or is not taken. */
   readonly done: () => void;
 }
 
 /**
- * The answer of the SDK with what it refers to: as several parts where its result comes first, inside the JSON where
+ * The response of the SDK with what it refers to: as several parts where its result comes first, inside the JSON where
  * events went out before it.
  */
 export async function answerWithBytes(inner: Response, answering: Answering): Promise<Response> {
@@ -42,7 +42,7 @@ export async function answerWithBytes(inner: Response, answering: Answering): Pr
   return inner;
 }
 
-/** The whole answer where it is the first message; else the events, with the bytes of the answer inside its JSON. */
+/** The whole response where it is the first message; else the events, with the bytes of the response inside its JSON. */
 async function answerWithEvents(
   inner: Response,
   body: ReadableStream<Uint8Array>,
@@ -77,7 +77,7 @@ async function answerWithEvents(
   return new Response(rest, { headers: inner.headers });
 }
 
-/** The whole answer: JSON, or JSON and its bytes. */
+/** The whole response: JSON, or JSON and its bytes. */
 function whole(
   message: object,
   { status, headers }: Response,
@@ -113,7 +113,7 @@ function whole(
   return toResponse(reply);
 }
 
-/** An answer that has to stay JSON. */
+/** A response that has to stay JSON. */
 async function inlined(peer: BinaryPeer, message: RpcMessage, maxBytes: number): Promise<string> {
   try {
     return await inlineMessage(peer.sending(message), maxBytes);

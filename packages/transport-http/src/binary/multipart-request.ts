@@ -13,7 +13,6 @@ export interface MultipartRequest {
   readonly call: RpcCall;
   /** Gives the parts to the transfers that the call announced. */
   receive(peer: BinaryPeer, refs: Parameters<typeof receiveParts>[1]["refs"]): void;
-  /** Reads no more of it. */
   stop(): void;
 }
 

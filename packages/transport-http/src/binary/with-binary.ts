@@ -19,8 +19,8 @@ import { createSessionCapabilities } from "../sessions/session-memory.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 
-/** Options of {@link withBinary}. */
-export interface WithBinaryOptions {
+/** Limits of `binary` of `createHandler`. */
+export interface BinaryOptions {
   /** Largest transfer in bytes, either way. Default 1 GiB. */
   readonly maxBinarySize?: number;
   /** Transfers beside one message. Default 16. */
@@ -35,7 +35,7 @@ export interface WithBinaryOptions {
    */
   readonly maxRequestBodySize?: number;
   /**
-   * Maximum bytes that go into an event as base64, for tools that say something before their result: such an answer
+   * Maximum bytes that go into an event as base64, for tools that say something before their result: such a response
    * cannot have parts any more. More is the error `too_large`. Default 8 MiB.
    */
   readonly maxBase64Bytes?: number;
@@ -51,13 +51,13 @@ interface BinaryExchange {
 }
 
 /**
- * Lets bytes go beside JSON in `multipart/mixed` requests and answers (Binary Transfer RFC, option B), with clients that
+ * Lets bytes go beside JSON in `multipart/mixed` requests and responses (Binary Transfer RFC, option B), with clients that
  * declare it on the request or on its session. Handlers find them with `openBinary` and
- * give them with `binaryContent`. Put it outside of `withSluice`. Every other exchange goes to `handler` untouched.
+ * give them with `binaryContent`. It goes around the layer of Sluice. Every other exchange goes to `handler` untouched.
  */
 export function withBinary<Handler extends McpFetchHandler>(
   handler: Handler,
-  options: WithBinaryOptions = {},
+  options: BinaryOptions = {},
 ): Handler {
   const {
     maxBinarySize = 2 ** 30,

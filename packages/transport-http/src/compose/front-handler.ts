@@ -16,16 +16,16 @@ import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
  * Makes the handler for an app that has a transport for each session or request already, as the Express examples of both SDKs
  * do: `behind: "app"` of `createHandler`.
  *
- * A session that the app opens belongs to the principal that opened it, or that used it first where it was opened without
- * credentials: towards every other caller it does not exist (404), and its stream of events ends. That
- * takes bearer middleware as `authenticate` of `toNodeHandler`; behind it the middleware is too late, which is 500. Sessions are
- * known to this process only, 10,000 at most and 1,000 of one principal; a new one then ends the longest idle.
+ * A session that the app opens belongs to the principal that opened it or, if it was opened without credentials, to the first
+ * one that uses it: for every other caller it does not exist (404), and its stream of events ends. Bearer middleware must
+ * therefore be `authenticate` of `toNodeHandler`; a token that is verified only behind this handler causes a 500. Sessions are
+ * known to this process only, at most 10,000 and 1,000 of one principal; a new one then ends the longest idle.
  */
 export function createFrontHandler(sluice: Sluice, options: WithSluiceOptions = {}): SluiceHandler {
-  return { ...withSluice(createBehind(sluice), sluice, options), isFront: true };
+  return { ...withSluice(createNextHandler(sluice), sluice, options), isFront: true };
 }
 
-function createBehind(sluice: Sluice): McpFetchHandler {
+function createNextHandler(sluice: Sluice): McpFetchHandler {
   const table = createSessionTable<undefined>(
     { idleMs: Infinity, maxSessions: 10_000, maxPerPrincipal: 1_000 },
     ({ id }) => void sluice.endSession(id).catch(sluice.host.onError),

@@ -25,16 +25,16 @@ type AnswerCall = (
 ) => Promise<LayerAnswer>;
 
 /**
- * Makes the function that answers `resources/stream`. The handler answers the call in any case; where its server has
- * filled the reply slot of the request meanwhile, that reply is the answer: bytes, a redirect or an error.
+ * Makes the function that answers `resources/stream`. The handler always answers the call; if its server has also filled
+ * the reply slot of the request, that is sent instead: bytes, a redirect or an error.
  */
-export function streamCalls(
+export function createStreamCall(
   handler: McpFetchHandler,
   capabilities: SessionCapabilities,
 ): AnswerCall {
   return async (original, call, mcpOptions, exchange) => {
     if (isMisnamed(original, call)) return errorResponse(400, headerMismatch, { id: call.id });
-    const request = acceptStream(original);
+    const request = withSdkAccept(original);
     if (request !== original) exchange.carryTo(request);
     const slot = exchange.openSlot(request, {
       capabilities: capabilities.of(request.headers.get("mcp-session-id")),
@@ -44,7 +44,7 @@ export function streamCalls(
       const inner = await handler.fetch(request, { ...mcpOptions, parsedBody: call });
       let response = inner;
       if (inner.body && isEventStream(inner.headers)) {
-        // the SDK answers before its handler has run; what it says last is what counts
+        // the SDK responds before its handler has run: the result is the last event
         const message = await answerIn(inner.body, call);
         const headers = sessionOf(inner);
         response = message
@@ -55,6 +55,7 @@ export function streamCalls(
       if (!response.ok || (!reply && !fault)) return response;
       await inner.body?.cancel().catch(() => {});
       if (fault) return faultResponse(fault, call, sessionOf(inner));
+      // taken: closing the slot discards a reply that is still in it
       delete slot.reply;
       return withHeaders(reply!, Object.entries(sessionOf(inner)).flat());
     } finally {
@@ -89,16 +90,16 @@ async function answerIn(
   return undefined;
 }
 
-/** What the SDK's transport asks of every POST in a session, and what SEP-2532 adds. */
+/** The `Accept` that the SDK requires of a POST in a session, and `*\/*` of SEP-2532. */
 const accepted = "application/json, text/event-stream, */*";
 
 /**
- * The same request, with an `Accept` that the SDK takes. Its transport refuses `application/json, *\/*`, which
- * SEP-2532 (open question 4) asks of a client, and any other without `text/event-stream`; the answer to
- * `resources/stream` is never a stream of events. The body is left out: hand it on as `parsedBody`. A client that
- * takes no JSON keeps its `Accept`, and is refused.
+ * The request with an `Accept` that the SDK's transport allows, and then without its body: pass that as `parsedBody`. The
+ * SDK rejects `application/json, *\/*`, which SEP-2532 (open question 4) requires of clients, and all else without
+ * `text/event-stream`, although the response to `resources/stream` is never an event stream. A client that accepts no
+ * JSON keeps its `Accept`, and is rejected.
  */
-function acceptStream(request: Request): Request {
+function withSdkAccept(request: Request): Request {
   const accept = request.headers.get("accept");
   if (accept?.includes("application/json") && accept.includes("text/event-stream")) return request;
   if (accept !== null && !takesJson(accept)) return request;
@@ -108,7 +109,7 @@ function acceptStream(request: Request): Request {
   return new Request(url, { method, headers, signal });
 }
 
-/** RFC 9110 §12.5.1, without weights. */
+/** Whether an `Accept` allows JSON (RFC 9110 §12.5.1). Weights are ignored. */
 function takesJson(accept: string): boolean {
   const ranges = accept.split(",").map((range) => range.split(";", 1)[0]!.trim().toLowerCase());
   return ["application/json", "application/*", "*/*"].some((range) => ranges.includes(range));

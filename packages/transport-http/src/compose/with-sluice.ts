@@ -14,11 +14,11 @@ import type { HttpExchange } from "../endpoint/http-exchange.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { createRouter, withRoutes, type EndpointOptions } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
-import { streamCalls } from "./stream-call.ts";
+import { createStreamCall } from "./stream-call.ts";
 import { headerReader } from "../endpoint/web-request.ts";
 import type { LayerAnswer } from "../endpoint/web-response.ts";
 
-/** Options of {@link withSluice}. */
+/** How `createHandler` serves the endpoint. */
 export interface WithSluiceOptions extends EndpointOptions {
   /**
    * Largest JSON of a request, in bytes; more is answered with 413. Default: that of `handler`, else 4 MiB. Raise it for
@@ -36,7 +36,7 @@ export interface WithSluiceOptions extends EndpointOptions {
  * Adds Sluice to an MCP handler: `resources/stream` may answer with bytes or a redirect, and
  * `<endpoint>/streams/<token>` serves downloads. In a `subscriptions/listen` stream it tells what changed. Every other
  * request to exactly the endpoint goes to `handler` untouched; other paths are 404, unless `handler` itself has routes there.
- * Of every request the target is read once, and `Host` and `Origin` are checked, before anything else: 400, 421, 403.
+ * Checks the target (400), `Host` (421) and `Origin` (403) of every request before anything else.
  * Throws a `TypeError` for a `path` or an origin that no request can name.
  */
 export function withSluice(
@@ -53,9 +53,9 @@ export function withSluice(
     // the SDK drops the literal field of SEP-2532
     resourceStreaming === undefined ? undefined : { resourceStreaming },
   );
-  const stream = streamCalls(handler, sessions);
+  const stream = createStreamCall(handler, sessions);
 
-  /** The SDK acknowledges and keeps the stream; changes of our resources are put into it. */
+  /** Lets the SDK acknowledge and keep the stream, and adds the changes of our resources to it. */
   async function listen(
     request: Request,
     call: LooseRequest,
@@ -79,7 +79,7 @@ export function withSluice(
         ...mcpOptions,
         parsedBody: params ? { ...call, params } : call,
       });
-      const bounded = bound(response, exchange);
+      const bounded = boundResponse(response, exchange);
       if (bounded.ok && bounded.body && isEventStream(bounded.headers)) {
         const { status, headers } = bounded;
         return new Response(mergeEvents(bounded.body, listening), { status, headers });
@@ -92,8 +92,8 @@ export function withSluice(
     }
   }
 
-  /** A call whose answer is replaced when its caller has to sign in. */
-  async function ask(
+  /** Answers a call; with 401 in place of the handler's response if its caller has to sign in. */
+  async function callWithSignIn(
     request: Request,
     call: LooseRequest,
     mcpOptions: McpHandlerRequestOptions | undefined,
@@ -104,7 +104,7 @@ export function withSluice(
     const slot = exchange.openSlot(request, { onIdentified: () => onIdentified?.() });
     try {
       const response = await holdHead(await handler.fetch(request, mcpOptions), decided);
-      if (!slot.fault) return bound(response, exchange);
+      if (!slot.fault) return boundResponse(response, exchange);
       await response.body?.cancel().catch(() => {});
       return faultResponse(slot.fault, call, sessionOf(response));
     } finally {
@@ -112,8 +112,8 @@ export function withSluice(
     }
   }
 
-  /** An answer of the handler, with no more of its events in memory than may be. */
-  function bound(response: Response, { unsent }: HttpExchange): Response {
+  /** A response of the handler with at most `maxBufferedBytes` of its events in memory. */
+  function boundResponse(response: Response, { unsent }: HttpExchange): Response {
     if (!hasEvents(response)) return response;
     const { status, headers, body } = response;
     return new Response(boundEvents(body, { maxBytes: maxBufferedBytes, unsent }), {
@@ -132,15 +132,16 @@ export function withSluice(
     const call = request.method === "POST" ? callIn(mcpOptions?.parsedBody) : undefined;
     if (call?.method === STREAM_METHOD) return stream(request, call, mcpOptions, exchange);
     if (call?.method === LISTEN_METHOD) return listen(request, call, mcpOptions, exchange);
-    if (call && isResourceMethod(call.method)) return ask(request, call, mcpOptions, exchange);
+    if (call && mayNeedSignIn(call.method))
+      return callWithSignIn(request, call, mcpOptions, exchange);
     // an `initialize` or the end of a session
     const admission =
       call || request.method === "DELETE"
         ? await admitSessionRequest(sluice, request, mcpOptions?.authInfo)
         : undefined;
-    if (admission?.refused) return admission.refused;
+    if (admission?.refusal) return admission.refusal;
     if (admission) exchange.sessionOwner = admission.owner;
-    const response = bound(await handler.fetch(request, mcpOptions), exchange);
+    const response = boundResponse(await handler.fetch(request, mcpOptions), exchange);
     if (call) sessions.remember(call, response.headers.get("mcp-session-id"), admission?.owner);
     const sessionId = request.headers.get("mcp-session-id");
     if (request.method === "DELETE" && sessionId !== null && response.ok) {
@@ -154,7 +155,7 @@ export function withSluice(
 }
 
 /** The requests that this layer must see. */
-const methods: readonly string[] = [
+const watchedMethods: readonly string[] = [
   STREAM_METHOD,
   LISTEN_METHOD,
   "initialize",
@@ -168,10 +169,10 @@ const methods: readonly string[] = [
 
 /** The call in a parsed body when it is one of ours. Everything odd is `undefined`: the SDK answers that. */
 function callIn(body: unknown): LooseRequest | undefined {
-  return isRequest(body) && methods.includes(body.method) ? body : undefined;
+  return isRequest(body) && watchedMethods.includes(body.method) ? body : undefined;
 }
 
 /** True for a method that is refused with 401 to a caller that has to sign in. */
-function isResourceMethod(method: string): boolean {
+function mayNeedSignIn(method: string): boolean {
   return method.startsWith("resources/") || method === "completion/complete";
 }

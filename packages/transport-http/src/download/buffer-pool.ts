@@ -1,13 +1,11 @@
 /** A buffer on loan. Give it back exactly once. */
 interface BufferLoan {
   readonly buffer: Buffer;
-  /** Returns it for reuse. */
   release(): void;
   /** Gives it up: the network may still be reading from it. */
   forget(): void;
 }
 
-/** Settings of a pool, in bytes. */
 interface BufferPoolOptions {
   /** Size of a large buffer. Default 256 KiB: throughput grows with it up to there. */
   readonly largeBytes?: number;

@@ -3,7 +3,10 @@ import { problem, type Reply } from "@sluice/server/transport";
 import { routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 
-/** The routes below `<endpoint>/streams/` and `<endpoint>/d/`, for a Sluice whose endpoint this process sees at `base`. */
+/**
+ * The routes below `<endpoint>/streams/` and `<endpoint>/d/`, for a Sluice whose endpoint this process sees at `base`.
+ * Also tells the Sluice that this process serves its URLs.
+ */
 export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
   sluice.host.markServed();
 
@@ -31,7 +34,7 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
   };
   const streams = routesBelow(prefix, (token) => ({
     kind: "stream",
-    // most URLs are bound to a principal; what the others permit needs no caller that is known
+    // most URLs are bound to a principal; the others work without a token, too
     credential: "bearer",
     cors,
     answer: (request) => answer(request, token),

@@ -43,7 +43,7 @@ export class Offload {
   }
 
   /** Whether a request came through the proxy. Takes the secret off it: handlers behind have no use for it. */
-  claim(req: IncomingMessage): boolean {
+  takeSecret(req: IncomingMessage): boolean {
     const secretHeader = req.headers[OFFLOAD_HEADER];
     delete req.headers[OFFLOAD_HEADER];
     return (
@@ -59,10 +59,10 @@ export class Offload {
     file: FileRegion,
   ): Promise<string[] | undefined> {
     const name = nameIn(this.#folder, file.path);
-    if (name === undefined || !isReadAlike(req, reply) || !(await isWhere(file, reply)))
+    if (name === undefined || !nginxReadsAlike(req, reply) || !(await isSameFile(file, reply)))
       return undefined;
     const target = this.#prefix + name.split(sep).map(encodeURIComponent).join("/");
-    return [...handedOn(reply), "Content-Length", "0", "X-Accel-Redirect", target];
+    return [...headersForNginx(reply), "Content-Length", "0", "X-Accel-Redirect", target];
   }
 }
 
@@ -74,7 +74,7 @@ function canonical(root: string): string {
   }
 }
 
-/** What leads from a folder to something inside it. */
+/** The path of a file relative to a folder; `undefined` if it is not inside. */
 function nameIn(folder: string, path: string | undefined): string | undefined {
   if (path === undefined) return undefined;
   const inside = folder.endsWith(sep) ? folder : folder + sep;
@@ -82,16 +82,16 @@ function nameIn(folder: string, path: string | undefined): string | undefined {
 }
 
 /**
- * nginx reads the conditions and ranges of the request again, with rules of its own: whatever it could
- * take in another way than the reply has it is sent from here.
+ * Whether nginx, which reads the conditions and ranges of the request again, is sure to come to the same reply. Otherwise
+ * this process sends the bytes.
  */
-function isReadAlike({ headers }: IncomingMessage, reply: Reply): boolean {
+function nginxReadsAlike({ headers }: IncomingMessage, reply: Reply): boolean {
   // without an entity tag of its own nginx fails every If-Match; the dates are those of the file
   if (headers["if-match"] ?? headers["if-modified-since"] ?? headers["if-unmodified-since"])
     return false;
-  // which nginx takes for a question about the file that it has, in the answer to a call, too
+  // nginx would compare it with the file on disk, even in the response to a JSON-RPC call
   if (headers["if-none-match"] === "*") return false;
-  // it offers ranges of every file
+  // nginx offers ranges of every file
   if (headerOf(reply, "Accept-Ranges") === "none") return false;
   const { range, "if-range": ifRange } = headers;
   if (reply.status === 200) return range === undefined;
@@ -105,7 +105,7 @@ const plainRange = /^bytes=(?:\d{1,15}-\d{0,15}|-\d{1,15})$/i;
  * Whether the path still leads to the file that is open, the version that was opened, and the reply
  * is about all of it. Between this look and that of nginx another file can take the name.
  */
-async function isWhere(file: FileRegion, reply: Reply): Promise<boolean> {
+async function isSameFile(file: FileRegion, reply: Reply): Promise<boolean> {
   const [opened, named] = await Promise.all([
     fstatAsync(file.fd, { bigint: true }),
     lstatAsync(file.path!, { bigint: true }).catch(() => undefined),
@@ -120,8 +120,8 @@ async function isWhere(file: FileRegion, reply: Reply): Promise<boolean> {
   return total !== undefined && opened.size === BigInt(total);
 }
 
-/** nginx says itself how long the bytes are and which they are, and offers ranges in every 200. */
-function handedOn({ status, headers }: Reply): string[] {
+/** Headers of a reply without those that nginx sets itself. */
+function headersForNginx({ status, headers }: Reply): string[] {
   const nginxHeaders = [
     "content-length",
     "content-range",

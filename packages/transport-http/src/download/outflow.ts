@@ -20,10 +20,10 @@ export interface Outflow {
   /** Bytes handed to the network: of those under way when the connection breaks, some have arrived. */
   readonly sentBytes: number;
   /** Chunks that the network has not taken yet. */
-  readonly underWay: number;
+  readonly pendingChunks: number;
   /** Calls `listener` once when the connection goes away; at once when it is gone already. */
   onBroken(listener: () => void): void;
-  /** Hands a chunk over. `done`, a function of this chunk alone, is called when the network has taken it, or never will. */
+  /** Writes a chunk. `done` is called when the network has taken it, or never will; pass a new function for each chunk. */
   write(chunk: Uint8Array, done: (flushed: boolean) => void): void;
   /** Waits until fewer than `count` chunks are under way, or the connection is gone. */
   fewerThan(count: number): Promise<void>;
@@ -34,13 +34,13 @@ export interface Outflow {
 }
 
 /**
- * Opens the way out of a response; a reader that is too slow has its connection destroyed. With `mayRest` there is nothing to
- * be late with between chunks.
+ * Opens the way out of a response; destroys the connection of a reader that is too slow. With `mayPause` the source may be
+ * silent for any time.
  */
 export function createOutflow(
   res: ServerResponse,
   options: OutflowOptions = {},
-  { mayRest = false }: { readonly mayRest?: boolean } = {},
+  { mayPause = false }: { readonly mayPause?: boolean } = {},
 ): Outflow {
   const { stallTimeoutMs = 45_000, minBytesPerSecond } = options;
   const pending = new Set<(flushed: boolean) => void>();
@@ -48,7 +48,7 @@ export function createOutflow(
   let isFinished = false;
   let sentBytes = 0;
   const news = new Notifier();
-  let tellBroken: (() => void) | undefined;
+  let brokenListener: (() => void) | undefined;
 
   const giveUp = (): void => void res.destroy();
   const reader = new ReaderWatch({
@@ -61,10 +61,10 @@ export function createOutflow(
   const onClose = (): void => {
     isBroken ||= !isFinished;
     news.notify();
-    if (isBroken) tellBroken?.();
+    if (isBroken) brokenListener?.();
   };
   const onFinish = (): void => {
-    // Node says it also of bytes that the connection took with it when it broke
+    // Node emits it even for bytes that were lost when the connection broke
     const { destroyed, errored } = res.req.socket;
     if (destroyed || errored) isBroken = true;
     else isFinished = true;
@@ -75,14 +75,14 @@ export function createOutflow(
   res.on("finish", onFinish);
   const sourceMs = 2 * stallTimeoutMs;
   const onTimeout = (): void => {
-    // storage has a deadline of its own, which says so to the reader; events have come to rest
-    if (pending.size === 0 && !mayRest) giveUp();
+    // with nothing pending the source is late: storage fails by a deadline of its own before, and events may be silent
+    if (pending.size === 0 && !mayPause) giveUp();
     else res.setTimeout(sourceMs);
   };
   res.setTimeout(sourceMs, onTimeout);
 
-  function begin(chunk: (flushed: boolean) => void, bytes: number): void {
-    pending.add(chunk);
+  function begin(done: (flushed: boolean) => void, bytes: number): void {
+    pending.add(done);
     sentBytes += bytes;
   }
 
@@ -98,11 +98,11 @@ export function createOutflow(
     get sentBytes() {
       return sentBytes;
     },
-    get underWay() {
+    get pendingChunks() {
       return pending.size;
     },
     onBroken(listener) {
-      tellBroken = listener;
+      brokenListener = listener;
       if (isBroken) listener();
     },
     write(chunk, done) {
@@ -117,7 +117,7 @@ export function createOutflow(
     fewerThan: (count) => waitWhile(() => pending.size >= count),
     async end(chunk) {
       begin(lastChunk, chunk?.byteLength ?? 0);
-      // ended already when the whole answer was sent at once and is still on its way
+      // ended already when the whole response was sent at once and is still on its way
       if (!res.writableEnded) res.end(chunk);
       reader.begin();
       await waitWhile(() => !isFinished);
@@ -128,7 +128,7 @@ export function createOutflow(
       res.off("close", onClose);
       res.off("finish", onFinish);
       res.off("timeout", onTimeout);
-      // the server puts its own time for idle connections in place; a socket without one must not keep ours
+      // the server sets its own timeout for idle connections; a socket without one must not keep ours
       if (socket?.timeout === sourceMs) socket.setTimeout(0);
       for (const done of pending) done(false);
       pending.clear();

@@ -2,7 +2,6 @@ import { flowOf, SluiceError, type Lending } from "@sluice/core";
 import type { BufferLender } from "./buffer-pool.ts";
 import type { Outflow } from "./outflow.ts";
 
-/** How a body is sent. */
 interface BodyPump {
   /** Bytes that it promised. */
   readonly bytes?: number | undefined;
@@ -27,9 +26,9 @@ export async function pumpBody(
   let isSent = false;
 
   function send(chunk: Uint8Array, release?: () => void): Promise<void> | void {
-    // a failed write tells so before the connection closes
+    // a write can fail before the connection closes
     if (outflow.isBroken) flow.cancel();
-    // an empty chunk tells nothing, and Node never says that it was taken
+    // Node never reports an empty chunk as taken
     if (outflow.isBroken || chunk.byteLength === 0) return release?.();
     if (received === 0) begin();
     received += chunk.byteLength;
@@ -38,9 +37,9 @@ export async function pumpBody(
         "corrupt",
         `http: the source gave more than its promised ${bytes} bytes`,
       );
-    // chunks of one block come with one function, and the outflow tells chunks apart by theirs
+    // a new function: chunks of one block share their `release`, and the outflow tells chunks apart by it
     outflow.write(chunk, () => release?.());
-    return outflow.underWay < 2 ? undefined : outflow.fewerThan(2);
+    return outflow.pendingChunks < 2 ? undefined : outflow.fewerThan(2);
   }
 
   outflow.onBroken(() => flow.cancel());
@@ -57,7 +56,7 @@ export async function pumpBody(
     isSent = !outflow.isBroken;
   } catch (error) {
     flow.cancel(error);
-    // a source that was cancelled since its reader went away has not failed
+    // a source that was cancelled because its reader disconnected has not failed
     if (!outflow.isBroken) throw error;
   } finally {
     memory.end(isSent);
@@ -73,7 +72,7 @@ interface LentMemory {
 
 /** A large buffer, or a small one while there are no others. */
 const blockBytes = 256 * 1024;
-/** Two are under way while one is filled. Wrappers that hold chunks ask for more. */
+/** Two are being sent while one is filled. Wrappers that hold chunks ask for more. */
 const blocks = 3;
 
 /** Memory for one transfer, taken when its source begins to read into it. */

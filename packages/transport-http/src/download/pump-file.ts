@@ -26,7 +26,7 @@ class ChunkTurns {
     this.#left = perTurn;
   }
 
-  /** Resolves when another chunk fits into the turn: at once where nothing waits. */
+  /** Waits for a turn that another chunk fits into; gives nothing to wait for if this one does. */
   next(): Promise<void> | void {
     this.#count();
     if (this.#left > 0) this.#left -= 1;
@@ -50,9 +50,9 @@ class ChunkTurns {
 const turns = new ChunkTurns(2);
 
 /**
- * Sends a region of a file and ends the response: at most two buffers are being written while a third fills, of small ones
- * one is all there is. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
- * which changed meanwhile never looks complete. Rejects when the file breaks; a reader that goes away shows in `outflow.isBroken`.
+ * Sends a region of a file and ends the response. At most two buffers are being written while a third fills; with small
+ * buffers, it is one in all. Calls `begin` once, before the first chunk. The last chunk leaves after `verify`, so that a file
+ * that changed never looks complete. Rejects if the file breaks; `outflow.isBroken` tells that the reader disconnected.
  */
 export async function pumpFile(
   region: FileRegion,
@@ -88,7 +88,7 @@ export async function pumpFile(
       return;
     }
     outflow.write(chunk, (flushed) => (flushed ? loan.release() : loan.forget()));
-    // small buffers stand for a process with many readers, or for a slow one: it holds nothing more than it takes
+    // small buffers mean many readers, or a slow one: then only one buffer is in use
     if (buffer.length <= smallestChunkBytes) await outflow.fewerThan(1);
     chunkBytes =
       performance.now() - waitedFrom > slowMs

@@ -11,14 +11,14 @@ const pool = new BufferPool();
 
 /** How a reply is sent. */
 export interface SendOptions extends OutflowOptions {
-  /** Set where a proxy in front can send files. */
+  /** Set if a proxy in front can send files. */
   readonly offload?: Offload | undefined;
-  /** Awaited between a text and the end of the answer, which may close the connection. */
+  /** Awaited between a text and the end of the response, which may close the connection. */
   readonly beforeEnd?: () => Promise<void>;
 }
 
 /**
- * Sends a reply. A source that breaks before the first byte becomes an error answer; after it, the
+ * Sends a reply. A source that breaks before the first byte becomes an error response; after it, the
  * connection is destroyed: a short body never ends cleanly. Never rejects.
  */
 export function sendReply(
@@ -28,21 +28,21 @@ export function sendReply(
 ): Promise<void> {
   if (res.destroyed || res.headersSent) {
     discardReply(reply);
-    return sentAtOnce;
+    return noWait;
   }
   const { transfer } = reply;
   try {
-    // most small answers end here, and wait for nothing
-    if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return sentAtOnce;
+    // most small responses end here, and wait for nothing
+    if (transfer?.source.bytes && sendAtOnce(res, reply, transfer)) return noWait;
   } catch (error) {
     discardReply(reply, error);
     res.destroy();
-    return sentAtOnce;
+    return noWait;
   }
   return sendRest(res, reply, options);
 }
 
-const sentAtOnce = Promise.resolve();
+const noWait = Promise.resolve();
 
 async function sendRest(res: ServerResponse, reply: Reply, options: SendOptions): Promise<void> {
   try {
@@ -56,7 +56,7 @@ async function sendRest(res: ServerResponse, reply: Reply, options: SendOptions)
     }
     if (reply.text === undefined || options.beforeEnd) res.end();
     else res.end(reply.text);
-    await whileTaken(res, options);
+    await untilTaken(res, options);
   } catch (error) {
     discardReply(reply, error);
     res.destroy();
@@ -86,7 +86,7 @@ async function sendTransfer(
       if (outflow.isBroken) return transfer.end({ outcome: "aborted", bytes: 0 });
       return transfer.end({ outcome: "offloaded", bytes: file.end - file.start });
     }
-    // sent at once, but the network has not taken all of it
+    // sendAtOnce has written them already: this only waits until the network has taken them
     if (bytes) await outflow.end(bytes);
     else if (file && file.end > file.start) await pumpFile(file, outflow, { pool, begin });
     else await pumpBody(source.body, outflow, { bytes: transfer.bytes, pool, begin });
@@ -102,8 +102,8 @@ async function sendTransfer(
   }
 }
 
-/** Waits for what the network has not taken on the spot of an answer that is ended; too slow a reader is given up. */
-export async function whileTaken(res: ServerResponse, options: OutflowOptions): Promise<void> {
+/** Waits until the network has taken all of an ended response; destroys the connection of a reader that is too slow. */
+export async function untilTaken(res: ServerResponse, options: OutflowOptions): Promise<void> {
   if (!res.socket || res.socket.writableLength === 0) return;
   const outflow = createOutflow(res, options);
   await outflow.end();
@@ -117,7 +117,7 @@ export async function whileTaken(res: ServerResponse, options: OutflowOptions): 
 function sendAtOnce(res: ServerResponse, reply: Reply, transfer: ReplyTransfer): boolean {
   const bytes = transfer.source.bytes!;
   if (transfer.bytes !== undefined && transfer.bytes !== bytes.byteLength)
-    throw new RangeError("http: the bytes in memory are not as many as were promised");
+    throw new RangeError("http: the bytes in memory do not have the promised size");
   writeHead(res, reply);
   const { socket } = res;
   res.end(bytes);
@@ -126,7 +126,7 @@ function sendAtOnce(res: ServerResponse, reply: Reply, transfer: ReplyTransfer):
   return true;
 }
 
-/** The head as it stands in the reply; middleware in front may add to it, but not advertise itself. */
+/** Writes the head of a reply. Headers that middleware has set stay, except `X-Powered-By`. */
 function writeHead(res: ServerResponse, { status, headers }: Reply): void {
   if (res.hasHeader("x-powered-by")) res.removeHeader("x-powered-by");
   res.writeHead(status, headers as string[]);

@@ -11,5 +11,5 @@ export function ensureHandler(what: string, handler: McpFetchHandler): void {
 /** Throws a `RangeError` unless this is a whole number from 1. */
 export function ensureLimit(operation: string, limit: number): void {
   if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new RangeError(`${operation}: ${limit} is no limit; pass a whole number from 1`);
+    throw new RangeError(`${operation}: ${limit} is not a limit; pass a whole number from 1`);
 }

@@ -1,14 +1,13 @@
 import { definedMembers, type LooseRequest, type RpcId } from "@sluice/core";
 import type { RpcFault } from "@sluice/server/transport";
 
-/** What an {@link errorResponse} has beside its error. */
 interface ErrorResponseOptions {
   /** Id of the request; `null` where it was not read. Default: `null`. */
   readonly id?: RpcId | null | undefined;
   readonly headers?: Record<string, string>;
 }
 
-/** An HTTP answer that is a JSON-RPC error. */
+/** An HTTP response that is a JSON-RPC error. */
 export function errorResponse(
   status: number,
   error: { readonly code: number; readonly message: string; readonly data?: unknown },
@@ -17,7 +16,7 @@ export function errorResponse(
   return Response.json({ jsonrpc: "2.0", id, error }, { status, headers });
 }
 
-/** The answer of a Sluice that refuses a call. `session` are the headers of {@link sessionOf}. */
+/** The response of a Sluice that refuses a call. `session` are the headers of {@link sessionOf}. */
 export function faultResponse(
   { status, code, message, data, challenge }: RpcFault,
   { id }: LooseRequest,
@@ -31,7 +30,7 @@ export function faultResponse(
   return errorResponse(status, { code, message, data }, { id, headers });
 }
 
-/** The headers by which an answer names its session. */
+/** The headers by which a response names its session. */
 export function sessionOf({ headers }: Response): Record<string, string> {
   const id = headers.get("mcp-session-id");
   return id === null ? {} : { "mcp-session-id": id };

@@ -8,7 +8,7 @@ export type Continue = (
   options: McpHandlerRequestOptions | undefined,
 ) => Promise<Response>;
 
-interface Asked {
+interface RoutedRequest {
   readonly router: EndpointRouter;
   readonly request: Request;
   readonly admission: Admission;
@@ -16,18 +16,18 @@ interface Asked {
 
 /** The exchange of a request as the layers of an endpoint pass it on. */
 export class HttpExchange extends Exchange {
-  /** The body, where its transport has collected it, until the first layer takes it. */
+  /** The body, if the transport has collected it, until the first layer takes it. */
   body: Uint8Array | undefined = undefined;
-  /** What the router that has let it in found. The layers inside of that one take its word. */
+  /** The route, set by the outermost layer. The layers inside do not route again. */
   route: Route | undefined = undefined;
-  /** What the last router said that was asked, so that none is asked twice. */
-  asked: Asked | undefined = undefined;
-  /** How it goes on to the handlers behind; absent where there are none. */
+  /** The verdict of the last router, so that it is not asked twice. */
+  lastAdmission: RoutedRequest | undefined = undefined;
+  /** Passes the request on to the handlers behind; absent if there are none. */
   next: Continue | undefined = undefined;
-  /** The share that other layers count their memory of a session in which it opened; empty where none is known. */
+  /** Owner that other layers count their memory of the session under, if this request opens one; empty if unknown. */
   sessionOwner = "";
 
-  /** That of a request, found again behind a layer of others, or begun where nothing in front has one. */
+  /** The exchange of a request: found again behind layers of others, else a new one. */
   static of(request: Request): HttpExchange {
     const ownExchange = ownExchangeOf(request);
     if (ownExchange instanceof HttpExchange) return ownExchange;

@@ -11,15 +11,15 @@ import { toResponse } from "./web-response.ts";
 /** Largest JSON of a request that is taken, in bytes, where no option says otherwise: 4 MiB, as in the SDK. */
 export const defaultMaxBodySize: number = 4 * 2 ** 20;
 
-/** A request whose JSON was read, or the answer to one that is refused. */
+/** A request whose JSON was read, or the response to one that is refused. */
 export type ReadRequest =
   | { readonly mcpOptions: McpHandlerRequestOptions | undefined; readonly refusal?: never }
   | { readonly refusal: Response; readonly mcpOptions?: never };
 
 /**
- * Reads the JSON of a POST, once for all layers: it is `parsedBody` of the options from here on. A body that was parsed
- * in front, and what is no POST with JSON, stays as it is. The request stays readable. Refuses with
- * 413 what is larger than `maxBytes`, with 400 what is no JSON or is nested deeper than 128 levels.
+ * Reads the JSON of a POST once for all layers: from here on it is `parsedBody` of the options. Leaves alone bodies that
+ * were parsed in front, and requests other than a POST with JSON. The request stays readable. Rejects bodies larger than
+ * `maxBytes` with 413; with 400 those that are not JSON, or nested deeper than 128 levels.
  */
 export async function readJsonBody(
   request: Request,
@@ -35,13 +35,13 @@ export async function readJsonBody(
   const read = await readText(request, maxBytes).catch(() => undefined);
   if (!read) return { refusal: toResponse(refuse(400, -32_700, unreadable)) };
   if (read.tooLarge) return { refusal: toResponse(tooLarge(maxBytes)) };
-  // the SDK answers what is no JSON-RPC, and the batches of old clients
+  // JSON other than JSON-RPC, and batches of old clients, are left to the SDK
   const { value, fault } = readJson(read.text);
   if (fault) return { refusal: toResponse(refuse(400, fault.code, fault.message)) };
   return { mcpOptions: { ...mcpOptions, parsedBody: value } };
 }
 
-/** The text of a body. The request keeps it: handlers that know nothing of a parsed body read it themselves. */
+/** The text of a body. The request keeps it, for handlers that do not look at `parsedBody`. */
 async function readText(request: Request, maxBytes: number): ReturnType<typeof readRequestBody> {
   const exchange = HttpExchange.of(request);
   const { body } = exchange;
@@ -63,7 +63,7 @@ async function readText(request: Request, maxBytes: number): ReturnType<typeof r
 const decoder = new TextDecoder();
 const unreadable = "Parse error: the request body could not be read";
 
-/** The answer to a request with more JSON than is taken. */
+/** The response to a request with more JSON than is taken. */
 export function tooLarge(maxBytes: number): Reply {
   const message = `Payload Too Large: a request has at most ${maxBytes} bytes of JSON here; the server's option maxRequestBodySize raises that`;
   return refuse(413, -32_000, message);

@@ -8,7 +8,7 @@ export interface PlainRequest {
   /** A header by its lower-case name. */
   header(name: string): string | undefined;
   /**
-   * Address of the client: IPv4 in dotted form, or IPv6 in its canonical form without a zone. Absent where the adapter does
+   * Address of the client: IPv4 in dotted form, or IPv6 in its canonical form without a zone. Absent if the adapter does
    * not know it.
    */
   readonly address?: string | undefined;
@@ -16,7 +16,7 @@ export interface PlainRequest {
   readonly authInfo?: AuthInfo | undefined;
   /** Aborts when the connection closes. */
   readonly signal?: AbortSignal | undefined;
-  /** Absent where the request has none. What is left of it when the answer is there is discarded with the connection. */
+  /** Absent if the request has none. What is left of it after the response is discarded with the connection. */
   readonly body?: RequestBody | undefined;
 }
 

@@ -26,8 +26,8 @@ const answerKey: unique symbol = Symbol("sluice.answer");
 type RoutedFetch = McpFetchHandler["fetch"] & { readonly [answerKey]?: AnswerRequest };
 
 /**
- * Asks a handler as its `fetch` does, without a web response around a reply. Where another layer put a `fetch` of its own in
- * the place of ours, that one is called, and the exchange is found again by its request.
+ * Calls a handler as its `fetch` does, but leaves a reply unwrapped. If another layer has replaced our `fetch`, calls that
+ * one, which finds the exchange again by its request.
  */
 export function askHandler(
   handler: McpFetchHandler,
@@ -43,10 +43,10 @@ export function askHandler(
 /** Puts a router before `answer`, which answers the endpoint itself. Only the outermost of several layers looks at a request. */
 export function createRoutedHandler(router: EndpointRouter, answer: AnswerRequest): SluiceHandler {
   function admissionOf(exchange: HttpExchange, request: Request): Admission {
-    const { asked } = exchange;
-    if (asked?.router === router && asked.request === request) return asked.admission;
+    const { lastAdmission: last } = exchange;
+    if (last?.router === router && last.request === request) return last.admission;
     const admission = admit(router, factsOf(request));
-    exchange.asked = { router, request, admission };
+    exchange.lastAdmission = { router, request, admission };
     return admission;
   }
 
@@ -55,7 +55,7 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
     if (known?.fetch) return known.fetch(request, mcpOptions);
     if (known) return answer(request, mcpOptions, exchange);
     const admission = admissionOf(exchange, request);
-    if (admission.refusal) return admission.refusal;
+    if (admission.reply) return admission.reply;
     const { route, cors } = admission;
     if (route.answer)
       return withHeaders(
@@ -64,6 +64,7 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
       );
     dropRequestId(request);
     exchange.route = route;
+    // a second pass, which finds the route
     return withCors(await answerRouted(request, mcpOptions, exchange), cors);
   };
 
@@ -76,7 +77,7 @@ export function createRoutedHandler(router: EndpointRouter, answer: AnswerReques
     router,
     needsBearer(request) {
       const admission = admissionOf(HttpExchange.of(request), request);
-      return !admission.refusal && admission.route.credential === "bearer";
+      return !admission.reply && admission.route.credential === "bearer";
     },
     fetch: Object.assign(fetch, { [answerKey]: answerRouted }),
   };
@@ -91,14 +92,14 @@ export function addRoutes(handler: SluiceHandler, routes: Routes): SluiceHandler
   return { ...handler, ...routed };
 }
 
-/** Headers that cannot be changed lead nowhere: where they are, no request is shared. */
+/** Takes off the header that leads to a shared request. Where headers are immutable, no request is shared. */
 function dropRequestId({ headers }: Request): void {
   try {
     headers.delete(SHARED_REQUEST_HEADER);
   } catch {}
 }
 
-/** An answer that the page may read which asked for it. */
+/** The response with CORS headers, which let the page that asked for it read it. */
 export function withCors(answer: LayerAnswer, cors: readonly string[]): LayerAnswer {
   if (cors.length === 0) return answer;
   if (isReply(answer)) return withHeaders(answer, cors);

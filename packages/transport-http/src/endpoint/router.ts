@@ -32,7 +32,7 @@ export interface Route {
   ) => Promise<Response>;
 }
 
-/** What pages of allowed origins may send, and read of the answer. */
+/** What pages of allowed origins may send, and read of the response. */
 export interface CorsTerms {
   /** Whether the URL of a path is itself the permission: pages of every origin may use it, without credentials. Default: no. */
   readonly public?: (path: string) => boolean;
@@ -41,7 +41,7 @@ export interface CorsTerms {
   readonly headers: string;
   /** Names of further headers that a page may read. */
   readonly exposed?: string;
-  /** Further headers of the answer to OPTIONS, names and values in turn. */
+  /** Further headers of the response to OPTIONS, names and values in turn. */
   readonly options?: readonly string[];
 }
 
@@ -56,7 +56,7 @@ export const endpointRoute: Route = {
   },
 };
 
-/** Says what a path names; `undefined` for what is none of these routes. */
+/** Finds the route of a path; `undefined` if there is none. */
 export type Routes = (path: string) => Route | undefined;
 
 /** Routes for every path that begins with a prefix: `routeOf` gets what follows it. */
@@ -94,15 +94,15 @@ export function createRouter(
   };
 }
 
-/** The same router with further routes, for paths that it has none for. */
+/** A router with further routes, which are tried after its own. */
 export function withRoutes(router: EndpointRouter, routes: Routes): EndpointRouter {
   return { ...router, routes: (path) => router.routes(path) ?? routes(path) };
 }
 
-/** What became of a request at the router: an answer, or a route and the headers that its answer gets for CORS. */
+/** The verdict of the router on a request: a reply to it, or its route and the CORS headers of the response. */
 export type Admission =
-  | { readonly refusal: Reply }
-  | { readonly refusal?: undefined; readonly route: Route; readonly cors: readonly string[] };
+  | { readonly reply: Reply }
+  | { readonly reply?: undefined; readonly route: Route; readonly cors: readonly string[] };
 
 /**
  * Looks at target, `Host` and `Origin`, before anything else does. A target that is malformed is 400, a wrong host 421, a
@@ -113,26 +113,26 @@ export function admit(
   request: Pick<PlainRequest, "method" | "target" | "header">,
 ): Admission {
   const path = readTarget(request.target);
-  if (path === undefined) return { refusal: problem(400) };
+  if (path === undefined) return { reply: problem(400) };
   const { gate } = router;
   const wrongHost = gate.refuseHost(request);
-  if (wrongHost) return { refusal: wrongHost };
+  if (wrongHost) return { reply: wrongHost };
   const route = router.routes(path);
   const terms = route?.cors;
-  // asked only where a page sends the request: the answer may take opening a token
+  // only for requests of pages: to find out may mean to open a token
   const isPublic = request.header("origin") !== undefined && terms?.public?.(path) === true;
   const wrongOrigin = isPublic ? undefined : gate.refuseOrigin(request);
-  if (wrongOrigin) return { refusal: wrongOrigin };
-  if (!route) return { refusal: problem(404) };
+  if (wrongOrigin) return { reply: wrongOrigin };
+  if (!route) return { reply: problem(404) };
   if (!terms) return { route, cors: [] };
-  const own = isPublic ? publicCorsHeaders : gate.corsHeaders(request);
-  const isOpen = own.length > 0;
+  const corsHeaders = isPublic ? publicCorsHeaders : gate.corsHeaders(request);
+  const isOpen = corsHeaders.length > 0;
   const cors =
     isOpen && terms.exposed !== undefined
-      ? [...own, "Access-Control-Expose-Headers", terms.exposed]
-      : own;
+      ? [...corsHeaders, "Access-Control-Expose-Headers", terms.exposed]
+      : corsHeaders;
   if (request.method === "OPTIONS")
-    return { refusal: answerOptions(terms, request, isOpen ? cors : []) };
+    return { reply: answerOptions(terms, request, isOpen ? cors : []) };
   return { route, cors };
 }
 

@@ -3,7 +3,7 @@ import type { Reply, ReplyTransfer } from "@sluice/server/transport";
 /** What a layer answers: a web response, or the reply that {@link toResponse} would make one of. */
 export type LayerAnswer = Response | Reply;
 
-/** True for an answer that is no web response yet. */
+/** True for a response that is not a web response yet. */
 export function isReply(answer: LayerAnswer): answer is Reply {
   return Array.isArray(answer.headers);
 }

@@ -103,12 +103,12 @@ export function hasEvents(
   );
 }
 
-/** Longest wait for what an answer will be: some handlers take their time before they say anything. */
+/** Longest wait for what a response will be: some handlers take their time before they say anything. */
 const maxHoldMs = 10_000;
 
 /**
- * Holds the head of an answer in events back until its first message, or until `decided` resolves, at most 10 s: the SDK gives
- * the head before its handler has run. An answer of another kind is given back as it is.
+ * Holds the head of a response in events back until its first message, or until `decided` resolves, at most 10 s: the SDK gives
+ * the head before its handler has run. A response of another kind is given back as it is.
  */
 export async function holdHead(response: Response, decided: Promise<void>): Promise<Response> {
   const { body, status, headers } = response;

@@ -25,11 +25,11 @@ const origin = "http://localhost";
 
 function isWithin({ pathname }: URL, base: string): boolean {
   const plain = decoded(pathname).toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
-  const own = base.toLowerCase();
-  return plain === own || (own !== "" && plain.startsWith(`${own}/`));
+  const basePath = base.toLowerCase();
+  return plain === basePath || (basePath !== "" && plain.startsWith(`${basePath}/`));
 }
 
-/** Lets a request go on to the handlers behind when the `fetch` in front of them comes to that, and takes their answer. */
+/** Lets a request go on to the handlers behind when the `fetch` in front of them comes to that, and takes their response. */
 export function callNext(
   exchange: HttpExchange,
   { req, res, next }: { req: NodeRequest; res: ServerResponse; next: () => void },

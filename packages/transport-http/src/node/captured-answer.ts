@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { SluiceError } from "@sluice/core";
 import { NodeExchange } from "./node-exchange.ts";
 
-/** An answer whose writers do not reach the network. */
+/** A response whose writers do not reach the network. */
 export interface CapturedAnswer {
   /** What they wrote, from the first byte or the end on. Rejects with `interrupted` when the connection closes before. */
   readonly response: Promise<Response>;
@@ -10,14 +10,14 @@ export interface CapturedAnswer {
 
 type Written = string | Uint8Array;
 
-/** The way to the network: of a captured answer past what its writers see, else the answer itself. */
+/** The way to the network: of a captured response past what its writers see, else the response itself. */
 export function wireOf(res: ServerResponse): ServerResponse {
   return NodeExchange.find(res.req)?.wire ?? res;
 }
 
 /**
- * Captures what handlers write to an answer from now on: middleware cannot give another answer to those behind it. What is to
- * be sent goes to {@link wireOf} it. Headers that were set before stay on the answer.
+ * Captures what handlers write to a response from now on: middleware cannot give another response to those behind it. What is to
+ * be sent goes to {@link wireOf} it. Headers that were set before stay on the response.
  */
 export function captureAnswer(res: ServerResponse): CapturedAnswer {
   const before = { ...res.getHeaders() };
@@ -88,9 +88,9 @@ export function captureAnswer(res: ServerResponse): CapturedAnswer {
     headersSent: () => state !== "open",
     writableEnded: () => state === "ended",
   };
-  const own = new Map<PropertyKey, unknown>();
+  const originals = new Map<PropertyKey, unknown>();
   for (const [name, value] of Object.entries(captured)) {
-    own.set(name, (res[name as keyof ServerResponse] as () => unknown).bind(res));
+    originals.set(name, (res[name as keyof ServerResponse] as () => unknown).bind(res));
     Object.defineProperty(res, name, { configurable: true, writable: true, value });
   }
   for (const [name, get] of Object.entries(getters))
@@ -98,7 +98,7 @@ export function captureAnswer(res: ServerResponse): CapturedAnswer {
   const prototype = Object.getPrototypeOf(res) as object;
   NodeExchange.of(res.req).wire = new Proxy(res, {
     get(target, name) {
-      if (own.has(name)) return own.get(name);
+      if (originals.has(name)) return originals.get(name);
       const value: unknown = Reflect.get(name in getters ? prototype : target, name, target);
       return typeof value === "function" ? value.bind(target) : value;
     },

@@ -28,11 +28,11 @@ export class Connection {
    */
   signalOf(socket: Socket): AbortSignal {
     if (!this.#signal) {
-      const gone = new AbortController();
-      socket.once("close", () => gone.abort());
-      this.#signal = gone.signal;
+      const closing = new AbortController();
+      socket.once("close", () => closing.abort());
+      this.#signal = closing.signal;
       // as many as there are pipelined requests
-      setMaxListeners(0, gone.signal);
+      setMaxListeners(0, closing.signal);
     }
     return this.#signal;
   }
@@ -43,8 +43,8 @@ const connections = new WeakMap<Socket, Connection>();
 const servers = new WeakMap<Server, ReadonlyMap<Socket, Connection>>();
 
 /**
- * Keeps account of the connections of a server and of the answers that they are owed, and closes a connection behind the answer
- * to so many requests. Node counts anew where a connection comes to its server again.
+ * Keeps account of the connections of a server and of the responses that they are owed, and closes a connection after the response
+ * to its `maxRequests`-th request. Node counts anew when a connection comes to its server again.
  */
 export function noteConnections(server: Server, maxRequests: number): void {
   if (servers.has(server)) return;
@@ -56,7 +56,7 @@ export function noteConnections(server: Server, maxRequests: number): void {
     if (noted) return noted;
     const connection = Connection.of(socket);
     open.set(socket, connection);
-    // an answer that is queued behind another one is not told that its connection is gone
+    // a response that is queued behind another one is not told that its connection is gone
     socket.once("close", () => open.delete(socket));
     return connection;
   }
@@ -86,7 +86,7 @@ const maxBytesBehind = 2 ** 18;
 
 /**
  * Calls `start` when it is the turn of a response on its connection: at once, but for a pipelined request, which waits until
- * the answers before it are sent and takes nothing until then. Never where the connection closes before. One that has too many
+ * the responses before it are sent and takes nothing until then. Never where the connection closes before. One that has too many
  * of them, or more than 256 KiB behind the oldest, is destroyed.
  */
 export function startInOrder(res: ServerResponse, socket: Socket, start: () => void): void {
@@ -99,7 +99,7 @@ export function startInOrder(res: ServerResponse, socket: Socket, start: () => v
   marks.push(bytesRead);
   res.once("socket", () => {
     marks.shift();
-    // first what ends with the answer before gives its place back
+    // first what ends with the response before gives its place back
     setImmediate(() => {
       if (!res.destroyed) start();
     });

@@ -64,7 +64,7 @@ export async function drainServer(
     for (const listener of listeners) listener.call(server, req, res);
   });
   const closeIdle = server.closeIdleConnections.bind(server);
-  // Node takes an answer that was ended for done, also when it was not sent yet, and `close` destroys it
+  // Node takes a response that was ended for done, also when it was not sent yet, and `close` destroys it
   server.closeIdleConnections = () => {
     if (!answers().some(({ writableEnded, closed }) => writableEnded && !closed)) closeIdle();
   };

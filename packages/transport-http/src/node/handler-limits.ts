@@ -8,10 +8,10 @@ import {
 } from "@sluice/server/transport";
 import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
-/** Bounds on bytes of answers of any kind that wait in memory for their readers. */
+/** Bounds on bytes of responses of any kind that wait in memory for their readers. */
 export interface UnsentLimits {
   /**
-   * For one access token, and with `maxRequestsPerAddress` for one address of requests without one. Default 64 MiB. One answer
+   * For one access token, and with `maxRequestsPerAddress` for one address of requests without one. Default 64 MiB. One response
    * alone may be larger.
    */
   readonly perClient?: number;
@@ -74,8 +74,8 @@ export function unsentAccount({
 const mib = 2 ** 20;
 
 /**
- * Limits the requests in progress by address: true where one more may be answered, which counts until its
- * response is closed. Throws a `RangeError` for a limit that is no whole number from 1.
+ * Limits the requests in progress by address: true if one more may be answered, which counts until its
+ * response is closed. Throws a `RangeError` for a limit that is not a whole number from 1.
  */
 export function requestLimiter(
   limit: number | undefined,

@@ -12,12 +12,12 @@ import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 /** What {@link hardenServer} can be told. */
 export interface HardenServerOptions {
   /**
-   * Most connections at once. Default 2,000. Those that sent no request, or not all of its body, have at most half of
+   * Maximum connections at once. Default 2,000. Those that sent no request, or not all of its body, have at most half of
    * them: the oldest is closed for a new one.
    */
   readonly maxConnections?: number;
   /**
-   * Most connections of one address at once; more are closed unanswered. An IPv6 address counts with its /64. Default: no limit,
+   * Maximum connections of one address at once; more are closed unanswered. An IPv6 address counts with its /64. Default: no limit,
    * for behind a proxy all have its address: leave it out there.
    */
   readonly maxConnectionsPerAddress?: number;
@@ -33,7 +33,7 @@ export interface HardenServerOptions {
  * defaults have none or lenient ones, and gives it back: a TLS handshake within 15 s, headers within 15 s (looked at every 5 s;
  * call it before the server listens), a request body within 30 s (else 408), 5 s for an idle connection, 100 requests a connection, 64
  * header fields. More fields are 431, where Node would drop the rest in silence, and two `Host` fields are 400, before any
- * listener hears of the request. How slowly an answer may
+ * listener hears of the request. How slowly a response may
  * be taken is up to `toNodeHandler`, and how slowly an upload may come to its endpoint, which also
  * answers `Expect: 100-continue` when it has made up its mind. `drainServer` ends such a server.
  */
@@ -119,7 +119,7 @@ const requests: ReadonlySet<string | symbol> = new Set([
   "upgrade",
 ]);
 
-/** Has a server close connections beyond so many of one address, unanswered. */
+/** Has a server close connections of one address beyond `limit`, unanswered. */
 function boundConnections(server: Server, limit: number): void {
   ensureLimit("hardenServer", limit);
   const connections = new ConcurrencyLimiter();

@@ -15,7 +15,7 @@ interface CollectOptions {
   /** Path and query as they were sent, before a mount path was taken off. */
   readonly target: string;
   readonly signal: AbortSignal;
-  /** Most bytes of the body. */
+  /** Maximum bytes of the body. */
   readonly maxBytes: number;
   /** Holds what a body has beyond the bytes that every request may have. */
   readonly large: ByteLease;
@@ -114,7 +114,7 @@ function webHeaders({ headers }: IncomingMessage): Headers {
 }
 
 /**
- * A POST as a web request whose body is not collected: it comes as it is read. What is left of it when the answer is out
+ * A POST as a web request whose body is not collected: it comes as it is read. What is left of it when the response is out
  * ends with the connection, which could not be used for another request.
  */
 export async function toStreamingRequest(

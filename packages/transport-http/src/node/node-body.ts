@@ -87,15 +87,15 @@ export async function drainBody(req: IncomingMessage): Promise<void> {
   });
 }
 
-/** Waits as `drainBody` does behind an answer that is sent, and ends the connection where that was not all. */
+/** After a response: waits as `drainBody` does, then destroys the connection if the body is incomplete. */
 export async function endBody(req: IncomingMessage): Promise<void> {
   await drainBody(req);
   if (!req.complete) req.destroy();
 }
 
 /**
- * Answers a request with 408 whose body is not there in time, unless that is lifted, and closes its connection. `onWait` is
- * called where there is a body to wait for; what it gives, at its end or when the deadline is lifted.
+ * Sends 408 and closes the connection if the body is not there in time, unless the deadline is lifted. `onWait` is called
+ * if there is a body; the function that it returns, when the body has ended or the deadline is lifted.
  */
 export function setBodyDeadline(
   req: IncomingMessage,
@@ -107,7 +107,7 @@ export function setBodyDeadline(
   const timer = setTimeout(() => {
     if (req.complete) return;
     const { socket } = req;
-    // past the response: what reads the body hears that its connection is closed, and may still try to answer
+    // past `res`: the reader of the body sees the connection close, and may still try to respond
     if (!res.headersSent && res.socket) socket.write(bodyTimeout);
     socket.destroySoon();
   }, timeoutMs);
@@ -129,7 +129,7 @@ export function liftBodyDeadline(req: IncomingMessage): void {
   NodeExchange.find(req)?.liftBodyDeadline?.();
 }
 
-/** Has `100 Continue` said to a client that waits for it once something reads the body: what is refused before needs none. */
+/** Sends `100 Continue` once something reads the body, so that a request that is refused before gets none. */
 export function holdContinue(req: IncomingMessage, res: ServerResponse): void {
   const exchange = NodeExchange.of(req);
   exchange.awaitsContinue = true;

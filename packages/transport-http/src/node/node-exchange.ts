@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-/** A request of `node:http` and its answer: what the parts of a server, between which others stand, leave for one another. */
+/** A request of `node:http` and its response: what the parts of a server, between which others stand, leave for one another. */
 export class NodeExchange {
   /** Leaves the pace of the body to its reader. May be called more than once. */
   liftBodyDeadline: (() => void) | undefined = undefined;
@@ -8,7 +8,7 @@ export class NodeExchange {
   awaitsContinue = false;
   /** The header that leads to its web request is ours, and not the client's. */
   isShared = false;
-  /** The way to the network, past what the writers of a captured answer see. */
+  /** The way to the network, past what the writers of a captured response see. */
   wire: ServerResponse | undefined = undefined;
   /** Its server drains. */
   isDraining = false;
@@ -25,14 +25,14 @@ export class NodeExchange {
     return exchanges.get(req);
   }
 
-  /** Has an answer that would never end by itself ended by `end` when its server drains. */
+  /** Has a response that would never end by itself ended by `end` when its server drains. */
   endOnDrain(end: () => void): void {
     // what it has to say at once is an id to come back with
     if (this.isDraining) setImmediate(end);
     else this.#onDrain = end;
   }
 
-  /** Tells an answer, also one that has not begun, that its server drains. */
+  /** Tells a response, also one that has not begun, that its server drains. */
   drain(): void {
     this.isDraining = true;
     this.#onDrain?.();

@@ -84,11 +84,11 @@ export interface NodeHandlerOptions extends OutflowOptions {
    */
   readonly proxyHops?: number;
   /**
-   * Most requests of one address that are answered at once; more are refused with 429. An IPv6 address counts with its /64.
+   * Maximum requests of one address that are answered at once; more are refused with 429. An IPv6 address counts with its /64.
    * Default: no limit, for behind a proxy all may have one address: set it where `proxyHops` is right.
    */
   readonly maxRequestsPerAddress?: number;
-  /** Most bytes of answers that wait for their readers; more are refused with 429 or 503, or end their connection. */
+  /** Maximum bytes of responses that wait for their readers; more are refused with 429 or 503, or end their connection. */
   readonly unsent?: UnsentLimits;
   /** Gets what broke outside of Sluice: in reading the request or in the handler. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
@@ -130,11 +130,10 @@ export function toNodeHandler(
     }
     const address = addressOf(req);
     if (!mayAnswer(res, address)) return answer(req, res, { reply: busy(), sending: {} });
-    const sending = offload?.claim(req) ? { ...outflowOptions, offload } : outflowOptions;
+    const sending = offload?.takeSecret(req) ? { ...outflowOptions, offload } : outflowOptions;
     const plain = new NodePlainRequest(req, { target, address });
     const admission = admissionOf(req, plain);
-    const { refusal } = admission;
-    if (refusal) return answer(req, res, { reply: refusal, sending });
+    if (admission.reply) return answer(req, res, { reply: admission.reply, sending });
     const { route, cors } = admission;
     const isKnown =
       !authenticate ||
@@ -147,11 +146,11 @@ export function toNodeHandler(
     }
     if (unknownToFetch.has(plain.method)) return answer(req, res, { reply: refuseMethod, sending });
 
-    const gone = new AbortController();
+    const closing = new AbortController();
     res.once("close", () => {
-      if (!res.writableFinished) gone.abort();
+      if (!res.writableFinished) closing.abort();
     });
-    const { signal } = gone;
+    const { signal } = closing;
     const parsedBody = parsedBodyOf(req);
     let request: Request;
     let body: Uint8Array | undefined;
@@ -170,6 +169,7 @@ export function toNodeHandler(
     exchange.carryTo(request);
     exchange.body = body;
     res.once("close", shareRequest(request));
+    // the layers inside rely on it and do not route again
     if (handler.router) exchange.route = route;
     if (handler.isFront) callNext(exchange, { req, res, next: next as () => void });
     const mcpOptions = definedMembers({ authInfo: req.auth || undefined, parsedBody });
@@ -189,12 +189,12 @@ export function toNodeHandler(
     return share && `address ${share}`;
   }
 
-  /** The only look at what a request is addressed to: on what was sent, not on what URLs make of it. */
+  /** Judges a request by its target as it was sent, before a URL parser can change it. */
   function admissionOf(req: NodeRequest, plain: PlainRequest): Admission {
     const refusal = refuseFields(req.rawHeaders);
-    if (refusal) return { refusal };
+    if (refusal) return { reply: refusal };
     if (handler.router) return admit(handler.router, plain);
-    if (readTarget(plain.target) === undefined) return { refusal: problem(400) };
+    if (readTarget(plain.target) === undefined) return { reply: problem(400) };
     return { route: endpointRoute, cors: [] };
   }
 
@@ -225,7 +225,7 @@ function busy(): Reply {
   return problem(429, later);
 }
 
-/** A body that is not read to its end ends with its connection. */
+/** Sends a reply, and closes the connection if the body of the request was not read to its end. */
 function answer(
   req: NodeRequest,
   res: ServerResponse,
@@ -237,7 +237,7 @@ function answer(
   return sendReply(res, { ...reply, headers }, { ...sending, beforeEnd: () => drainBody(req) });
 }
 
-/** True when the middleware lets the request go on; false when it has answered. Its answers are readable for allowed pages, too. */
+/** True if the middleware accepts the request, false if it has responded. Allowed pages may read its responses. */
 async function authenticateFirst(
   authenticate: Authenticate,
   request: {
@@ -251,14 +251,14 @@ async function authenticateFirst(
   for (let at = 0; at < cors.length; at += 2) res.setHeader(cors[at]!, cors[at + 1]!);
   return new Promise<boolean>((resolve, reject) => {
     const onClose = (): void => resolve(false);
-    // of an answer by the hook: Node would take the rest of a refused body for as long as it comes
+    // if the hook responds: Node would go on reading the rest of a refused body
     const onFinish = (): void => void endBody(req);
     const settle = (): void => void res.off("close", onClose);
     res.once("close", onClose).once("finish", onFinish);
     const next = (error?: unknown): void => {
       settle();
       if (!res.headersSent) res.off("finish", onFinish);
-      // what it has answered is answered, whatever it says behind that
+      // a response that was sent counts, whatever `next` is called with
       if (error === undefined || error === null) resolve(!res.headersSent);
       else reject(error);
     };
@@ -294,7 +294,7 @@ class NodePlainRequest implements PlainRequest {
     this.#req = req;
   }
 
-  /** What authenticates may put it there later. */
+  /** A getter, for `authenticate` may set it later. */
   get authInfo(): AuthInfo | undefined {
     return this.#req.auth;
   }
@@ -306,7 +306,7 @@ function unmounted(req: NodeRequest): NodeIncomingMessageLike {
   return {
     ...definedMembers({ method, url: originalUrl }),
     headers,
-    // a body that is too large must not take the connection with it: its sender is to hear of it
+    // keep the connection of a body that is too large, so that its sender gets the 413
     [Symbol.asyncIterator]: () => req.iterator({ destroyOnReturn: false }),
   };
 }
@@ -327,7 +327,7 @@ function isMultipart({ method, headers }: IncomingMessage): boolean {
   return method === "POST" && /^multipart\/mixed\b/i.test(headers["content-type"] ?? "");
 }
 
-/** A message of JSON-RPC, or what a layer refuses as none by its type. */
+/** Whether the body may be JSON-RPC. Layers reject other media types themselves. */
 function mayHaveJson({ method, headers }: IncomingMessage): boolean {
   return method === "POST" && headers["content-type"] !== undefined;
 }

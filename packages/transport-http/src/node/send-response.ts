@@ -4,13 +4,13 @@ import { LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/wire";
 import { problemOf, type ByteLease } from "@sluice/server/transport";
 import { NodeExchange } from "./node-exchange.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "../download/outflow.ts";
-import { sendReply, whileTaken } from "../download/send-reply.ts";
+import { sendReply, untilTaken } from "../download/send-reply.ts";
 
 /**
- * Sends a web response that is no reply of ours: JSON and event streams of MCP. A body that breaks,
+ * Sends a web response other than a reply of ours: JSON and event streams of MCP. A body that breaks,
  * or has another length than its header says, destroys the connection, and so does a reader that
- * takes too little of what there is. An event stream may be silent for as long as it likes. `unsent` counts the bytes
- * that wait: without room for them an answer is refused, and an event stream ends with its connection.
+ * takes too little of what there is. An event stream may be silent for any time. `unsent` counts the bytes
+ * that wait: without room for them a response is refused, and an event stream ends with its connection.
  */
 export async function sendResponse(
   res: ServerResponse,
@@ -22,7 +22,7 @@ export async function sendResponse(
   if (!body) {
     writeHead(res, response);
     res.end();
-    return whileTaken(res, options);
+    return untilTaken(res, options);
   }
   const reader = body.getReader();
   res.once("close", () => void reader.cancel().catch(() => {}));
@@ -61,7 +61,7 @@ async function pump(
 ): Promise<void> {
   const { unsent } = options;
   const promised = headers.get("content-length");
-  const outflow = createOutflow(res, options, { mayRest: true });
+  const outflow = createOutflow(res, options, { mayPause: true });
   let sentBytes = 0;
   try {
     for (let next = first; ; next = undefined) {
@@ -98,12 +98,12 @@ function writeHead(res: ServerResponse, { status, headers }: Response): void {
   const fields: OutgoingHttpHeaders = Object.fromEntries(headers);
   const cookies = headers.getSetCookie();
   if (cookies.length > 0) fields["set-cookie"] = cookies;
-  // the SDK says keep-alive in events; what becomes of a connection is known here, where a last answer has to say so
+  // the SDK says keep-alive in events; what becomes of a connection is known here, where a last response has to say so
   if (fields["connection"] !== "close") delete fields["connection"];
   res.writeHead(status, fields);
 }
 
-/** Streams of events that tell what happens for as long as a client listens, which opens them again when they end. */
+/** True for event streams that last as long as the client listens: it reopens them when they end. */
 function isEndless({ method, headers: asked }: IncomingMessage): boolean {
   return method === "GET" || asked[METHOD_HEADER] === LISTEN_METHOD;
 }

@@ -12,7 +12,7 @@ export type SessionCaller = Pick<SessionEntry<unknown>, "holder" | "owner">;
 
 const anonymous: SessionCaller = { holder: "", owner: "" };
 
-/** The session is not part of it: a client can send any id. */
+/** Identifies the caller of a request, by its credentials only: a client can send any session id. */
 export async function sessionCallerOf(
   { host }: Sluice,
   request: Request,
@@ -31,10 +31,10 @@ export async function sessionCallerOf(
   }
 }
 
-/** What becomes of the opening or the end of a session. */
+/** Whether a session may be opened or ended now. */
 interface SessionAdmission {
-  /** The answer where there were too many. */
-  readonly refused?: Response;
+  /** The response if there were too many. */
+  readonly refusal?: Response;
   /** The share that the memory of the session counts in; empty for callers without verified credentials. */
   readonly owner: string;
 }
@@ -54,7 +54,7 @@ export async function admitSessionRequest(
     await sluice.host.usage.admit(holder || undefined, "request");
     return { owner };
   } catch (error) {
-    if (SluiceError.is(error)) return { owner, refused: toResponse(problemOf(error)) };
+    if (SluiceError.is(error)) return { owner, refusal: toResponse(problemOf(error)) };
     throw error;
   }
 }
@@ -79,7 +79,7 @@ export function sessionNotFound(): Response {
   return refuseSession(404, -32_001, "Session not found");
 }
 
-/** The answer where there is no room for another session. */
+/** The response where there is no room for another session. */
 export function sessionsFull(): Response {
   return refuseSession(503, -32_000, "Too many sessions; try again later", { "retry-after": "10" });
 }

@@ -25,7 +25,7 @@ import { watchEnd } from "./watch-end.ts";
 import { toResponse } from "../endpoint/web-response.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 
-/** Options of {@link createSessions}. */
+/** Bounds of the sessions of `createHandler`. */
 export interface SessionsOptions {
   /** Milliseconds without a request or an open stream after which a session ends. Default: 30 min. */
   readonly idleMs?: number;
@@ -242,7 +242,6 @@ export function createSessions(
   };
 }
 
-/** A server and its transport. */
 interface Live {
   readonly mcp: McpServer;
   readonly transport: Transport;

@@ -28,7 +28,6 @@ export class StdioServerTransport implements Transport {
     return this.#channel?.outlet;
   }
 
-  /** Begins to read. */
   async start(): Promise<void> {
     if (this.#channel) throw new TypeError("stdio: the transport was started already");
     const { stdin = process.stdin, stdout = process.stdout, ...limits } = this.#options;

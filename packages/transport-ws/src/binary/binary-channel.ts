@@ -109,7 +109,7 @@ export function createBinaryChannel(
     return !outlet.credit(streamId, bytes) || bytes < uncountedBytes;
   }
 
-  /** Turns a message whose references are malformed into an error for the request that waits for an answer. */
+  /** Turns a message whose references are malformed into an error for the request that waits for a response. */
   function refuse<Message extends object>(message: Message, error: unknown): ReadResult<Message> {
     link.onError(error);
     const { id, method } = message as { id?: unknown; method?: unknown };

@@ -25,7 +25,6 @@ interface Receiving {
   withheld: number;
 }
 
-/** Parts of an inlet. */
 interface FrameInletOptions {
   /** Gives the inbox, which is made with the inlet's own callbacks. */
   readonly inbox: () => Inbox;

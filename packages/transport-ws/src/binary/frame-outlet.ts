@@ -20,7 +20,6 @@ interface FrameSink {
   giveUp(stream: OutgoingStream, reason: SluiceErrorCode): void;
 }
 
-/** A stream in progress. */
 interface OutgoingFrames {
   readonly stream: OutgoingStream;
   readonly stopped: AbortController;
@@ -52,7 +51,6 @@ export class FrameOutlet {
     this.#stallMs = stallMs;
   }
 
-  /** Streams in progress. */
   get size(): number {
     return this.#sendings.size;
   }

@@ -1,7 +1,4 @@
-import { isClearUrl } from "@sluice/core";
-
-/** A credential, or what gets one: it is asked before each connection and each download. */
-export type Secret = string | (() => string | Promise<string>);
+import { isClearUrl, type Secret } from "@sluice/core";
 
 /** The facts of a server before anything is sent to it. */
 interface ClientEndpoint {

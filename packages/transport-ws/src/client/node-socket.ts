@@ -65,7 +65,7 @@ export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket
       socket.on("close", unlisten);
     });
     socket.on("ping", () => {
-      // each is answered, and a server that does not read the answers could have them pile up
+      // each is answered, and a server that does not read the responses could have them pile up
       if (socket.bufferedAmount > maxMessageBytes) socket.terminate();
     });
     const heartbeat = keepAlive(socket, pingIntervalMs);

@@ -17,7 +17,7 @@ export class PendingRequests {
     note(message, this.#theirs, this.#ours);
   }
 
-  /** False for an answer to a request that came on an earlier connection, where it is not waited for. */
+  /** False for a response to a request that came on an earlier connection, where it is not waited for. */
   mayAnswer(message: JSONRPCMessage): boolean {
     return "method" in message || this.#theirs.has(message.id!);
   }

@@ -16,7 +16,6 @@ export interface SocketPort {
   readonly address?: string | undefined;
 }
 
-/** Called by a connection. */
 interface SocketEvents {
   text(data: string): void;
   /** The bytes are the listener's from now on. */

@@ -27,7 +27,7 @@ export interface ClientTransportOptions {
   readonly downloads?: string;
   /**
    * What to do when the connection breaks: connect again after a random pause, or with `false`
-   * close. Requests that wait for an answer are rejected at once either way
+   * close. Requests that wait for a response are rejected at once either way
    * (`isConnectionLost`), and never sent again.
    */
   readonly reconnect?: ReconnectOptions | false;

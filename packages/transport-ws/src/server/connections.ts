@@ -3,7 +3,6 @@ import type { WebSocket } from "ws";
 import { closings, type Closing } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 
-/** An open connection. */
 interface OpenConnection {
   readonly socket: WebSocket;
   readonly channel: ServerChannel;
@@ -30,7 +29,7 @@ export class Connections {
   #timer: NodeJS.Timeout | undefined;
   readonly #emptied: (() => void)[] = [];
 
-  /** A connection that said nothing since the last ping, not even its answer, is gone. */
+  /** A connection that said nothing since the last ping, not even its response, is gone. */
   readonly #sweep = (): void => {
     for (const connection of this.#open) {
       const { socket, channel } = connection;
@@ -83,7 +82,7 @@ export class Connections {
     }
     if (!(await isInTime(empty, deadlineMs, signal))) {
       for (const { channel } of this.#open) channel.end(closing);
-      // the close frame is on its way; its answer is not waited for
+      // the close frame is on its way; its response is not waited for
       await new Promise((resolve) => setImmediate(resolve));
       for (const { socket } of this.#open) socket.terminate();
       await empty;

@@ -28,7 +28,7 @@ export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer)
   if (refusal || !server || !request.complete)
     return refuseUpgrade(socket, refusal ?? problem(400));
   whenFree(request.socket, () => {
-    // the answer before may have begun to count the idle time
+    // the response before may have begun to count the idle time
     request.socket.setTimeout(server.timeout);
     socket.unshift(Buffer.concat([Buffer.from(headOf(request), "latin1"), head]));
     server.emit("encrypted" in request.socket ? "secureConnection" : "connection", socket);
@@ -39,8 +39,8 @@ export function handBack(request: IncomingMessage, socket: Duplex, head: Buffer)
 const nodeMaxFields = 1_000;
 
 /**
- * Calls `then` after the answers to the client's earlier requests, and never where the connection ends with them.
- * Node has taken off the socket the listeners that those answers still need.
+ * Calls `then` after the responses to the client's earlier requests, and never where the connection ends with them.
+ * Node has taken off the socket the listeners that those responses still need.
  */
 export function whenFree(socket: Socket, then: () => void): void {
   // a peer that resets the connection must not end the process

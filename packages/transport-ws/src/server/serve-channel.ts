@@ -42,7 +42,7 @@ export function serveChannel(
         return server;
       } catch (error) {
         onError(error);
-        // after the SDK's own answer to the message
+        // after the SDK's own response to the message
         setImmediate(() => channel.end(closings.fault));
         throw error;
       }
@@ -94,7 +94,7 @@ function withExtra(
  * -32602 for every -32002 that a handler throws. A class because there are thousands of connections.
  */
 class StreamErrors {
-  /** Calls without an answer; made with the first one. */
+  /** Calls without a response; made with the first one. */
   #calls: Set<RequestId> | undefined;
 
   /** Sees each message of the client. */

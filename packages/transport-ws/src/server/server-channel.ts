@@ -12,7 +12,6 @@ import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";
 import { tokenBucket, type MessageRate } from "./connection-limits.ts";
 
-/** Limits of one connection. */
 interface ChannelLimits {
   /** Bytes that may wait for a slow peer before it is given up. */
   readonly maxBufferedBytes: number;
@@ -74,7 +73,7 @@ export class ServerChannel implements Transport {
       });
   }
 
-  /** True when no request waits for its answer or for bytes. Subscriptions do not count: they last. */
+  /** True when no request waits for its response or for bytes. Subscriptions do not count: they last. */
   get isIdle(): boolean {
     return this.#unanswered.size === 0 && this.#binary?.isIdle !== false;
   }
@@ -86,7 +85,7 @@ export class ServerChannel implements Transport {
 
   async start(): Promise<void> {
     this.#socket.on("message", (data, isBinary) => this.#receive(data, isBinary));
-    // each ping is answered, and the answers pile up for a peer that does not read
+    // each ping is answered, and the responses pile up for a peer that does not read
     this.#socket.on("ping", () => this.#spend());
     this.#socket.on("pong", () => this.#spend());
     this.#socket.on("close", () => {
@@ -120,7 +119,7 @@ export class ServerChannel implements Transport {
     return new SluiceError("interrupted", message, { cause });
   }
 
-  /** Bytes behind an answer keep a connection from being idle, and hold up no other message. */
+  /** Bytes behind a response keep a connection from being idle, and hold up no other message. */
   async #goOn(followed: Promise<number>): Promise<void> {
     const streams = await followed;
     if (streams > 0 && this.isIdle) this.onidle?.();
@@ -164,7 +163,7 @@ export class ServerChannel implements Transport {
     if (isBinary) return this.#receiveFrame(data as Buffer);
     const { message: unchecked, fault } = readRpc((data as Buffer).toString());
     if (fault) {
-      // an error without an id belongs to no request: the sender would wait for its answer in vain
+      // an error without an id belongs to no request: the sender would wait for its response in vain
       this.#write(JSON.stringify({ jsonrpc: "2.0", id: null, error: fault })).catch(() => {});
       return this.end(closingOf(fault));
     }
@@ -221,7 +220,7 @@ export class ServerChannel implements Transport {
   }
 }
 
-/** Keeps what the answers of one connection hold until they are sent. */
+/** Keeps what the responses of one connection hold until they are sent. */
 export class SentAnswers implements AnswerKeeper {
   readonly #kept = new Map<RequestId, (() => void)[]>();
   #isClosed = false;
@@ -233,7 +232,7 @@ export class SentAnswers implements AnswerKeeper {
     else this.#kept.set(id, [release]);
   }
 
-  /** An answer is about to be sent: gives the function to call when it is. */
+  /** A response is about to be sent: gives the function to call when it is. */
   sending(id: RequestId): () => void {
     const releases = this.#kept.get(id) ?? [];
     this.#kept.delete(id);
@@ -242,7 +241,6 @@ export class SentAnswers implements AnswerKeeper {
     };
   }
 
-  /** The connection is gone. */
   close(): void {
     this.#isClosed = true;
     for (const releases of this.#kept.values()) for (const release of releases) release();

@@ -27,7 +27,7 @@ export interface TicketsOptions {
 export interface Tickets {
   /**
    * A ticket for the holder of this access token, verified by you on an ordinary HTTP request. Send it in
-   * the body of the answer with `Cache-Control: no-store`. Rejects with errors of the state store:
+   * the body of the response with `Cache-Control: no-store`. Rejects with errors of the state store:
    * `throttled` for an access token with as many live tickets as one owner may have records.
    */
   issue(authInfo: AuthInfo): Promise<{ readonly ticket: string; readonly expiresAt: number }>;

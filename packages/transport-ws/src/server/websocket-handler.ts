@@ -37,7 +37,7 @@ export interface WebSocketHandler {
   /**
    * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the path is not
    * that of the endpoint; the socket is then still yours. A request that offers another protocol, such as `h2c`, goes
-   * back to its server, which answers it like any other. Either waits for the answers to earlier requests.
+   * back to its server, which answers it like any other. Either waits for the responses to earlier requests.
    */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): boolean;
   /**
@@ -211,7 +211,7 @@ export function createWebSocketHandler(
       }
       const [target] = (request.url ?? "/").split("?", 1);
       if (target !== path) return false;
-      // behind a request that is not answered yet, 101 would stand before its answer
+      // behind a request that is not answered yet, 101 would stand before its response
       whenFree(request.socket, () => open(request, socket, head));
       return true;
     },

@@ -46,7 +46,7 @@ export interface WebSocketHandlerOptions
    */
   readonly binary?: BinaryLimits;
   /**
-   * Refused tickets, keyed by the client's address (IPv6 by its /64): one point each. Beyond the limit the answer is
+   * Refused tickets, keyed by the client's address (IPv6 by its /64): one point each. Beyond the limit the response is
    * 429 with `Retry-After` instead of 401; a ticket that works is taken all the same. `false`: no limit. Default: 20
    * a minute, in this process.
    */

@@ -27,7 +27,6 @@ interface RawAnswer {
   readonly isFromPage: boolean;
 }
 
-/** A question that is on its way. */
 interface SentQuestion {
   /** Of its page, where it has one. */
   readonly pageId?: string;

@@ -45,14 +45,12 @@ export interface AskingCall<F extends Fields = Fields> {
   readonly until?: number | undefined;
 }
 
-/** An answer as it came. */
 interface UnconfirmedAnswer {
   readonly expected: ReadonlyMap<string, ExpectedSlot>;
   /** Not validated yet. */
   readonly raw: unknown;
   /** Whether a page gave it, which compared it with the files: what came since then is removed. */
   readonly isFromPage: boolean;
-  /** The upload page of the question. */
   readonly pageId: string | undefined;
 }
 

@@ -7,7 +7,7 @@ import {
 } from "@sluice/core";
 import type { Host } from "@sluice/server/transport";
 import { z } from "zod/v4";
-import { isPut } from "../page/page-limit.ts";
+import { isPut } from "../slots/put-once.ts";
 import type { Slot } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { Fields } from "../elicitation/fields.ts";

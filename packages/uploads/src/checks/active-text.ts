@@ -1,5 +1,6 @@
-/** As many characters are looked at together, and as many of them again with the next ones. */
+/** Characters that are searched together. */
 const windowChars = 16 * 1024;
+/** The last ones of them, which are searched again with the next. */
 const carriedChars = 1_024;
 
 /**

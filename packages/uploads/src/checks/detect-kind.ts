@@ -3,12 +3,12 @@ import { ActiveTextFinder } from "./active-text.ts";
 import { kindOf, wrongType, type FileKind } from "./file-kind.ts";
 import { readFirstBytes } from "./first-bytes.ts";
 
-/** As many bytes of a file as are looked at. */
+/** Bytes at the beginning of a file that are looked at. */
 const headBytes = 4_100;
 
 /** Looks at a file as it comes: at its beginning, and at all of a text that is called a picture. */
 export interface KindDetector {
-  /** Settles when the beginning is there and may be of such a file; nothing to wait for before and after. */
+  /** Gives a promise only for the chunk that completes the beginning; it rejects if that is not of an accepted type. */
   add(chunk: Uint8Array): Promise<unknown> | undefined;
   /** Whether what comes next may change the answer. */
   needsMore(): boolean;
@@ -31,7 +31,7 @@ export function createKindDetector(told: ToldKind, accept: readonly string[]): K
 
   const detect = (): Promise<FileKind> =>
     (detected ??= detectKind(head.subarray(0, filledBytes), told, accept).then((kind) => {
-      if (kind.mustBeStill) finder = new ActiveTextFinder();
+      if (kind.mustBeInactive) finder = new ActiveTextFinder();
       finder?.add(head.subarray(0, filledBytes));
       return kind;
     }));

@@ -42,8 +42,8 @@ export function createThreadHash(): FileHash | undefined {
 const blocksOfMessage = 8;
 
 /**
- * Hashes over blocks of memory that both sides see. The blocks are the thread's, a few for all files together: this
- * file has some while it fills them, and gives them as they are when another file finds none.
+ * Hashes through blocks of memory that both threads see. All files share a few blocks: a file fills those that it has
+ * taken, and sends them half full when another file finds none free.
  */
 function createSharedHash(thread: HashThread): FileHash {
   const job = thread.open();
@@ -112,7 +112,6 @@ function createSharedHash(thread: HashThread): FileHash {
 
 /** A thread that hashes, and memory that it and this one see. */
 interface HashThread {
-  /** Begins a hash. */
   open(): HashJob;
   /**
    * Takes a block of memory, until {@link HashJob.send} gives it away. Where none is free the file that has had some
@@ -137,7 +136,6 @@ interface HashJob {
   stop(): void;
 }
 
-/** Bytes of a block. */
 const blockBytes = 128 * 1024;
 /** Blocks of all files together: 8 MiB, however many files come. */
 const blockCount = 64;
@@ -168,7 +166,7 @@ interface DigestWaiter {
   fail(failure: unknown): void;
 }
 
-/** Of the thread that all files share, while it runs. */
+/** The thread that all files share, while it runs. */
 let shared: HashThread | undefined;
 
 /** The thread of this process; `undefined` without threads. */

@@ -30,7 +30,7 @@ export interface FileKind {
   /** Media type; `application/octet-stream` when nothing tells. */
   readonly type: string;
   /** The whole is to be looked through, and refused when anything in it may run: it is text that is called a picture. */
-  readonly mustBeStill: boolean;
+  readonly mustBeInactive: boolean;
 }
 
 /**
@@ -99,7 +99,7 @@ function anyKind({ bytes }: KindClues, { denied, type }: Told): FileKind {
   for (const name of denied)
     if ((runs && isHarmless(name)) || (mayRun && isPassive(name)))
       throw wrongType(`it is called ${name} and is ${isScript ? "a script" : found}`);
-  return { type, mustBeStill: bytes.text !== undefined && denied.some(isPassive) };
+  return { type, mustBeInactive: bytes.text !== undefined && denied.some(isPassive) };
 }
 
 const archives: ReadonlySet<string> = new Set(["application/zip", "application/x-cfb"]);
@@ -130,7 +130,7 @@ function askedKind(
     return isIn && (isShown || !isMedia(entry));
   });
   if (!isAsked) throw wrongType(`${type} is not accepted here`);
-  return { type, mustBeStill: text !== undefined && isMedia(type) };
+  return { type, mustBeInactive: text !== undefined && isMedia(type) };
 }
 
 /** The error for a file of another type than it must be. */

@@ -36,16 +36,16 @@ type FileNames<F extends Fields> = {
 }[keyof F];
 
 /** The files of an accepted answer: an array with `multiple`, `undefined` for what was left out. */
-export type AnsweredFiles<F extends Fields> = string extends keyof F
-  ? Readonly<Record<string, UploadedFile | readonly UploadedFile[] | undefined>>
-  : NamedFiles<F>;
+export type AnsweredFiles<F extends Fields, File = UploadedFile> = string extends keyof F
+  ? Readonly<Record<string, File | readonly File[] | undefined>>
+  : NamedFiles<F, File>;
 
-type NamedFiles<F extends Fields> = {
+type NamedFiles<F extends Fields, File> = {
   readonly [Name in FileNames<F>]: F[Name] extends { readonly multiple: true }
-    ? readonly UploadedFile[]
+    ? readonly File[]
     : F[Name] extends { readonly required: false }
-      ? UploadedFile | undefined
-      : UploadedFile;
+      ? File | undefined
+      : File;
 };
 
 /** The other fields of an accepted answer. */

@@ -81,7 +81,7 @@ export async function authorizeDownload(
   const entry = host.beginAudit({ action: "link", mode: "link", era, address, principal });
   try {
     await host.usage.admit(principal, "request");
-    const authorized = await entry.run(() => linkTo(files, uri, caller, entry));
+    const authorized = await entry.run(() => mintDownload(files, uri, caller, entry));
     await entry.conclude("issued");
     return authorized;
   } catch (error) {
@@ -92,7 +92,7 @@ export async function authorizeDownload(
   }
 }
 
-async function linkTo(
+async function mintDownload(
   { host, uris }: LinkedFiles,
   uri: string,
   { identity, owner, signal }: DownloadCaller,

@@ -1,4 +1,4 @@
-import { openForeignFile } from "@sluice/client/files";
+import { openForeignFile } from "@sluice/client/internal";
 import {
   canonicalType,
   definedMembers,
@@ -21,7 +21,6 @@ import {
 } from "./file-input.ts";
 import type { FileHandle, FileUris } from "./file-uri.ts";
 
-/** What an argument is opened with. */
 interface InputWork {
   readonly terms: FileInputTerms;
   readonly owner: Principal | undefined;
@@ -30,7 +29,7 @@ interface InputWork {
 
 /** Slots, and the URIs that name their files. */
 interface UploadedFiles {
-  /** Hears why a file that a host handed over could not be fetched. */
+  /** Receives the reason why a file that a host handed over could not be fetched. */
   readonly onError: (error: unknown) => void;
   /** Origins that files of hosts may come from, beside those of the public internet. */
   readonly trustedOrigins: readonly string[];
@@ -38,7 +37,7 @@ interface UploadedFiles {
   readonly uris: FileUris;
 }
 
-/** Opens the file of an argument; see `FileTransfer.open`. */
+/** Opens the file of an argument; see `Uploads.open`. */
 export async function openInput(
   files: UploadedFiles,
   argument: FileArgument,

@@ -60,10 +60,10 @@ export class QuotaTracker {
   }
 
   /** The same for requests without a body, for which there are four times as many places. */
-  ask(owner: string): Promise<() => Promise<void>> {
-    // an account of its own: an upload that stalls must not keep its owner from going on with it
+  enterBodyless(owner: string): Promise<() => Promise<void>> {
+    // a separate account: an upload that stalls must not keep its owner from resuming it
     const places = 4 * this.#limits.concurrent;
-    return this.#takePlace(`${owner}.asking`, places, "questions about uploads");
+    return this.#takePlace(`${owner}.asking`, places, "requests about uploads");
   }
 
   /** Counts a file that is about to come, or counts it anew. Throws `no_space` for what would be too much. */
@@ -97,7 +97,7 @@ export class QuotaTracker {
 
   /** Counts what storage showed at `listedAt` in place of what was settled before. */
   async seed(kept: Iterable<CountedFile>, listedAt: number): Promise<void> {
-    // reports an empty quota once per owner
+    // an owner that has no files any more is reported once, with none
     const owners = new Map<string, CountedFile[]>(this.#shown.map((owner) => [owner, []]));
     for (const file of kept) {
       const files = owners.get(file.owner);
@@ -117,7 +117,7 @@ export class QuotaTracker {
     const enter = (): Promise<boolean> =>
       store.enter(account, place, { ...leaseOf(underWayMs), places });
     if (!(await enter()))
-      throw uploadError("throttled", `${places} ${what} at the same time are the most`, {
+      throw uploadError("throttled", `at most ${places} ${what} at the same time`, {
         retryAfterMs: 1_000,
       });
     const stop = this.#renew(enter);

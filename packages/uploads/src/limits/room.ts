@@ -7,11 +7,11 @@ import { uploadsOrigin } from "../slots/upload-error.ts";
 interface RoomRequest {
   readonly slot: OpenSlot;
   readonly signal: AbortSignal;
-  /** Hears how many bytes have come. */
+  /** Called with the bytes of each chunk that came. */
   readonly onBytes: (count: number) => void;
 }
 
-/** Fewer bytes than that are not worth a question: if they do not fit, writing them fails. */
+/** Below this, storage is not asked: if the bytes do not fit, writing them fails. */
 const fewBytes = 1024 * 1024;
 
 /**
@@ -20,7 +20,7 @@ const fewBytes = 1024 * 1024;
  */
 export class StorageRoom {
   readonly #freeBytes: StorageBackend["freeBytes"];
-  /** In the order in which they came: no earlier one gives way to a later one. */
+  /** In order of arrival: a request counts only those before it. */
   readonly #booked = new Set<{ bytes: number }>();
 
   constructor({ freeBytes }: Pick<StorageBackend, "freeBytes">) {

@@ -14,7 +14,7 @@ export interface LockLease {
   release(): Promise<void>;
 }
 
-/** Longest that a process which died, or hangs, keeps a file from others. */
+/** Longest time that a process that crashed or hangs blocks a file. */
 const leaseMs = 10_000;
 /** How soon a request learns that another process wants its file. */
 const renewEveryMs = 500;
@@ -63,7 +63,7 @@ export class WriteLock {
     }
     const stop = new AbortController();
     let want!: () => void;
-    // in Workers no request may abort what another one made; each goes on with its own promises
+    // in Workers a request must not abort a signal of another one: it resolves a promise that this one acts on
     const wish = new Promise<void>((resolve) => void (want = resolve));
     void wish.then(() => stop.abort(overtaken()));
     let finish!: () => void;

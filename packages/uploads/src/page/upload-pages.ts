@@ -2,9 +2,10 @@ import { createTextSealer, definedMembers, SluiceError, type TextSealer } from "
 import type { Host } from "@sluice/server/transport";
 import type { BinaryQuestion } from "../elicitation/fields.ts";
 import { isId } from "../slots/slots.ts";
+import { isPut } from "../slots/put-once.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import type { PageOutcome } from "./page-endings.ts";
-import { isPut, PageLimit } from "./page-limit.ts";
+import { OpenPages } from "./open-pages.ts";
 
 /** A question that is answered on a page in the user's browser, for clients that send no files themselves. */
 export interface PageQuestion {
@@ -72,13 +73,13 @@ export class UploadPageStore {
   readonly #url: string;
   readonly #state: Host["state"];
   readonly #sealer: TextSealer;
-  readonly #places: PageLimit;
+  readonly #places: OpenPages;
 
   constructor({ endpoint, keys, state }: Pick<Host, "endpoint" | "keys" | "state">) {
     this.#url = endpoint.url;
     this.#state = state;
     this.#sealer = createTextSealer({ keys, purpose: "upload-page", maxLength: 512 });
-    this.#places = new PageLimit(state);
+    this.#places = new OpenPages(state);
   }
 
   /**
@@ -249,7 +250,7 @@ export type UploadPages = Pick<UploadPageStore, "pageUrl" | "statusOf" | "answer
 
 interface KeptQuestion {
   readonly question: BinaryQuestion;
-  /** Id of its place, see {@link PageLimit}. */
+  /** Id of its place, see {@link OpenPages}. */
   readonly place: string;
   /** Unix milliseconds. */
   readonly expiresAt: number;

@@ -108,13 +108,13 @@ const maxAroundBytes = 4_096;
 const lineBreakBytes = 2;
 const carriageReturn = 0x0d;
 
-/** Searches faster, where the runtime has it. */
+/** Buffer, if the runtime has it: it searches faster. */
 const { Buffer: Native } = globalThis as { readonly Buffer?: typeof Buffer };
 
 /**
  * Makes the reader of one body; `onPart` is called as each part begins. Each part must be a file in the field `file`,
  * with at most 5 headers of 2 KiB; before the first and after the last there may be 4 KiB. The bytes of a part are
- * views of the chunks, as many as there are: what is held back is only counted, since it equals the delimiter so far.
+ * views of the chunks, without copies: held bytes are only counted, since they equal the beginning of the delimiter.
  */
 export function createFormReader(
   boundary: string,
@@ -124,9 +124,9 @@ export function createFormReader(
   const line = `\r\n--${boundary}`;
   const delimiter = Uint8Array.from(line, (letter) => letter.charCodeAt(0));
   let state: "preamble" | "delimited" | "headers" | "body" | "closed" = "preamble";
-  /** Bytes of the delimiter that the chunks so far end with. One that opens the form has no line before it. */
+  /** Bytes of a delimiter that the chunks so far end with. The form begins as if its line break had come. */
   let heldBytes = lineBreakBytes;
-  /** How many of the held bytes belong to what comes before the part: its line break may be that of the headers. */
+  /** How many of the held bytes are not the part's: the line break that the form or the headers of a part lend. */
   let borrowed = lineBreakBytes;
   let parts = 0;
   let part: PartReceiver | undefined;
@@ -154,7 +154,7 @@ export function createFormReader(
     heldBytes = borrowed = 0;
   }
 
-  /** Goes on with a delimiter that began in the chunk before. Any other bytes are given to the part. */
+  /** Resumes a delimiter that began in the chunk before. If it turns out to be none, the held bytes go to the part. */
   function resumeDelimiter(chunk: Uint8Array, from: number): number {
     let at = from;
     for (; heldBytes < delimiter.length; heldBytes++, at++) {
@@ -169,7 +169,7 @@ export function createFormReader(
     return at;
   }
 
-  /** Where the chunk ends with the beginning of a delimiter, which has no carriage return but its first byte. */
+  /** Where a delimiter begins that the chunk cuts off, else the chunk's length. Only its first byte is a carriage return. */
   function startOfDelimiter(chunk: Uint8Array): number {
     const at = chunk.lastIndexOf(carriageReturn);
     const rest = chunk.length - at;
@@ -207,7 +207,7 @@ export function createFormReader(
     return chunk.length;
   }
 
-  function delimited(chunk: Uint8Array, from: number): number {
+  function readAfterDelimiter(chunk: Uint8Array, from: number): number {
     const end = Math.min(chunk.length, from + 2 - text.length);
     text += latin1(chunk, from, end);
     if (text.length < 2) return end;
@@ -224,7 +224,7 @@ export function createFormReader(
     return end;
   }
 
-  function headers(chunk: Uint8Array, from: number): number {
+  function readPartHeaders(chunk: Uint8Array, from: number): number {
     const before = text.length;
     const end = Math.min(chunk.length, from + maxHeaderBytes + 4 - before);
     text += latin1(chunk, from, end);
@@ -246,7 +246,7 @@ export function createFormReader(
   }
 
   /** The line of the closing boundary has blanks after it and nothing else (RFC 2046 §5.1.1). */
-  function closed(chunk: Uint8Array, from: number): number {
+  function readEpilogue(chunk: Uint8Array, from: number): number {
     if (text.length + chunk.length - from > maxAroundBytes)
       throw malformed("what follows the form is too long");
     text += latin1(chunk, from);
@@ -257,7 +257,13 @@ export function createFormReader(
     return chunk.length;
   }
 
-  const steps = { preamble: seek, body: seek, delimited, headers, closed };
+  const steps = {
+    preamble: seek,
+    body: seek,
+    delimited: readAfterDelimiter,
+    headers: readPartHeaders,
+    closed: readEpilogue,
+  };
 
   /** Goes on with a chunk each time that the part is done with the bytes before. */
   async function readRest(chunk: Uint8Array, from: number): Promise<void> {

@@ -37,7 +37,7 @@ export async function receiveForm(
   try {
     const received = await readForm(receiving, request, { formId, boundary, coming });
     await countFiles(receiving, { owner, formId }, received);
-    // what cannot be stored is removed there
+    // from here on `store` removes what it cannot store
     coming.length = 0;
     return await files.store(slot, received, signal);
   } catch (error) {
@@ -49,7 +49,6 @@ export async function receiveForm(
   }
 }
 
-/** Reads the form into files. */
 async function readForm(
   { files, progress, readBody }: ReceiverParts,
   request: UploadRequest,
@@ -60,7 +59,7 @@ async function readForm(
   }: { readonly formId: string; readonly boundary: string; readonly coming: ComingFile[] },
 ): Promise<ReceivedFile[]> {
   const { slot, signal } = request;
-  const { places } = await files.stateOf(slot, signal);
+  const { places } = await files.openState(slot, signal);
   const reader = createFormReader(boundary, slot.terms.maxFiles - places.length, (facts) => {
     const file = openPart(files, request, facts);
     coming.push(file);
@@ -94,7 +93,7 @@ function openPart(
       declaredType: contentType,
       expectedBytes: facts.contentLength,
     },
-    // one of its own for every file: listeners do not pile up at the one of the form
+    // a signal for each file, so that listeners do not pile up on that of the form
     { signal: AbortSignal.any([signal]) },
   );
   const file: ComingFile = { fileId, opening };
@@ -120,7 +119,7 @@ function receiverOf(file: ComingFile): PartReceiver {
   };
 }
 
-/** Lets the files take the place of the form. All of it has come, so a store that is down now is no reason to refuse it. */
+/** Counts the files in place of the form. All bytes have come, so a store that is down now does not end the upload. */
 async function countFiles(
   { quota, onError }: ReceiverParts,
   { owner, formId }: { readonly owner: string; readonly formId: string },

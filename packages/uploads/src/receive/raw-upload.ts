@@ -32,7 +32,8 @@ export async function receiveFile(
   progress.begin(slot, fileId, { total: size });
   let received: CheckedFile;
   try {
-    await files.stateOf(slot, signal);
+    // rejects if the slot takes no more files
+    await files.openState(slot, signal);
     const announced = { fileId, name, declaredType, size, sha256 };
     const sink = await files.openSink(slot, announced, { signal });
     try {

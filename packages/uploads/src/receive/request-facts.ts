@@ -47,7 +47,7 @@ export interface RequestFacts {
 }
 
 /**
- * Reads them. Throws `invalid_argument` for what contradicts itself or cannot be read, and `unsupported`
+ * Reads the facts. Throws `invalid_argument` if headers contradict each other or cannot be read, and `unsupported`
  * for a body that is encoded. Structured fields that are malformed count as absent (RFC 9651 §4.2).
  */
 export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFacts {
@@ -56,12 +56,12 @@ export function readFacts({ header }: Pick<PlainRequest, "header">): RequestFact
     throw uploadError("unsupported", "send the file as it is, without Content-Encoding");
   const transfer = header("transfer-encoding");
   if (transfer !== undefined && transfer.toLowerCase() !== "chunked")
-    throw malformed("no Transfer-Encoding but chunked is taken");
-  if (header("trailer") !== undefined) throw malformed("trailers are not taken");
+    throw malformed("Transfer-Encoding must be chunked");
+  if (header("trailer") !== undefined) throw malformed("trailers are not supported");
   // a sender of ranges believes that the server puts them together (RFC 9110 §14.4)
   if (header("content-range") !== undefined)
     throw malformed(
-      "Content-Range is not taken; send the whole file, or steps with Upload-Offset and Upload-Complete",
+      "Content-Range is not supported; send the whole file, or steps with Upload-Offset and Upload-Complete",
     );
   const contentLength = lengthIn(header("content-length"), "Content-Length");
   if (contentLength !== undefined && transfer !== undefined)
@@ -115,7 +115,6 @@ const stepParameters: ReadonlySet<string> = new Set([
 ]);
 /** Media type of a step of tus. */
 export const TUS_STEP_TYPE = "application/offset+octet-stream";
-/** Media types of steps. */
 const stepTypes: ReadonlySet<string | undefined> = new Set([PARTIAL_UPLOAD_TYPE, TUS_STEP_TYPE]);
 
 /**
@@ -145,7 +144,7 @@ export function wholeLength(
   return length;
 }
 
-/** What of a request says that it sends a part of a file, or nothing of it. */
+/** The header or query parameter that says that a request sends a part of a file, or nothing of it. */
 function stepSign(header: PlainRequest["header"], target: string): string | undefined {
   const stepHeader = stepHeaders.find((name) => header(name) !== undefined);
   if (stepHeader !== undefined) return stepHeader;

@@ -23,7 +23,6 @@ export class ChecksMemory {
     return found.checks;
   }
 
-  /** Keeps checks for the next step. */
   put(fileId: string, checks: FileChecks): void {
     this.#drop(fileId);
     checks.pause();
@@ -35,7 +34,6 @@ export class ChecksMemory {
     }
   }
 
-  /** Forgets all files. */
   clear(): void {
     for (const fileId of this.#kept.keys()) this.#drop(fileId);
   }

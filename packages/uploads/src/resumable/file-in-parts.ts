@@ -7,7 +7,7 @@ import { type FilePlan, folderOf, partKey } from "../store/layout.ts";
 import type { SlotFiles } from "../store/slot-files.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
 import { WriteQueue } from "../store/write-queue.ts";
-import { type FileAddress, goneOn, type PartialFile } from "./partial-file.ts";
+import { type FileAddress, alreadyResumed, type PartialFile } from "./partial-file.ts";
 
 /**
  * Opens a file whose parts are objects, for storages that write nothing in steps. `finish` reads all parts and joins
@@ -30,7 +30,7 @@ export function openFileInParts(
   const ensureOurs = (): void => lease.ensureOurs();
   const folder = folderOf(slot);
   const appender = createPartAppender(storage, { folder, fileId, offset, ensureOurs });
-  // already as it comes, so that gigabytes of the wrong kind are not sent
+  // looks at the first bytes at once, so that gigabytes of a wrong type are not sent
   const detector = offset === 0 ? createKindDetector(plan, slot.terms.accept) : undefined;
 
   return {
@@ -49,7 +49,7 @@ export function openFileInParts(
       const sink = await files.openSink(
         slot,
         { ...plan, fileId, size },
-        // a request that slept until another one made more of the file must not replace that
+        // a request that was suspended must not replace what another one has made of the file
         { signal, beforeCommit: ensureOurs },
       );
       try {
@@ -88,7 +88,7 @@ async function copyPart(
 
 /** A part is cut here: what a crash can cost, and what a service keeps in memory for one request. */
 const partBytes = 8 * 1024 * 1024;
-/** Or here, so that storage shows of a slow upload, too, that it goes on. */
+/** Or after this time, so that a listing shows that a slow upload is in progress. */
 const partMs = 60_000;
 
 /** Takes bytes of a file that comes in parts. */
@@ -136,7 +136,7 @@ export function createPartAppender(
     try {
       return await storage.write(partKey(folder, fileId, keptBytes), { ifAbsent: true });
     } catch (error) {
-      throw isTaken(error) ? goneOn(error) : error;
+      throw isTaken(error) ? alreadyResumed(error) : error;
     }
   }
 
@@ -149,7 +149,7 @@ export function createPartAppender(
       await whole.commit();
     } catch (error) {
       await whole.abort();
-      throw isTaken(error) ? goneOn(error) : error;
+      throw isTaken(error) ? alreadyResumed(error) : error;
     }
     keys.push(partKey(folder, fileId, keptBytes));
     keptBytes += writerBytes;

@@ -2,12 +2,12 @@ import { systemClock } from "@sluice/core/async";
 import type { StepWriter } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { checkBody, createFileChecks, type AnnouncedFile } from "../checks/file-checks.ts";
-import { WriteQueue } from "../store/write-queue.ts";
+import { bothOf, WriteQueue } from "../store/write-queue.ts";
 import { uploadError } from "../slots/upload-error.ts";
 import { bytesKey, folderOf, type FilePlan } from "../store/layout.ts";
 import type { UploadStorage } from "../store/upload-storage.ts";
 import type { ChecksMemory } from "./checks-memory.ts";
-import { goneOn, type FileAddress, type PartialFile } from "./partial-file.ts";
+import { alreadyResumed, type FileAddress, type PartialFile } from "./partial-file.ts";
 import { createStepRecord, type StepRecord } from "./step-record.ts";
 
 /** Storage that objects are written to in steps. */
@@ -18,8 +18,8 @@ const keepEveryMs = 60_000;
 /** Or after this many bytes: what a crash can hide from the quota. */
 const keepEveryBytes = 256 * 1024 * 1024;
 
-/** What files in steps share. */
-export interface StepsHome {
+/** Collaborators of files in steps. */
+export interface StepServices {
   readonly storage: StepStorage;
   readonly memory: ChecksMemory;
   readonly onError: (error: unknown) => void;
@@ -27,15 +27,15 @@ export interface StepsHome {
 
 /** Begins a file: storage knows it from then on, and no listing shows it before its plan is there. */
 export async function beginFileInSteps(
-  parts: StepsHome,
+  services: StepServices,
   address: FileAddress,
   plan: FilePlan,
 ): Promise<PartialFile> {
   const key = bytesKey(folderOf(address.slot), address.fileId);
   const closing = new AbortController();
-  const writer = await parts.storage.writeInSteps(key, { signal: closing.signal });
-  const record = createStepRecord(parts, address, { ...plan, steps: writer.id });
-  return createFileInSteps(parts, address, {
+  const writer = await services.storage.writeInSteps(key, { signal: closing.signal });
+  const record = createStepRecord(services, address, { ...plan, steps: writer.id });
+  return createFileInSteps(services, address, {
     writer,
     gone: closing,
     record,
@@ -43,29 +43,27 @@ export async function beginFileInSteps(
   });
 }
 
-/**
- * Goes on with a file. Gives `undefined` when storage has nothing of it to go on with: it is an object already, or lost.
- */
+/** Resumes a file. Gives `undefined` if storage has nothing to resume: the file is an object already, or lost. */
 export async function openFileInSteps(
-  parts: StepsHome,
+  services: StepServices,
   address: FileAddress,
   plan: FilePlan & { readonly steps: string },
 ): Promise<PartialFile | undefined> {
   const key = bytesKey(folderOf(address.slot), address.fileId);
   const closing = new AbortController();
   const options = { id: plan.steps, signal: closing.signal };
-  const writer = await unlessMissing(parts.storage.writeInSteps(key, options));
+  const writer = await unlessMissing(services.storage.writeInSteps(key, options));
   if (!writer) return undefined;
   try {
-    const record = createStepRecord(parts, address, plan);
+    const record = createStepRecord(services, address, plan);
     const rest = await record.find(writer.offset);
     const isNothing = writer.offset + rest.byteLength === 0;
-    // not every service can tell that it made an object of it
-    if (isNothing && (await unlessMissing(parts.storage.describe(key)))) {
+    // not every service remembers that the upload became an object
+    if (isNothing && (await unlessMissing(services.storage.describe(key)))) {
       await writer.suspend();
       return undefined;
     }
-    return createFileInSteps(parts, address, { writer, gone: closing, record, rest });
+    return createFileInSteps(services, address, { writer, gone: closing, record, rest });
   } catch (error) {
     closing.abort(error);
     throw error;
@@ -73,14 +71,14 @@ export async function openFileInSteps(
 }
 
 function createFileInSteps(
-  { storage, memory }: Omit<StepsHome, "onError">,
+  { storage, memory }: Omit<StepServices, "onError">,
   { slot, fileId, lease }: FileAddress,
   opened: {
     readonly writer: StepWriter;
     /** Ends writing in storage, with what is kept left as it is. */
     readonly gone: AbortController;
     readonly record: StepRecord;
-    /** Came behind what storage has. */
+    /** Bytes after those that storage has. */
     readonly rest: Uint8Array;
   },
 ): PartialFile {
@@ -101,7 +99,7 @@ function createFileInSteps(
   async function currentWriter(): Promise<StepWriter> {
     if (!writer) {
       writer = await storage.writeInSteps(key, { id, signal: gone.signal });
-      if (writer.offset + rest.byteLength !== keptBytes) throw goneOn();
+      if (writer.offset + rest.byteLength !== keptBytes) throw alreadyResumed();
     }
     if (rest.byteLength > 0) {
       const first = rest;
@@ -125,7 +123,7 @@ function createFileInSteps(
   }
 
   const queue = new WriteQueue(async (chunk) => {
-    await record.begin(chunk);
+    await record.observe(chunk);
     const target = await currentWriter();
     const { byteLength } = chunk;
     await target.write(chunk);
@@ -137,7 +135,7 @@ function createFileInSteps(
     if (checks && offset === keptBytes) memory.put(fileId, checks);
     else checks?.stop();
     checks = undefined;
-    gone.abort(goneOn());
+    gone.abort(alreadyResumed());
   }
 
   return {
@@ -152,7 +150,7 @@ function createFileInSteps(
       offset += chunk.byteLength;
       const checking = checks?.add(chunk);
       const queueing = queue.push(chunk);
-      return checking || queueing ? settled([checking, queueing]) : undefined;
+      return bothOf(checking, queueing);
     },
     async keep() {
       await queue.drain();
@@ -228,8 +226,4 @@ async function checkStored(
 ) {
   const { body, info } = await storage.open(key, { signal });
   return checkBody(body, { ...announced, expectedBytes: info.size });
-}
-
-async function settled(waits: readonly unknown[]): Promise<void> {
-  await Promise.all(waits);
 }

@@ -33,7 +33,7 @@ export interface FileAddress {
   readonly lease: Pick<LockLease, "ensureOurs">;
 }
 
-/** Another request has written where this one wanted to. */
-export function goneOn(cause?: unknown): SluiceError {
+/** The error if another request has written these bytes already. One that only lost the lock gets `interrupted`. */
+export function alreadyResumed(cause?: unknown): SluiceError {
   return uploadError("already_exists", "another request resumed this file", { cause });
 }

@@ -32,7 +32,7 @@ import {
   beginFileInSteps,
   openFileInSteps,
   openStoredFile,
-  type StepsHome,
+  type StepServices,
   type StepStorage,
 } from "./file-in-steps.ts";
 import type { FileAddress, PartialFile } from "./partial-file.ts";
@@ -62,7 +62,7 @@ interface PartialFilesParts {
 export class PartialFiles {
   readonly #parts: PartialFilesParts;
   /** Absent if storage writes nothing in steps. */
-  readonly #inSteps: StepsHome | undefined;
+  readonly #inSteps: StepServices | undefined;
 
   constructor(parts: PartialFilesParts) {
     const { storage, memory, onError } = parts;
@@ -70,7 +70,6 @@ export class PartialFiles {
     this.#inSteps = hasSteps(storage) ? { storage, memory, onError } : undefined;
   }
 
-  /** Lists an upload. */
   async list(slot: OpenSlot, signal: AbortSignal): Promise<UploadListing> {
     const objects = await listAll(this.#parts.storage, uploadPrefix(slot.uploadId), signal);
     return { listed: objects, state: stateOf(objects) };

@@ -24,9 +24,9 @@ export interface FileProgress {
   readonly record?: FileRecord;
 }
 
-/** Longest time to keep what came while another request waits for the file, which it does for 10 s. */
+/** Longest time to store what came, if another request waits for the file: it waits for 10 s. */
 const longestKeepMs = 8_000;
-/** Files of a slot that were begun and left, beside as many as it takes. */
+/** How many files may be begun in a slot beyond those that it takes. */
 const spareFiles = 4;
 
 interface ResumableParts extends ReceiverParts {
@@ -63,7 +63,7 @@ export class ResumableUploads {
     const { name, contentType: declaredType } = facts;
     const sha256 = facts.complete ? digestOfWhole(facts) : facts.sha256;
     const plan = definedMembers({ name, declaredType, length, sha256 });
-    // before the plan, which shows the file to other requests
+    // the lock comes first: the plan shows the file to other requests
     return this.#withLease(fileId, request.signal, async (signal, lease) => {
       await quota.hold(owner, fileId, length ?? terms.maxBytes);
       let file: PartialFile;
@@ -91,7 +91,7 @@ export class ResumableUploads {
         if (file.offset !== offset)
           throw uploadError(
             "precondition_failed",
-            `the file goes on at byte ${file.offset}, not at ${offset}`,
+            `the file resumes at byte ${file.offset}, not at ${offset}`,
             { size: file.offset },
           );
         length = lengthOf(facts, file.offset, file.plan.length);
@@ -105,18 +105,18 @@ export class ResumableUploads {
     });
   }
 
-  /** Says how far a file is (§4.3). A request that goes on with it ends first. */
-  inspect(slot: OpenSlot, fileId: string, given: AbortSignal): Promise<FileProgress> {
+  /** Says how far a file is (§4.3), after ending a request that is resuming it. */
+  inspect(slot: OpenSlot, fileId: string, signal: AbortSignal): Promise<FileProgress> {
     const { partials, onError } = this.#parts;
-    return this.#withLease(fileId, given, async (_signal, lease) => {
-      const found = await partials.open({ slot, fileId, lease }, given);
+    return this.#withLease(fileId, signal, async (_leaseSignal, lease) => {
+      const found = await partials.open({ slot, fileId, lease }, signal);
       if ("file" in found) {
         const { length } = found.file.plan;
         return { fileId, offset: await found.file.keep(), length };
       }
       // a process that stopped between the file and its parts left them behind
-      await partials.removeUnfinished(fileId, found.listing, given).catch((error: unknown) => {
-        if (!given.aborted) onError(error);
+      await partials.removeUnfinished(fileId, found.listing, signal).catch((error: unknown) => {
+        if (!signal.aborted) onError(error);
       });
       return wholeProgress(found.record);
     });
@@ -198,7 +198,7 @@ export class ResumableUploads {
     }
   }
 
-  /** Reads the body of a step into a file of `length` bytes, where they are known. What came before it broke is written. */
+  /** Reads the body of a step into a file of `length` bytes, if known. If the body breaks, what came is still written. */
   async #readStep(
     request: UploadRequest,
     file: PartialFile,
@@ -265,5 +265,5 @@ function lengthOf(facts: RequestFacts, offset: number, before?: number): number 
 }
 
 function inconsistent() {
-  return uploadError("invalid_argument", "the lengths that were said do not agree");
+  return uploadError("invalid_argument", "the lengths in the headers do not agree");
 }

@@ -4,7 +4,7 @@ import { unlessMissing } from "@sluice/storage/plugin";
 import { codeOf } from "../slots/upload-error.ts";
 import { beginningBytes, folderOf, planKey, stepKey, type FilePlan } from "../store/layout.ts";
 import { replaceJson, writeObject, type UploadStorage } from "../store/upload-storage.ts";
-import { goneOn, type FileAddress } from "./partial-file.ts";
+import { alreadyResumed, type FileAddress } from "./partial-file.ts";
 
 /** What lies beside a file in steps, so that a listing shows how far it is and other processes go on with it. */
 export interface StepRecord {
@@ -12,11 +12,11 @@ export interface StepRecord {
   readonly plan: FilePlan;
   /** The bytes behind `offset` that came and that storage could not take yet. */
   find(offset: number): Promise<Uint8Array>;
-  /** Hears the bytes of a file from its first one on, before they are written. */
-  begin(chunk: Uint8Array): Promise<void>;
+  /** Sees every chunk before it is written, and keeps a digest of the first 64 KiB in the plan. */
+  observe(chunk: Uint8Array): Promise<void>;
   /** Keeps where a step has ended. */
   keep(end: StepEnd): Promise<void>;
-  /** Keys of the objects that say so. */
+  /** Keys of the objects that show how far the file is. */
   keys(): readonly string[];
 }
 
@@ -60,7 +60,7 @@ export function createStepRecord(
       isAtStart &&= rest.byteLength === 0;
       return rest;
     },
-    async begin(chunk) {
+    async observe(chunk) {
       if (!isAtStart || plan.beginning !== undefined) head = undefined;
       if (!head) return;
       const piece = chunk.subarray(0, beginningBytes - headBytes);
@@ -73,25 +73,22 @@ export function createStepRecord(
       lease.ensureOurs();
       const key = stepKey(folder, fileId, offset);
       const before = last;
+      // replaces the record that this request found, and no other
+      const ifMatch = before?.etag === undefined ? {} : { ifMatch: before.etag };
+      const condition = before?.key === key ? ifMatch : { ifAbsent: true };
       try {
-        const { etag } = await writeObject(storage, key, rest.slice(), conditionOf());
+        const { etag } = await writeObject(storage, key, rest.slice(), condition);
         last = { key, etag };
       } catch (error) {
         if (codeOf(error) !== "precondition_failed") throw error;
-        // what came before the power was lost may have left a record of the same
+        // a crash may have left a record of the same bytes
         const found =
           rest.byteLength === 0 ? await unlessMissing(storage.describe(key)) : undefined;
-        if (found?.size !== 0) throw goneOn(error);
+        if (found?.size !== 0) throw alreadyResumed(error);
         last = { key, etag: found.etag };
       }
       // one that stays is removed with the plan
       if (before && before.key !== key) await storage.remove(before.key).catch(onError);
-
-      /** A rest takes the place of the one that this request found, and of none else. */
-      function conditionOf() {
-        if (before?.key !== key) return { ifAbsent: true };
-        return before.etag === undefined ? {} : { ifMatch: before.etag };
-      }
     },
   };
 }

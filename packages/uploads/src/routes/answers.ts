@@ -14,7 +14,7 @@ import type { FileRecord } from "../store/layout.ts";
 // What the endpoint answers: https://datatracker.ietf.org/doc/draft-ietf-httpbis-resumable-upload §4,
 // RFC 9457 for problems.
 
-/** Files are whole: all that their sender needs to name them in its answer. */
+/** Files are complete: with all that their sender needs to name them in its answer. */
 export function storedReply(uploadId: string, records: readonly FileRecord[]): Reply {
   const files = records.map(({ name, size, mimeType, sha256 }) => ({
     name,
@@ -31,7 +31,7 @@ export function storedReply(uploadId: string, records: readonly FileRecord[]): R
   );
 }
 
-/** A step of a file was taken; `location` is the URL of a file that is new. */
+/** A step of a file was received; `location` is the URL of a new file. */
 export function steppedReply(slot: OpenSlot, file: FileProgress, location?: string): Reply {
   if (file.record) {
     const reply = storedReply(slot.uploadId, [file.record]);
@@ -64,7 +64,7 @@ function progressHeaders(slot: OpenSlot, { offset, length, record }: FileProgres
   ];
 }
 
-/** What a slot takes, and for how many seconds still. */
+/** What a slot accepts, and for how many more seconds. */
 export function limitHeaders({ terms, expiresAt }: OpenSlot): string[] {
   const maxAge = Math.max(0, Math.floor((expiresAt - Date.now()) / 1_000));
   return [UPLOAD_LIMIT_HEADER, `max-size=${terms.maxBytes}, max-age=${maxAge}`];
@@ -121,13 +121,13 @@ export function refusalOf(error: unknown, slot: OpenSlot | undefined): Reply {
   return jsonReply(status, problem, headers, "application/problem+json");
 }
 
-/** What storage has no room for, or takes at no time; other faults of storage are faults of the server. */
+/** Faults of storage that the sender can act on; all others are faults of the server. */
 const storageDetails: { readonly [Code in SluiceError["code"]]?: string } = {
   no_space: "there is no room for the file at the moment",
-  too_large: "no file of that size is taken",
+  too_large: "files of that size are not accepted",
 };
 
-/** A disk that is full stays so until it is swept, each minute, or tidied up. */
+/** A full disk is swept each minute. */
 const roomMs = 60_000;
 
 const offsetProblem = "https://iana.org/assignments/http-problem-types#mismatching-upload-offset";

@@ -70,7 +70,7 @@ async function lookAt(
     sha256,
   }));
   const whole = new Set(records.map(({ fileId }) => fileId));
-  // what was closed without files may still have some that go
+  // an upload that was closed without files may still have some that are being removed
   const isClosed =
     isOver && (state.places.length === 0 || (await confirmedIn(storage, slot, signal))?.size === 0);
   const unfinished = isOfPage && !isOver ? await unfinishedOf(storage, slot, state, signal) : [];
@@ -79,7 +79,8 @@ async function lookAt(
     {
       uploadId,
       status: isClosed ? "closed" : state.phase,
-      ...progress,
+      received: progress.bytes,
+      total: progress.totalBytes,
       files,
       unfinished: isOfPage ? unfinished.filter(({ fileId }) => !whole.has(fileId)) : undefined,
     },

@@ -33,26 +33,25 @@ export function createPageRoutes(
     readonly host: Host;
     readonly pages: UploadPageStore;
     readonly answering: AnswerTaking;
-    /** Aborts when the endpoint is closed. */
     readonly closing: Shutdown;
   },
   base: string,
 ): Routes {
-  const { host, origin } = new URL(endpoint.url);
+  const { host: hostName, origin } = new URL(endpoint.url);
   const prefix = `${base}${pagesPath}`;
 
-  function judge(request: PlainRequest, error: unknown): Promise<unknown> {
+  function throttled(request: PlainRequest, error: unknown): Promise<unknown> {
     const { address, authInfo } = request;
     const caller = { header: (name: string) => request.header(name), address, authInfo };
-    return failures.judge(error, addressOf(caller), request.signal);
+    return failures.throttle(error, addressOf(caller), request.signal);
   }
 
   async function show(request: PlainRequest, token: string): Promise<Reply> {
     try {
       const page = await pages.open(token);
-      return htmlReply(request.method, { status: 200, text: pageOf(page, host) });
+      return htmlReply(request.method, { status: 200, text: pageOf(page, hostName) });
     } catch (error) {
-      const reportedError = await judge(request, error);
+      const reportedError = await throttled(request, error);
       const { status, text } = failurePage(reportedError);
       if (status >= 500) onError(error);
       return htmlReply(request.method, { status, text, headers: retryHeaders(reportedError) });
@@ -68,7 +67,7 @@ export function createPageRoutes(
       const answerId = page.phase === "open" ? undefined : page.answerId;
       return jsonReply(200, { phase: page.phase, answerId });
     } catch (error) {
-      return refusalReply(await judge(request, error));
+      return refusalReply(await throttled(request, error));
     }
   }
 
@@ -93,7 +92,7 @@ export function createPageRoutes(
     } catch (error) {
       // a client that went away is not our fault
       if (request.signal?.aborted === true) return problem(503, { headers: closeConnection });
-      return refusalReply(await judge(request, error), closeConnection);
+      return refusalReply(await throttled(request, error), closeConnection);
     }
   }
 
@@ -122,7 +121,7 @@ export function createPageRoutes(
       await pages.open(rest);
       return problem(405, { headers: ["Allow", "GET, HEAD, POST"] });
     } catch (error) {
-      return refusalReply(await judge(request, error));
+      return refusalReply(await throttled(request, error));
     }
   }
 
@@ -215,17 +214,17 @@ function tooLong(): SluiceError {
 
 /**
  * Answers a browser that opens the URL of a slot: leads to the upload page of the slot, which has the slot's id. It is
- * that of its question, or one that asks for its files. `host` is for the user to read.
+ * that of its question, or one that asks for its files. `hostName` is for the user to read.
  */
 export async function showSlotPage(
   {
     pages,
     storage,
-    host,
+    hostName,
   }: {
     readonly pages: UploadPageStore;
     readonly storage: UploadStorage;
-    readonly host: string;
+    readonly hostName: string;
   },
   slot: OpenSlot,
   slotUrl: string,
@@ -237,7 +236,7 @@ export async function showSlotPage(
   const { phase, places } = await readState(storage, uploadId, signal);
   if (phase === "confirmed") {
     const outcome = { phase: places.length > 0 ? "accepted" : "cancelled" } as const;
-    return htmlReply("GET", { status: 200, text: pageOf(outcome, host) });
+    return htmlReply("GET", { status: 200, text: pageOf(outcome, hostName) });
   }
   try {
     return seeOther(await pages.pageUrl(questionOfSlot(slot, slotUrl)));

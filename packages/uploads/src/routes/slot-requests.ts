@@ -37,18 +37,18 @@ export interface SlotServices extends ReceiverParts {
   readonly room: StorageRoom;
 }
 
-/** Chooses by method, path and headers what takes a request. */
+/** Routes a request of a slot by method, path and headers. */
 export async function serveSlot(services: SlotServices, asked: SlotRequest): Promise<Reply> {
   const { partials, quota } = services;
   const { request, slot, fileId, signal, onBytes } = asked;
   const wrongVersion = isTus(request) ? refuseTusVersion(request) : undefined;
   if (wrongVersion) return wrongVersion;
-  const isLook = fileId === undefined ? request.method === "GET" : request.method !== "PATCH";
-  // before the file's lock is taken: an id that is made up, or of another slot, ends no request
+  const isBodyless = fileId === undefined ? request.method === "GET" : request.method !== "PATCH";
+  // before the lock of the file: an id that is invented, or of another slot, must not end a request
   if (fileId !== undefined) await partials.ensure(slot, fileId, signal);
-  const leave = await (isLook ? quota.ask(slot.owner) : quota.enter(slot.owner));
+  const leave = await (isBodyless ? quota.enterBodyless(slot.owner) : quota.enter(slot.owner));
   try {
-    if (isLook) return await look(services, asked);
+    if (isBodyless) return await serveBodyless(services, asked);
     const { body } = request;
     const read = readFacts(request);
     const facts = { ...read, name: read.name ?? asked.name };
@@ -60,7 +60,7 @@ export async function serveSlot(services: SlotServices, asked: SlotRequest): Pro
   }
 }
 
-async function look(
+async function serveBodyless(
   services: SlotServices,
   { request, slot, fileId, signal }: SlotRequest,
 ): Promise<Reply> {

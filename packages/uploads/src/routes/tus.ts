@@ -55,9 +55,9 @@ export function readTusFacts(
   }
   if (method !== "POST") throw uploadError("invalid_argument", "tus begins an upload with POST");
   if (header("upload-concat") !== undefined)
-    throw uploadError("invalid_argument", "Upload-Concat is not taken; send the file as one");
+    throw uploadError("invalid_argument", "Upload-Concat is not supported; send the file as one");
   if (facts.length === undefined)
-    throw uploadError("invalid_argument", "say Upload-Length when the upload begins");
+    throw uploadError("invalid_argument", "send Upload-Length when the upload begins");
   const hasBody = facts.contentLength !== undefined && facts.contentLength > 0;
   if (hasBody && !isStep)
     throw uploadError("unsupported", `bytes of a tus upload have the type ${TUS_STEP_TYPE}`);
@@ -94,7 +94,7 @@ export function tusStepReply(slot: OpenSlot, file: FileProgress, location?: stri
   };
 }
 
-/** An answer as tus wants it: it says the version, and until when an upload may go on. */
+/** A reply with the headers that tus requires: its version, and when the upload expires. */
 export function asTusReply(reply: Reply, slot: OpenSlot | undefined): Reply {
   const isSuccess = reply.status >= 200 && reply.status < 300;
   const expiry =

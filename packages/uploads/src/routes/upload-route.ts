@@ -43,7 +43,7 @@ export function createUploadRoutes(
   base: string,
 ): Routes {
   const { storage } = services;
-  const pageParts = { pages, storage, host: new URL(host.endpoint.url).host };
+  const pageParts = { pages, storage, hostName: new URL(host.endpoint.url).host };
 
   async function answer(request: PlainRequest, { path, rest }: SlotAddress): Promise<Reply> {
     const [token = "", last, ...more] = rest.split("/");
@@ -74,7 +74,7 @@ export function createUploadRoutes(
       const owner = tagOfOwner(slot.owner);
       if (entry) entry.facts.principal = owner;
       await host.usage.admit(owner, "request");
-      if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknown();
+      if (more.length > 0 || (fileId !== undefined && !isId(fileId))) throw unknownUpload();
       const slotUrl = `${host.endpoint.url}${path}${token}`;
       if (isBrowser && slot.auth === "self") return showSlotPage(pageParts, slot, slotUrl, signal);
       const reply = await serveSlot(services, {
@@ -93,11 +93,12 @@ export function createUploadRoutes(
     async function refuse(error: unknown): Promise<Reply> {
       const reportedError = isHolder
         ? error
-        : await host.failures.judge(error, address, request.signal);
+        : await host.failures.throttle(error, address, request.signal);
       const reason = codeOf(error);
       const isGone = reason === "interrupted" || request.signal?.aborted === true;
       const outcome = isGone ? "aborted" : faults.has(reason) ? "failed" : "denied";
       entry?.end(outcome, { reason, bytes: received });
+      // a request that only looks has a record only if it is refused
       if (!entry && slot && outcome === "denied") {
         const principal = isHolder ? tagOfOwner(slot.owner) : undefined;
         const audited = { grant: slot.uploadId, address, principal };
@@ -148,7 +149,7 @@ interface SlotAddress {
   readonly rest: string;
 }
 
-/** True for the URL of a slot of ours that lets its holder send, also after its time: then it says so. */
+/** True for a slot URL that is its own permission, even an expired one, so that its holder gets 410 and not 401. */
 function isSelfAuthenticating(tokens: SlotTokens, rest: string): boolean {
   const [token = ""] = rest.split("/", 1);
   try {
@@ -182,13 +183,13 @@ function stepOf({ method }: PlainRequest): "receive" | "discard" | undefined {
   return method === "POST" || method === "PUT" || method === "PATCH" ? "receive" : undefined;
 }
 
-/** The bearer of a bound slot must be its principal; a page that sends without one must be ours. */
+/** A bound slot needs its principal's token; to one that is its own permission, pages of foreign sites may not send. */
 async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainRequest): Promise<void> {
   if (slot.auth === "self") {
     // a link that a user opens leads here from any site, and changes nothing
     if (request.method === "GET") return;
     const site = request.header("sec-fetch-site");
-    // an origin that came this far is an allowed one
+    // the handler has rejected origins that are not allowed
     const isForeign = site !== undefined && site !== "same-origin" && site !== "none";
     if (isForeign && request.header("origin") === undefined)
       throw uploadError("permission_denied", "another site may not send here");
@@ -199,7 +200,8 @@ async function ensureHolder(host: Host, slot: PresentedSlot, request: PlainReque
         "unauthenticated",
         "the slot is bound, and the request has no bearer token",
       );
-    if (!slot.matchesPrincipal(principal) || ownerOf(principal) !== slot.owner) throw unknown();
+    if (!slot.matchesPrincipal(principal) || ownerOf(principal) !== slot.owner)
+      throw unknownUpload();
   }
 }
 
@@ -222,6 +224,6 @@ const slotCors: CorsTerms = {
 };
 const shortCors: CorsTerms = { ...slotCors, public: () => true };
 
-function unknown(): SluiceError {
+function unknownUpload(): SluiceError {
   return uploadError("not_found", "there is no such upload");
 }

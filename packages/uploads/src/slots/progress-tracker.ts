@@ -35,10 +35,10 @@ export class ProgressTracker {
 
   of(uploadId: string): UploadProgress {
     const files = [...(this.#uploads.get(uploadId)?.files.values() ?? [])];
-    const received = files.reduce((sum, file) => sum + file.received, 0);
+    const bytes = files.reduce((sum, file) => sum + file.received, 0);
     const isKnown = files.length > 0 && files.every(({ total }) => total !== undefined);
-    if (!isKnown) return { received };
-    return { received, total: files.reduce((sum, file) => sum + file.total!, 0) };
+    if (!isKnown) return { bytes };
+    return { bytes, totalBytes: files.reduce((sum, file) => sum + file.total!, 0) };
   }
 
   forget(uploadId: string): void {

@@ -8,7 +8,6 @@ export interface SlotTerms {
   readonly accept: readonly string[];
   /** Largest file, in bytes. The server's own limit counts where it is smaller. */
   readonly maxBytes: number;
-  /** Maximum files. */
   readonly maxFiles: number;
   /** What every file must hash to: lower-case hex of SHA-256. Default: anything. */
   readonly sha256?: string | undefined;
@@ -63,6 +62,11 @@ export interface ConfirmOptions {
   readonly unnamed?: "refuse" | "remove";
 }
 
+/** Settings of reading a whole file. */
+interface ReadOptions {
+  readonly signal?: AbortSignal;
+}
+
 /** A confirmed file. */
 export interface UploadedFile {
   readonly uploadId: string;
@@ -76,15 +80,19 @@ export interface UploadedFile {
   readonly scan: "clean" | "unscanned";
   /** Its bytes, as storage opens them. */
   open(options?: OpenOptions): Promise<OpenedObject>;
+  /** All bytes, in memory: `size`, which is at most the `maxBytes` of its field. `open` gives them as a stream. */
+  bytes(options?: ReadOptions): Promise<Uint8Array<ArrayBuffer>>;
+  /** The same as text: UTF-8, or UTF-16 with a byte order mark. Invalid bytes become U+FFFD. */
+  text(options?: ReadOptions): Promise<string>;
   /** Releases it. Idempotent. */
   remove(): Promise<void>;
 }
 
 /** Bytes that have come for a slot. */
 export interface UploadProgress {
-  readonly received: number;
+  readonly bytes: number;
   /** Absent while the length of a file is not known. */
-  readonly total?: number;
+  readonly totalBytes?: number;
 }
 
 /** A file that the server gets itself: its bytes, or where they come from. */

@@ -1,7 +1,7 @@
 import { RefusedFile, uploadError } from "../slots/upload-error.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 import { createFileChecks, type AnnouncedFile, type CheckedFile } from "../checks/file-checks.ts";
-import { WriteQueue } from "./write-queue.ts";
+import { bothOf, WriteQueue } from "./write-queue.ts";
 
 /** What a file has to be. */
 export interface FileTerms extends AnnouncedFile {
@@ -53,7 +53,7 @@ export async function openFileSink(
         throw uploadError("invalid_argument", `more than the announced ${size} bytes came`);
       const checking = checks.add(chunk);
       const queueing = queue.push(chunk);
-      return checking || queueing ? settled([checking, queueing]) : undefined;
+      return bothOf(checking, queueing);
     },
     async finish() {
       if (size !== undefined && received < size)
@@ -72,8 +72,4 @@ export async function openFileSink(
       else await writer.abort();
     },
   };
-}
-
-async function settled(waits: readonly unknown[]): Promise<void> {
-  await Promise.all(waits);
 }

@@ -8,15 +8,15 @@ import { findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 // The objects of an upload. Nothing that a client chooses is part of a key, and a listing alone says whose the upload
 // is, when its slot ends and how far each file has come.
 
-/** Below it lie all uploads of a storage, in this version of the layout: those of another one are left alone. */
+/** Prefix of all uploads of a storage, in this version of the layout: those of another one are left alone. */
 export const uploadsPrefix = "uploads/1/";
 
-/** Below it lies all of one upload. */
+/** Prefix of all objects of one upload. */
 export function uploadPrefix(uploadId: string): string {
   return `${uploadsPrefix}${uploadId}/`;
 }
 
-/** Below it lies what comes for a slot. */
+/** Prefix of what a slot receives. */
 export function folderOf({ uploadId, owner, expiresAt }: Omit<OpenSlot, "terms">): string {
   return `${uploadPrefix(uploadId)}${owner}.${expiresAt / 1_000}/`;
 }
@@ -42,8 +42,8 @@ export function partKey(folder: string, fileId: string, offset: number): string 
 }
 
 /**
- * Says that storage has the first `offset` bytes of a file that it takes in steps, and has as its content those behind
- * them that storage cannot take yet.
+ * Marks that storage has the first `offset` bytes of a file that it takes in steps. Its content are the bytes after them that
+ * storage cannot take yet.
  */
 export function stepKey(folder: string, fileId: string, offset: number): string {
   return `${folder}step-${fileId}-${String(offset).padStart(16, "0")}`;

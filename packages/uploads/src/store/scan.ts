@@ -26,7 +26,6 @@ export type Scan = (
 /** Longest time for looking into one file. */
 const scanMs = 10 * 60_000;
 
-/** A file for the scanner. */
 interface ScannedFile extends Pick<FileRecord, "name" | "size" | "mimeType" | "sha256"> {
   readonly uploadId: string;
   /** Key of its bytes. */

@@ -34,7 +34,7 @@ export class SlotFiles {
   }
 
   /** How far the upload of a slot is; rejects with `already_exists` when it takes no more files. */
-  async stateOf(slot: OpenSlot, signal: AbortSignal): Promise<UploadState> {
+  async openState(slot: OpenSlot, signal: AbortSignal): Promise<UploadState> {
     const state = await readState(this.#parts.storage, slot.uploadId, signal);
     await this.ensureOpen(slot, state, signal);
     return state;
@@ -47,14 +47,13 @@ export class SlotFiles {
     signal: AbortSignal,
   ): Promise<void> {
     if (phase === "confirmed") {
-      // what was closed without files may still have some that go
+      // an upload that was closed without files may still have some that are being removed
       const confirmed = await confirmedIn(this.#parts.storage, slot, signal);
       throw noMoreFiles(places.length > 0 && confirmed?.size !== 0);
     }
     if (places.length >= slot.terms.maxFiles) throw tooManyFiles(places.length);
   }
 
-  /** Opens a sink for the bytes of one file. */
   openSink(
     slot: OpenSlot,
     { fileId, ...facts }: Omit<FileTerms, "accept" | "maxBytes"> & { readonly fileId: string },
@@ -66,8 +65,8 @@ export class SlotFiles {
   }
 
   /**
-   * Makes received files those of the slot: each is scanned and gets a record in a free place. When one cannot be, none
-   * is, and nothing of them is kept; with `keepsBytes` their bytes are, so that it can be tried again.
+   * Adds received files to the slot, all or none: each is scanned and gets a record in a free place. If one fails, all are
+   * removed; with `keepsBytes` their bytes stay, so that the caller can retry.
    */
   async store(
     slot: OpenSlot,
@@ -108,7 +107,7 @@ export class SlotFiles {
     return { ...file, scan: verdict === "defer" ? "deferred" : verdict };
   }
 
-  /** Removes files that could not be stored, but none that another process has or believes to have. */
+  /** Removes files that could not be stored, except those that another process has stored or may rely on. */
   async #removeStored(
     slot: OpenSlot,
     files: readonly ReceivedFile[],
@@ -125,7 +124,6 @@ export class SlotFiles {
   }
 }
 
-/** Where the record of a file is. */
 interface RecordPlace {
   readonly place: number;
   readonly fileId: string;
@@ -174,5 +172,5 @@ function noMoreFiles(isConfirmed: boolean) {
 
 function tooManyFiles(files: number) {
   const what = files === 1 ? "there is one file" : `there are ${files} files`;
-  return uploadError("already_exists", `${what} already, which is the most`);
+  return uploadError("already_exists", `${what} already, which is the maximum`);
 }

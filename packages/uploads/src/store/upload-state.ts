@@ -5,7 +5,7 @@ import { listAll } from "./upload-storage.ts";
 /** How long after its end, see {@link endOf}, an unconfirmed upload is kept. */
 export const graceMs: number = 5 * 60_000;
 
-/** How long it may be confirmed. Less, so that no sweep meets what was confirmed at the last moment. */
+/** How long after its end an upload may be confirmed: less than `graceMs`, so that no sweep meets a confirmation. */
 export const confirmMs: number = graceMs - 30_000;
 
 /** A file that comes in steps. */

@@ -1,7 +1,8 @@
 import { ByteQueue } from "@sluice/core";
 
-/** Bytes that wait in one queue, at most, and in all queues of this process together, but for one chunk of each. */
+/** Maximum bytes that wait in one queue. The last chunk may exceed it. */
 const maxBytes = 512 * 1024;
+/** The same for all queues of this process. */
 const maxBytesOfAll = 2 * 1024 * 1024;
 /** Queues in which something waits. */
 let busyQueues = 0;
@@ -55,4 +56,12 @@ export class WriteQueue {
     }
     this.#running = undefined;
   }
+}
+
+/** Waits for both, if there is anything to wait for. */
+export function bothOf(
+  one: Promise<unknown> | undefined,
+  other: Promise<unknown> | undefined,
+): Promise<void> | undefined {
+  return one || other ? Promise.all([one, other]).then(() => undefined) : undefined;
 }

@@ -4,13 +4,13 @@ import type { Finding } from "../finding.ts";
 /** JSON-RPC code `HeaderMismatch` (SEP-2243). */
 const headerMismatch = -32_020;
 
-/** The answer that ended the attempt to agree on a session. */
+/** The response that ended the attempt to agree on a session. */
 function lastAnswer({ exchanges }: Evidence): (SeenExchange & { status: number }) | undefined {
   const answered = exchanges.findLast(({ httpMethod }) => httpMethod === "POST");
   return answered?.status === undefined ? undefined : { ...answered, status: answered.status };
 }
 
-/** The answer, where it is why there is no session. */
+/** The response, where it is why there is no session. */
 function refusal(evidence: Evidence): (SeenExchange & { status: number }) | undefined {
   return evidence.sessionFault === undefined ? undefined : lastAnswer(evidence);
 }

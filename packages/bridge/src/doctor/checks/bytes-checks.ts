@@ -79,7 +79,7 @@ function cutOff(what: string, { bytes }: SeenBody): Finding {
   };
 }
 
-/** Bytes in the answer to the call itself arrive whole, as they are, and at once. */
+/** Bytes in the response to the call itself arrive whole, as they are, and at once. */
 export const checkDirect: Check = ({ direct, isDirectHeld }) => {
   if (!direct) return undefined;
   if (direct.fault !== undefined) return cutOff("A direct answer", direct);

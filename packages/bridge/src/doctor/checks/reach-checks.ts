@@ -2,14 +2,14 @@ import { isTlsFault, SluiceError } from "@sluice/core";
 import { proxyOrigin } from "@sluice/core/node";
 import { type Check, type Evidence, type SeenExchange, codesOf } from "../evidence.ts";
 
-/** The request that ended the attempt to agree on a session, where it got no answer. */
+/** The request that ended the attempt to agree on a session, where it got no response. */
 function unanswered({ sessionFault, exchanges }: Evidence): SeenExchange | undefined {
   if (sessionFault === undefined) return undefined;
   const last = exchanges.findLast(({ httpMethod }) => httpMethod === "POST");
   return last?.status === undefined ? last : undefined;
 }
 
-/** Codes of the fault that kept it from its answer; none if there was one. */
+/** Codes of the fault that kept it from its response; none if there was one. */
 function faultCodes(evidence: Evidence): string[] | undefined {
   const exchange = unanswered(evidence);
   return exchange && codesOf(exchange.fault);
@@ -100,7 +100,7 @@ function dateOf(time: number | undefined): string {
     : ` (${new Date(time).toISOString().slice(0, 10)})`;
 }
 
-/** There is an answer. */
+/** There is a response. */
 export const checkConnection: Check = (evidence) => {
   const codes = faultCodes(evidence);
   if (!codes) return undefined;

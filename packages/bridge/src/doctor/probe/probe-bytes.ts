@@ -1,6 +1,6 @@
 import * as z from "zod/mini";
 import { request } from "undici";
-import { acceptUrl, streamingCapabilities } from "@sluice/client";
+import { acceptUrl, streamingCapabilities } from "@sluice/client/internal";
 import { parseReprDigest, SluiceError, linkWith, readJson } from "@sluice/core";
 import { EXTENSION_ID, FILE_KEYWORD, STREAM_METHOD, RESOURCE_URI_HEADER } from "@sluice/core/wire";
 import {
@@ -196,7 +196,7 @@ function isPage(headers: Headers): boolean {
   return /^text\/html\b/i.test(headers.get("content-type") ?? "");
 }
 
-/** Bytes of a direct answer to read from its beginning. */
+/** Bytes of a direct response to read from its beginning. */
 const directBytes = 256 * 1024;
 
 /** Asks for the bytes in the answer itself, as clients do. Its link stands in for a download URL that was not given. */

@@ -13,7 +13,6 @@ export interface Visit {
   readonly evidence: Evidence;
   readonly client: Client;
   readonly dispatcher: Dispatcher;
-  /** Carries the messages. */
   readonly fetch: FetchLike;
   /** Headers of every request to the endpoint's origin. */
   readonly headers: Readonly<Record<string, string>>;

@@ -112,7 +112,7 @@ function watchedBody(
   });
 }
 
-/** At most this much of an answer that is not a message is looked at. */
+/** At most this much of a response that is not a message is looked at. */
 const startBytes = 16_384;
 
 async function readStart(body: ReadableStream<Uint8Array>): Promise<string> {

@@ -154,7 +154,6 @@ export class HeldCalls {
     else this.#refuseQuestions(heldCall);
   }
 
-  /** The held call that the server knows by `serverId`. */
   get(serverId: RequestId): HeldCall | undefined {
     return this.#byServerId.get(keyOf(serverId));
   }

@@ -141,7 +141,7 @@ export class LegacyHostSession implements Session {
     });
   }
 
-  /** Asks the host what the server asks for, and calls the server again with the answers. */
+  /** Asks the host what the server asks for, and calls the server again with the responses. */
   async #repeat(exchange: LegacyExchange, result: Members): Promise<void> {
     const { request, abort } = exchange.call;
     if (++exchange.rounds > this.#parts.limits.maxRounds)
@@ -183,7 +183,7 @@ export class LegacyHostSession implements Session {
     return answer.result;
   }
 
-  /** Gives the host an answer of the server, in the host's revision. */
+  /** Gives the host a response of the server, in the host's revision. */
   #answer(response: JSONRPCResponse): void {
     const exchange = this.#exchanges.get(response.id);
     this.#exchanges.delete(response.id);

@@ -94,7 +94,7 @@ export class ModernHostSession implements Session {
     }
     if (method === LISTEN_METHOD) return this.#listeners.open(message);
     const resumed = this.#held.resume(message);
-    // the call is still open at the server: its answer goes to this repetition
+    // the call is still open at the server: its response goes to this repetition
     if (resumed) return "call" in resumed ? undefined : this.#parts.answerHost(resumed);
     await this.#setLevel(envelope?.[LOG_LEVEL_KEY]);
     const call = this.#calls.begin(message);
@@ -192,7 +192,7 @@ export class ModernHostSession implements Session {
     this.#parts.link.send(refusal(id, code, message)).catch(() => {});
   }
 
-  /** Gives the host the answer to a call, in its newest repetition. */
+  /** Gives the host the response to a call, in its newest repetition. */
   #answered(response: JSONRPCResponse, call?: OpenCall): void {
     const { id } = response;
     if (id === undefined) return;
@@ -242,7 +242,7 @@ function tokenOf(request: JSONRPCRequest): unknown {
   return membersOf(membersOf(request.params)["_meta"])["progressToken"];
 }
 
-/** Servers wait a minute for an answer, as the official SDKs do it. */
+/** Servers wait a minute for a response, as the official SDKs do it. */
 const waitMs = 60_000;
 const maxWaiting = 64;
 
@@ -283,7 +283,6 @@ class WaitingQuestions {
     }
   }
 
-  /** Forgets all. */
   clear(): void {
     for (const late of this.#waiting.values()) clearTimeout(late);
     this.#waiting.clear();
@@ -312,7 +311,7 @@ function discoverResult(initialized: Members): Members {
   return result;
 }
 
-/** An answer of an older revision as 2026-07-28 has it. */
+/** A response of an older revision as 2026-07-28 has it. */
 function modernAnswer(method: string, answer: Answer, serverInfo: unknown): Answer {
   if (answer.error) {
     // a resource that is not there has no code of its own any more

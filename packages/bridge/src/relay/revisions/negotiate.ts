@@ -22,7 +22,7 @@ import { LegacyHostSession } from "./legacy-host.ts";
 import { initializeResult, legacyRevisions } from "./legacy-results.ts";
 import { ModernHostSession } from "./modern-host.ts";
 
-/** A session, and the answer to the host's first request where the server has given it already. */
+/** A session, and the response to the host's first request where the server has given it already. */
 interface Negotiated {
   readonly session: Session;
   readonly answer?: Answer;

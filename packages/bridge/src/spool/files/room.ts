@@ -22,13 +22,11 @@ export interface ReservationRecords {
   reserve(): RecordedReservation;
 }
 
-/** One of them. */
 interface RecordedReservation {
   resize(bytes: number): Promise<void>;
   release(): Promise<void>;
 }
 
-/** Options of {@link createRoom}. */
 interface RoomOptions {
   readonly maxBytes: number;
   readonly records: ReservationRecords;

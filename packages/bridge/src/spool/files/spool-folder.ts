@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { link, lstat, mkdir, open, readdir, realpath, rename, unlink } from "node:fs/promises";
 import { type Stats, constants } from "node:fs";
 import { join } from "node:path";
-import { writerOfPart, randomPartName } from "@sluice/client";
+import { writerOfPart, randomPartName } from "@sluice/client/internal";
 import { SluiceError, createSha256, type SluiceErrorCode } from "@sluice/core";
 import { createMemoryReservations, createRoom, type SharedRoom, type Reservation } from "./room.ts";
 import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";
@@ -36,7 +36,6 @@ export interface SpoolFolder extends SpoolTarget {
   list(): Promise<SpooledFile[]>;
   /** Bytes of whole files, and of those that processes of other machines write or left, which reserve nothing here. */
   bytes(): Promise<number>;
-  /** Removes a whole file. */
   remove(path: string): Promise<void>;
   /** Removes files that are too old, and what processes left that ended while they wrote. */
   clean(): Promise<void>;

@@ -186,7 +186,7 @@ export class StringScanner {
 
 /** Deeper than this nothing is read by a parser of ours. */
 export const maxLevels = 128;
-/** More arrays and objects than this in one answer are not parsed: it takes long for each, and all hosts wait. */
+/** More arrays and objects than this in one response are not parsed: it takes long for each, and all hosts wait. */
 export const maxResponseContainers = 250_000;
 /** Longest name of a member that means something here, as it is written. */
 const longestName = 256;

@@ -1,4 +1,4 @@
-import { createFileSender, type FallbackClient, type FileSender } from "@sluice/client/uploads";
+import { createFileSender, type FallbackClient, type FileSender } from "@sluice/client/send";
 import type { FetchLike } from "@sluice/core";
 import { loopbackOf } from "../../confine/named-loopback.ts";
 import type { SendableFile } from "../../confine/send-folders.ts";
@@ -22,10 +22,10 @@ export class FileAnswers {
       trustedOrigins: this.#context.trustedOrigins,
       maxFileSize: Number.MAX_SAFE_INTEGER,
       authorization: () => this.#authorization,
-      onFilesRequested({ fields, requiredForm }) {
+      onFilesRequested({ fields, requiredValues }) {
         const [field] = fields;
         const isMore = fields.filter(({ required }) => required).length > 1;
-        if (!field || !file || isMore || requiredForm.length > 0) return { action: "decline" };
+        if (!field || !file || isMore || requiredValues.length > 0) return { action: "decline" };
         return { action: "accept", files: { [field.name]: [file] } };
       },
     });

@@ -1,5 +1,5 @@
 import type { LookupFunction } from "node:net";
-import { createPublicLookup, ensurePublic } from "@sluice/client";
+import { createPublicLookup, ensurePublic } from "@sluice/client/internal";
 import { isLoopbackHost, readJson, SluiceError, type FetchLike } from "@sluice/core";
 import { fetch as undiciFetch, type Dispatcher } from "undici";
 import { isMembers, membersOf } from "../../messages/messages.ts";
@@ -86,7 +86,7 @@ function refusal({ host }: URL, why: string): SluiceError {
   );
 }
 
-/** Calls that wait at most 30 s, read at most 1 MiB of each answer, and follow redirects of a GET alone. */
+/** Calls that wait at most 30 s, read at most 1 MiB of each response, and follow redirects of a GET alone. */
 export function signInFetch(places: PlaceGuard, signal: AbortSignal): SignInCalls {
   let fault: string | undefined;
   let refusedFault: SluiceError | undefined;

@@ -193,7 +193,6 @@ function withGranted(challenge: Challenge, grantedScope: string | undefined): Ch
 interface FileProviderOptions extends SignInOptions {
   /** Sent to the authorization server and expected back. */
   readonly state: string;
-  /** What is asked for. */
   readonly scope: string | undefined;
 }
 
@@ -307,7 +306,7 @@ function faultIn(params: URLSearchParams): string {
   return oauthCode(params.get("error")) ?? "no code came back";
 }
 
-/** What the SDK throws may hold the body of an answer. */
+/** What the SDK throws may hold the body of a response. */
 function signInFault(error: unknown): unknown {
   if (SluiceError.is(error)) return error;
   if (!(error instanceof Error)) return signInRefused("it failed");

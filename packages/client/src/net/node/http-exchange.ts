@@ -21,7 +21,6 @@ const idleMs = 2_000;
 /** Longest wait for a connection through a proxy. */
 const tunnelMs = 10_000;
 
-/** What an exchange takes from its surroundings. */
 interface HttpExchangeOptions {
   readonly lookup?: typeof systemLookup;
   /** Leaves the proxies of the environment out. Default: they are used. */
@@ -30,7 +29,7 @@ interface HttpExchangeOptions {
 
 /**
  * An exchange over Node's HTTP client, which reports every truncated body and alters none. Bodies go out as fast as the
- * server takes them, and an answer that comes early ends them. With `scope: "public"` the address that is connected to
+ * server takes them, and a response that comes early ends them. With `scope: "public"` the address that is connected to
  * is checked, not the name. A proxy of the environment is used: the proxy then looks names up, and its rules decide
  * where they lead.
  */
@@ -197,7 +196,7 @@ function answerOf(response: IncomingMessage, sentAll: boolean, signal: AbortSign
   };
 }
 
-/** The header fields of an answer of Node's HTTP client, also those that it joins or drops itself. */
+/** The header fields of a response of Node's HTTP client, also those that it joins or drops itself. */
 function headersOf(rawHeaders: readonly string[]): Headers {
   const headers = new Headers();
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -271,7 +270,6 @@ function notPublic(host: string): SluiceError {
   );
 }
 
-/** Sends the body of one request. */
 interface BodySending {
   /** Begins, once there is a connection. Resolves when it ended or was stopped; rejects with the error of a read. */
   begin(): Promise<void>;

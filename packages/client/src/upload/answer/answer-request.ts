@@ -19,7 +19,7 @@ export type OnFilesRequested<Picked> = (
 /** How far the files of a request are. */
 export interface UploadCount {
   /** Bytes of all files that went out. */
-  readonly sentBytes: number;
+  readonly bytes: number;
   readonly totalBytes: number;
   /** The file that is being sent. */
   readonly name: string;
@@ -61,10 +61,10 @@ export async function answerRequest<Picked>(
   const chosen = new Map<string, readonly FileSource[]>();
   for (const [name, picked] of Object.entries(answer.files))
     chosen.set(name, await Promise.all(picked.map(sourceOf)));
-  const { form = {} } = answer;
-  ensureChosen(read.request, chosen, form);
+  const { values = {} } = answer;
+  ensureChosen(read.request, chosen, values);
   const fileContent = await sendAll(read, chosen, answering, context);
-  return { action: "accept", content: { ...form, ...fileContent } };
+  return { action: "accept", content: { ...values, ...fileContent } };
 }
 
 async function sendAll<Picked>(
@@ -81,10 +81,10 @@ async function sendAll<Picked>(
     const sources = chosen.get(name) ?? [];
     const place = places.get(name);
     if (sources.length === 0 || !place) continue;
-    const onSent = (bytes: number, { name: file }: FileSource): void => {
-      const sentBytes = before + bytes;
-      answering.onProgress?.({ sentBytes, totalBytes, name: file });
-      report(sentBytes, file);
+    const onSent = (fileBytes: number, { name: file }: FileSource): void => {
+      const bytes = before + fileBytes;
+      answering.onProgress?.({ bytes, totalBytes, name: file });
+      report(bytes, file);
     };
     const { uploadId, target, isList } = place;
     const files = await sendFiles({ sources, target, signal, onSent }, answering);

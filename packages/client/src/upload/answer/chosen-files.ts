@@ -11,8 +11,8 @@ export type FilesAnswer<Picked> =
       readonly action: "accept";
       /** Files by field. */
       readonly files: Readonly<Record<string, readonly Picked[]>>;
-      /** The other fields by name. */
-      readonly form?: Readonly<Record<string, FormValue>>;
+      /** Values of the other fields, by name. */
+      readonly values?: Readonly<Record<string, FormValue>>;
     }
   | { readonly action: "decline" }
   | { readonly action: "cancel" };
@@ -23,18 +23,18 @@ export type FilesAnswer<Picked> =
  * not accept. The message names fields, never files: a server may see it.
  */
 export function ensureChosen(
-  { fields, form, requiredForm }: ReceivedFileRequest,
+  { fields, values, requiredValues }: ReceivedFileRequest,
   files: ReadonlyMap<string, readonly FileSource[]>,
-  values: Readonly<Record<string, FormValue>>,
+  given: Readonly<Record<string, FormValue>>,
 ): void {
   const fieldNames = new Set(fields.map(({ name }) => name));
   for (const name of files.keys())
     if (!fieldNames.has(name)) throw wrong(name, "the server asked for no such file");
   for (const field of fields) ensureField(field, files.get(field.name) ?? []);
-  for (const name of Object.keys(values))
-    if (!Object.hasOwn(form, name)) throw wrong(name, "the server asked for no such value");
-  for (const name of requiredForm)
-    if (!Object.hasOwn(values, name)) throw wrong(name, "the server needs a value");
+  for (const name of Object.keys(given))
+    if (!Object.hasOwn(values, name)) throw wrong(name, "the server asked for no such value");
+  for (const name of requiredValues)
+    if (!Object.hasOwn(given, name)) throw wrong(name, "the server needs a value");
 }
 
 function ensureField(field: RequestedField, chosen: readonly FileSource[]): void {

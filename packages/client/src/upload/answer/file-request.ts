@@ -41,10 +41,10 @@ export interface ReceivedFileRequest {
   /** Origin of the MCP server that asks. */
   readonly origin: string;
   readonly fields: readonly RequestedField[];
-  /** Other fields of the form by name, as the server describes them (JSON Schema). */
-  readonly form: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  /** Names among the other fields that must be answered. */
-  readonly requiredForm: readonly string[];
+  /** The values that are asked for besides files, by name, as the server describes them (JSON Schema). */
+  readonly values: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  /** Names of those that must be answered. */
+  readonly requiredValues: readonly string[];
 }
 
 /** A request together with where its files go. */
@@ -123,10 +123,10 @@ export function readFileRequest(
   const required = new Set(requestedSchema.required);
   const places = new Map<string, FieldTarget>();
   const fields: RequestedField[] = [];
-  const form: Record<string, Record<string, unknown>> = Object.create(null);
+  const values: Record<string, Record<string, unknown>> = Object.create(null);
   for (const [name, property] of properties) {
     if (property["type"] !== "file") {
-      form[name] = property;
+      values[name] = property;
       continue;
     }
     const endpoint = Object.hasOwn(uploadEndpoints, name) ? uploadEndpoints[name] : undefined;
@@ -152,8 +152,8 @@ export function readFileRequest(
       message,
       origin: trust.session.endpoint.origin,
       fields,
-      form,
-      requiredForm: [...required].filter((name) => Object.hasOwn(form, name)),
+      values,
+      requiredValues: [...required].filter((name) => Object.hasOwn(values, name)),
     },
     places,
     progressToken,

@@ -1,6 +1,5 @@
 import type { BodyPiece, FilePiece, OutgoingBody } from "../../net/outgoing-body.ts";
 
-/** A file as a part of a form. */
 interface FormFile {
   readonly name: string;
   readonly mimeType: string;

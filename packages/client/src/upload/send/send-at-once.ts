@@ -1,6 +1,6 @@
 import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
 import { multipartForm, uploadForm } from "./multipart.ts";
-import { uploadError } from "../../net/http-status.ts";
+import { uploadError } from "./upload-error.ts";
 import { ensureReceived, ensureTaken, sendRequest, countTries } from "./send-request.ts";
 import type { OutgoingBody } from "../../net/outgoing-body.ts";
 import type { SenderAnswer } from "./sender.ts";
@@ -41,7 +41,7 @@ export async function sendForm(transfers: readonly OutgoingFile[]): Promise<void
   }));
   const { body, contentType } = multipartForm(files, target.form ?? uploadForm);
   const answer = await send(first, body, { "content-type": contentType }, transfers);
-  // an answer to several describes no single one
+  // a response to several describes no single one
   if (transfers.length > 1) return ensureTaken(answer);
   ensureReceived(answer, { size: first.file.size, sha256: await first.digest.finish() });
 }

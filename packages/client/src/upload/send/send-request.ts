@@ -5,7 +5,8 @@ import type { ClientSession, UploadTarget } from "../upload-target.ts";
 import type { SendSettings } from "./outgoing-file.ts";
 import type { SenderAnswer, SenderRequest } from "./sender.ts";
 import { isNumber, isOptional, isShaped, isText } from "../../calls/shape.ts";
-import { isSuccess, uploadError } from "../../net/http-status.ts";
+import { isSuccess } from "../../net/http-status.ts";
+import { uploadError } from "./upload-error.ts";
 
 /** A request to a target, without what the target and the session add to it. */
 export type TargetRequest = Pick<
@@ -99,7 +100,7 @@ export function ensureTaken(answer: SenderAnswer): void {
     );
 }
 
-/** The same for one file. Also throws `corrupt` if the answer has another size or digest. */
+/** The same for one file. Also throws `corrupt` if the response has another size or digest. */
 export function ensureReceived(
   answer: SenderAnswer,
   file: { readonly size: number; readonly sha256?: string },

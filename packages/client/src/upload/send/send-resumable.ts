@@ -6,7 +6,8 @@ import {
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
 } from "@sluice/core/wire";
-import { isSuccess, uploadError } from "../../net/http-status.ts";
+import { isSuccess } from "../../net/http-status.ts";
+import { uploadError } from "./upload-error.ts";
 import { ensureReceived, countTries, sendRequest, type TargetRequest } from "./send-request.ts";
 import type { SenderAnswer } from "./sender.ts";
 import type { OutgoingFile } from "./outgoing-file.ts";

@@ -20,7 +20,7 @@ import {
 /** How requests of an upload go out. */
 export interface Sender {
   /**
-   * Sends one HTTP request and gives its answer, whatever the status. Rejects as an
+   * Sends one HTTP request and gives its response, whatever the status. Rejects as an
    * {@link HopExchange} does, and with `interrupted` or `timeout` when the server takes no bytes, takes
    * them too slowly, or does not answer.
    */
@@ -40,7 +40,7 @@ export interface SenderRequest extends Omit<HopRequest, "body" | "connectMs" | "
   readonly onSent?: ((bytes: number) => void) | undefined;
 }
 
-/** Status, headers and the JSON of an answer. */
+/** Status, headers and the JSON of a response. */
 export interface SenderAnswer extends Pick<HopAnswer, "status" | "headers" | "sentAll"> {
   /** JSON of at most 64 KiB; else absent. The server's words: never for a model. */
   readonly json?: unknown;
@@ -139,7 +139,7 @@ function showRedirect(error: unknown): HopAnswer {
   return { status: 307, headers: new Headers(), sentAll: true, framing: "unknown", body };
 }
 
-/** At the minimum rate, and never shorter than the wait for an answer. */
+/** At the minimum rate, and never shorter than the wait for a response. */
 function wholeMsOf(timeouts: SendTimeouts, bytes: number): number {
   const sendingMs = Math.min((bytes / timeouts.minBytesPerSecond) * 1_000, 21_600_000);
   return answerMsOf(timeouts, bytes) + sendingMs;
@@ -147,14 +147,14 @@ function wholeMsOf(timeouts: SendTimeouts, bytes: number): number {
 
 /** How long to wait for what, in milliseconds. */
 export interface SendTimeouts extends PeerTimeouts {
-  /** For the answer, once everything is sent, and 1 s more for every 16 MiB of it. Default: 60 s. */
+  /** For the response, once everything is sent, and 1 s more for every 16 MiB of it. Default: 60 s. */
   readonly answerMs: number;
 }
 
 /** The defaults. */
 export const sendTimeouts: SendTimeouts = { ...peerTimeouts, answerMs: 60_000 };
 
-/** How long to wait for an answer to a body that was sent. */
+/** How long to wait for a response to a body that was sent. */
 function answerMsOf(timeouts: SendTimeouts, bytes: number): number {
   return timeouts.answerMs + (bytes / 2 ** 24) * 1_000;
 }

@@ -22,13 +22,13 @@ export interface HostRequest {
 }
 
 /**
- * Gets bytes from the hosts that download URLs name, by Node's own client: its answers can be read into lent memory,
+ * Gets bytes from the hosts that download URLs name, by Node's own client: its responses can be read into lent memory,
  * which those of undici cannot.
  */
 export class DownloadHosts {
   readonly #agents: InletAgents = createInletAgents(agentOptions, readBytes);
 
-  /** Rejects with errors of the network. The answer must be read or destroyed; an abort destroys it. */
+  /** Rejects with errors of the network. The response must be read or destroyed; an abort destroys it. */
   get(request: HostRequest): Promise<IncomingMessage> {
     return get(request, this.#agents);
   }

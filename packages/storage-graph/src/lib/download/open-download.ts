@@ -79,7 +79,7 @@ export async function openDownload(
   }
 }
 
-/** The size of the whole file and the bytes that come, by the headers of an answer. */
+/** The size of the whole file and the bytes that come, by the headers of a response. */
 function readAnswerExtent(
   { statusCode, headers }: IncomingMessage,
   { info }: DriveFile,

@@ -15,7 +15,6 @@ import { showFailure } from "../../show.ts";
 
 type WriteFixture = Equipped<"backend.write">;
 
-/** Writes the chunks and commits. */
 async function writeAll(
   { backend }: WriteFixture,
   key: string,

@@ -10,7 +10,7 @@ import { createSender } from "./upload/send/sender.ts";
 import { pathSource, type PickedPath } from "./upload/source/path-source.ts";
 
 // declarations here replace the portable export of the same name
-export * from "./uploads.ts";
+export * from "./send.ts";
 export type { PickedPath } from "./upload/source/path-source.ts";
 
 type Picked = string | PickedPath | File | NamedBlob;

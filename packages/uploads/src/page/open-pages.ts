@@ -1,20 +1,14 @@
 import type { Host } from "@sluice/server/transport";
-import { codeOf, uploadError } from "../slots/upload-error.ts";
+import { isPut, type PutTimes } from "../slots/put-once.ts";
+import { uploadError } from "../slots/upload-error.ts";
 
 /** Maximum pages of one owner at a time. */
 const placesOfOwner = 16;
 /** Callers that nothing vouches for cannot be told apart: each page takes one of this many shares by chance. */
 const anonymousShares = 16;
 
-interface PutTimes {
-  /** Unix milliseconds. */
-  readonly now: number;
-  /** Unix milliseconds. */
-  readonly expiresAt: number;
-}
-
 /** Bounds the pages that are open for one owner, in all processes of a state store: each place is a record whose id is free or taken. */
-export class PageLimit {
+export class OpenPages {
   readonly #state: Host["state"];
 
   constructor(state: Host["state"]) {
@@ -38,24 +32,7 @@ export class PageLimit {
     );
   }
 
-  /** Gives a place back. */
   async release(place: string): Promise<void> {
     await this.#state.take(place, Date.now());
-  }
-}
-
-/** Puts a record; false when its id is taken. */
-export async function isPut(
-  state: Host["state"],
-  id: string,
-  record: Uint8Array,
-  times: PutTimes & { readonly owner: string },
-): Promise<boolean> {
-  try {
-    await state.put(id, record, times);
-    return true;
-  } catch (error) {
-    if (codeOf(error) === "already_exists") return false;
-    throw error;
   }
 }

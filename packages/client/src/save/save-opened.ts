@@ -20,49 +20,12 @@ import {
   type ResumeRecord,
 } from "./resume-record.ts";
 import { ensureSpace, permissionsOf, publishFile, resolveTarget } from "./save-target.ts";
-import type { TransferCount } from "../download/stream-options.ts";
+import type { SavedFile, SaveOptions } from "../download/save-options.ts";
 import { ensureDigest, type OpenedResource } from "../download/open-resource.ts";
 import { randomPartName } from "./part-name.ts";
 
-/** Options of `saveTo`. */
-export interface SaveOptions {
-  /** Replace an existing file. Without it nothing that exists is ever touched. */
-  readonly overwrite?: boolean;
-  /** A name for the file in a folder, instead of the server's suggestion. It is also made safe. */
-  readonly name?: string;
-  /**
-   * Maximum connections to fetch with at once, 1 to 16; 1 if absent or the server cannot serve ranges. More are opened
-   * while the file waits for bytes, none while the disk is the limit. Fewer once the server refuses one (429, 503) or
-   * one breaks for good.
-   */
-  readonly connections?: number;
-  /**
-   * Keep the bytes of an interrupted transfer, even on a full disk, in a hidden file next to the target, and resume
-   * from there when the same resource is saved to the same place again.
-   */
-  readonly resume?: boolean;
-  /** Called with the running count at most once a chunk. It must not throw. */
-  readonly onProgress?: (progress: TransferCount) => void;
-  /** Called with the file's length before bytes are written: they wait for it, and a rejection ends the save. */
-  readonly reserve?: (bytes: number) => Promise<void>;
-}
-
-/** A file that was saved. */
-export interface SavedFile {
-  /** Absolute. */
-  readonly path: string;
-  /** Bytes. */
-  readonly size: number;
-  /** Of the bytes on the disk, lower-case hex. */
-  readonly sha256: string;
-  /** `digest`: it equals the SHA-256 that the server promised · `length`: the server promised none. */
-  readonly verified: "digest" | "length";
-  /** Bytes that an earlier run had left. */
-  readonly resumedBytes: number;
-}
-
-/** Saves an opened resource; see `SavableStream.saveTo`. `reopen` requests it anew if ranges failed. */
-export async function saveResource(
+/** Saves an opened resource; see `ResourceStream.saveTo`. `reopen` requests it anew if ranges failed. */
+export async function saveOpened(
   opened: OpenedResource,
   reopen: () => Promise<OpenedResource>,
   path: string,
@@ -199,7 +162,7 @@ async function canServeRanges({ grants }: OpenedResource, answer: CheckedAnswer)
   return target !== undefined && answer.answer.headers.get("accept-ranges") !== "none";
 }
 
-/** The version that an answer belongs to, if it is distinct from others. */
+/** The version that a response belongs to, if it is distinct from others. */
 function versionOf(uri: string, answer: CheckedAnswer | undefined): KeptVersion | undefined {
   const { etag, size = 0 } = answer ?? {};
   return etag === undefined || size === 0 ? undefined : { uri, etag, size };

@@ -1,9 +1,23 @@
+/**
+ * What the other packages of Sluice build on. Outside of the promise of versions: it changes in any release.
+ * @module
+ */
 import { SluiceError } from "@sluice/core";
 import { createOpenForeignFile, type OpenForeignFile } from "./foreign/foreign-file.ts";
 import type { HopExchange } from "./net/exchange.ts";
 import { fetchExchange } from "./net/fetch-exchange.ts";
 
+export { streamingCapabilities } from "./calls/stream-calls.ts";
+export { withStreaming } from "./calls/with-streaming.ts";
+export { formatScale, scaleOf } from "./download/consent.ts";
 export type { ForeignFile, ForeignFileOptions, OpenForeignFile } from "./foreign/foreign-file.ts";
+export {
+  acceptUrl,
+  ensureTrustedOrigins,
+  type AcceptedUrl,
+  type UrlHop,
+  type UrlPolicy,
+} from "./trust/accept-url.ts";
 
 /** A `fetch` connects where a name leads: it is limited to origins that the caller trusts. */
 const trustedExchange: HopExchange = async (request) => {

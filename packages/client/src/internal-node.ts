@@ -2,7 +2,12 @@ import { createOpenForeignFile, type OpenForeignFile } from "./foreign/foreign-f
 import { createHttpExchange } from "./net/node/http-exchange.ts";
 
 // declarations here replace the portable export of the same name
-export * from "./files.ts";
+export * from "./internal.ts";
+export { withStreaming } from "./calls/node-streaming.ts";
+export { createPublicLookup, ensurePublic } from "./net/node/http-exchange.ts";
+export { randomPartName, writerOfPart } from "./save/part-name.ts";
+export { saveBytes, saveFile, type SaveBytesOptions } from "./save/save-file.ts";
+export { streamLink, type LinkOptions } from "./save/savable-stream.ts";
 
 /**
  * Opens a file under a URL that a third party named, without credentials, over Node's own HTTP client: the address of each

@@ -1,0 +1,103 @@
+import type { Client } from "@modelcontextprotocol/client";
+import {
+  ensureConfidential,
+  ensureKnownOptions,
+  SluiceError,
+  type FetchLike,
+  type Secret,
+} from "@sluice/core";
+import { abortable, onAbort } from "@sluice/core/async";
+import type { Streaming, StreamingOptions } from "../calls/streaming.ts";
+
+/** Options of {@link connect}. */
+export interface ConnectOptions {
+  /**
+   * Bearer token for the server, or what gets one before each request. It goes to the origin of the endpoint only, over
+   * HTTPS or on this machine.
+   */
+  readonly token?: Secret;
+  /** What the client calls itself to the server. Default: `sluice-client`. */
+  readonly name?: string;
+  /** Its version, in your words. Default: `1`. */
+  readonly version?: string;
+  /** Carries all requests in place of the platform's, for example through a proxy; checks on addresses are its job then. */
+  readonly fetch?: FetchLike;
+  /** Ends the wait for the connection. One that stands ends with `close()` of the client. */
+  readonly signal?: AbortSignal;
+}
+
+const optionNames: Readonly<Record<keyof ConnectOptions, true>> = {
+  token: true,
+  name: true,
+  version: true,
+  fetch: true,
+  signal: true,
+};
+
+/** Connects a client of the SDK, version 2, whose bytes travel as `streamingOf` says. */
+export async function connectClient(
+  endpoint: string | URL,
+  options: ConnectOptions,
+  streamingOf: (options: StreamingOptions) => Streaming,
+): Promise<Client> {
+  ensureKnownOptions("connect", options, optionNames);
+  const { token, name = "sluice-client", version = "1", fetch, signal } = options;
+  const url = readEndpoint(endpoint);
+  if (token !== undefined) ensureConfidential("client", url);
+  signal?.throwIfAborted();
+  const streaming = streamingOf(fetch ? { fetch } : {});
+  const { Client, StreamableHTTPClientTransport } = await loadSdk();
+  const transport = new StreamableHTTPClientTransport(url, {
+    fetch: token === undefined ? streaming.fetch : withToken(streaming.fetch, url, token),
+  });
+  const client = new Client(
+    { name, version },
+    { capabilities: streaming.capabilities, versionNegotiation: { mode: "auto" } },
+  );
+  // the SDK checks its signal neither while a transport opens nor at every step after that
+  const removeListener = onAbort(signal, () => void client.close());
+  try {
+    await abortable(client.connect(transport, signal && { signal }), signal);
+    return client;
+  } catch (error) {
+    await client.close();
+    throw error;
+  } finally {
+    removeListener();
+  }
+}
+
+function readEndpoint(endpoint: string | URL): URL {
+  const url = URL.canParse(String(endpoint)) ? new URL(endpoint) : undefined;
+  if (url && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "")
+    return url;
+  const advice = /^wss?:$/.test(url?.protocol ?? "")
+    ? "; for a WebSocket use @sluice/transport-ws"
+    : "";
+  throw new TypeError(
+    `connect: the endpoint is not an HTTP URL without credentials, such as http://127.0.0.1:2532/mcp${advice}`,
+  );
+}
+
+/** The SDK is an optional peer: who brings another client needs none of it. */
+async function loadSdk(): Promise<typeof import("@modelcontextprotocol/client")> {
+  try {
+    return await import("@modelcontextprotocol/client");
+  } catch (cause) {
+    throw new SluiceError(
+      "unsupported",
+      "client: connect needs the package @modelcontextprotocol/client: install it, or give createStreaming() to a client that you have",
+      { cause },
+    );
+  }
+}
+
+/** Adds the token of the moment to requests to the endpoint's origin. */
+function withToken(fetch: FetchLike, endpoint: URL, token: Secret): FetchLike {
+  return async (input, init) => {
+    if (new URL(input).origin !== endpoint.origin) return fetch(input, init);
+    const headers = new Headers(init?.headers);
+    headers.set("authorization", `Bearer ${typeof token === "function" ? await token() : token}`);
+    return fetch(input, { ...init, headers });
+  };
+}

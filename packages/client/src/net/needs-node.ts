@@ -1,0 +1,9 @@
+import { SluiceError } from "@sluice/core";
+
+/** The error of portable code for something that only Node's has. */
+export function needsNode(what: string): SluiceError {
+  return new SluiceError(
+    "unsupported",
+    `client: ${what} needs Node or Bun, and the condition "node" in a bundle for them`,
+  );
+}
