@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { errorTable, EXTENSION_ID } from "@sluice/core/wire";
+import { errorTable, EXTENSION_ID } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { readRequirements } from "./requirement-gate.ts";
 

@@ -125,9 +125,9 @@ const held = [
 const allowed = [
   ["docs/contributing/architecture.md", "is no error"],
   ["docs/decisions/021-upload-page.md", "go on"],
-  ["packages/core/src/node.ts", "leastRoomBytes"],
-  ["packages/core/src/sockets/socket-inlet.ts", "leastRoomBytes"],
-  ["packages/client/src/save/fetch-into.ts", "leastRoomBytes"],
+  ["packages/core/src/node.ts", "minRoomBytes"],
+  ["packages/core/src/sockets/socket-inlet.ts", "minRoomBytes"],
+  ["packages/client/src/save/fetch-into.ts", "minRoomBytes"],
 ];
 
 /** The paragraphs, rows and headings of a page, each as one line of text, with the line at which it begins. */

@@ -1,5 +1,5 @@
 // Writes docs/reference/options.md from the docstrings of every exported interface whose name ends in
-// "Options", found from the entries in the packages' manifests. `--check` fails when the page is stale.
+// "Options", found from the public entries in the packages' manifests. `--check` fails when the page is stale.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -93,6 +93,13 @@ function memberOf(module, node) {
   return { name, type, isOptional: node.optional, doc: docBefore(module, node.start) };
 }
 
+/** Types that a type is put together from. In a union none of them is needed. */
+function partsOf(type, isAlternative = false) {
+  if (type.type === "TSParenthesizedType") return partsOf(type.typeAnnotation, isAlternative);
+  if (!/^TS(Intersection|Union)Type$/.test(type.type)) return [{ part: type, isAlternative }];
+  return type.types.flatMap((part) => partsOf(part, isAlternative || type.type === "TSUnionType"));
+}
+
 /** Members of an interface, those that it inherits within its package included. */
 function membersOf(found, find) {
   const { module, node } = found;
@@ -100,11 +107,13 @@ function membersOf(found, find) {
     const parent = expression.name && find(module.path, expression.name);
     return parent ? membersOf(parent, find) : [];
   });
-  const literal = node.typeAnnotation;
-  const parts = literal?.type === "TSIntersectionType" ? literal.types : literal ? [literal] : [];
-  const aliased = parts.flatMap((part) => {
+  const parts = node.typeAnnotation ? partsOf(node.typeAnnotation) : [];
+  const aliased = parts.flatMap(({ part, isAlternative }) => {
     if (part.type === "TSTypeLiteral")
-      return part.members.map((member) => memberOf(module, member));
+      return part.members
+        .map((member) => memberOf(module, member))
+        .filter(({ type }) => type !== "never")
+        .map((member) => ({ ...member, isOptional: member.isOptional || isAlternative }));
     const parent = part.typeName?.name && find(module.path, part.typeName.name);
     return parent ? membersOf(parent, find) : [];
   });
@@ -184,8 +193,13 @@ function sourcesOf(conditions) {
   return source === undefined ? Object.values(nested).flatMap(sourcesOf) : [source];
 }
 
-/** The public packages of the repository with their entries. */
-function packagesOf(root) {
+/** Whether a specifier is of an entry outside of the promise of versions. */
+export function isInternal(specifier) {
+  return /^(?:@sluice\/[^/]+|sluice|\.)\/internal(?:\/|$)/.test(specifier);
+}
+
+/** The published packages of the repository with their public entries. */
+export function packagesOf(root) {
   const folder = join(root, "packages");
   return readdirSync(folder).flatMap((name) => {
     const manifest = JSON.parse(readFileSync(join(folder, name, "package.json"), "utf8"));

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type StreamOptions, streamResource } from "@sluice/client";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { services, type Service, type ServiceName } from "./backends.ts";
 import { connect, type SdkName } from "./clients.ts";

@@ -6,7 +6,8 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler, type SluiceHandler } from "@sluice/transport-http";
 import { withSluice } from "@sluice/transport-http/internal";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploads } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { UploadPageStore } from "../../packages/uploads/src/page/upload-pages.ts";
 import { listen } from "./listen.ts";
 
@@ -97,7 +98,7 @@ export async function openHouse(
   });
   const uploads = createUploads(sluice, {
     storage: createMemoryBackend(),
-    unscanned: "allow",
+    scan: "none",
     maxBytes: 1_000,
   });
   let touched = 0;

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { EXTENSION_ID, type ClientStreaming, type RevisionKind } from "@sluice/core/wire";
+import { EXTENSION_ID, type ClientStreaming, type RevisionKind } from "@sluice/core/internal";
 import { request } from "undici";
 
 /** What came back over the wire, read to its end. */

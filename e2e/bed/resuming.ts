@@ -20,7 +20,8 @@ import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type SluiceHandler } from "@sluice/transport-http";
 import { createSessions, withSluice, type SessionsHandler } from "@sluice/transport-http/internal";
-import { withResume, type WithResumeOptions } from "@sluice/resume";
+import type { ResumeOptions } from "@sluice/resume";
+import { withResume } from "@sluice/resume/internal";
 import { rerunCalls } from "@sluice/resume/rerun";
 import * as z from "zod";
 
@@ -28,7 +29,7 @@ import * as z from "zod";
 export interface ResumingOptions {
   readonly endpoint?: string;
   readonly store?: EventStore;
-  readonly resume?: Partial<WithResumeOptions>;
+  readonly resume?: Partial<ResumeOptions>;
   readonly sluice?: Partial<SluiceOptions>;
   /** The server as it was before: no links. */
   readonly old?: boolean;
@@ -123,7 +124,7 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
   const resumed = options.old
     ? undefined
     : withResume(host, sluice, {
-        store,
+        stores: { events: store },
         retryMs: 5,
         onError,
         ...(options.reruns && {

@@ -8,7 +8,7 @@ import {
 import { createServer as createTlsServer } from "node:https";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { parseRange } from "@sluice/core";
+import { parseRange } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import type { Certificate } from "./certificate.ts";
 import { listen, type Listening } from "./listen.ts";

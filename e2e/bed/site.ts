@@ -17,7 +17,8 @@ import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createSessions, withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler, type NodeHandlerOptions } from "@sluice/transport-http/node";
-import { createUploads, withUploads, type Uploads, type UploadsOptions } from "@sluice/uploads";
+import { createUploads, type Uploads, type UploadsOptions } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import type { Certificate } from "./certificate.ts";
 import { listen, type Listening } from "./listen.ts";
 
@@ -123,8 +124,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
   });
   const { storage: received = createMemoryBackend(), ...uploadsOptions } = options.uploads ?? {};
   const uploads =
-    options.asking &&
-    createUploads(sluice, { storage: received, unscanned: "allow", ...uploadsOptions });
+    options.asking && createUploads(sluice, { storage: received, scan: "none", ...uploadsOptions });
   const factory = () => {
     const mcp = new McpServer({ name: "site", version: "1.0.0" });
     options.author?.(mcp, sluice);

@@ -7,7 +7,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { streamResource } from "@sluice/client";
 import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
 import { formatKey, generateKey, type FetchLike } from "@sluice/core";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import type { JWTPayload } from "jose";
 import { inject } from "vitest";
 import { freePort, untilAnswered } from "./listen.ts";

@@ -8,13 +8,13 @@ import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcont
 import { streamingCapabilities } from "@sluice/client/internal";
 import { generateKey } from "@sluice/core";
 import { createSluice, type PrincipalResolver, type SluiceOptions } from "@sluice/server";
-import type { OriginGateOptions } from "@sluice/server/transport";
+import type { OriginGateOptions } from "@sluice/server/internal";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket, type WebSocketHandlerOptions } from "@sluice/transport-ws";
 import {
-  createWebSocketTransport,
+  createNodeWebSocketTransport,
   type NodeWebSocketTransportOptions,
 } from "@sluice/transport-ws/client/node";
 import { listen, type Listening } from "./listen.ts";
@@ -116,6 +116,6 @@ export async function connectSocket(
     sdk === "SDK v1"
       ? (new ClientV1(info, { capabilities }) as unknown as ClientV2)
       : new ClientV2(info, { capabilities, versionNegotiation: { mode } });
-  await client.connect(createWebSocketTransport(url, options));
+  await client.connect(createNodeWebSocketTransport(url, options));
   return client;
 }

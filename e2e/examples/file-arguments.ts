@@ -1,14 +1,7 @@
 // The server of the guide about tools that take files as arguments: run by e2e/examples.test.ts.
 // #region server
 import { McpServer } from "@modelcontextprotocol/server";
-import {
-  attachUploadTools,
-  createFileTransfer,
-  createSluice,
-  createUploads,
-  fileInput,
-  openAiFileMeta,
-} from "sluice";
+import { createSluice, createUploads, fileInput, openAiFileMeta } from "sluice";
 import { createFsBackend, serve } from "sluice/node";
 import { z } from "zod";
 
@@ -18,18 +11,17 @@ const sluice = createSluice({
 });
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root: "./uploads", writable: true }),
-  unscanned: "allow",
+  scan: "none",
 });
-const files = createFileTransfer(sluice, uploads);
 const terms = { accept: ["text/*"], maxBytes: 10_000_000 };
 
 function createDemo() {
   const mcp = new McpServer({ name: "demo", version: "1.0.0" });
-  attachUploadTools(mcp, uploads, terms);
+  uploads.attach(mcp, terms);
   const inputSchema = z.object({ text: fileInput(terms).describe("The text to measure") });
   const config = { inputSchema, _meta: openAiFileMeta(["text"]) };
   mcp.registerTool("measure", config, async ({ text }, ctx) => {
-    const file = await files.open(text, terms, { mcp, ctx });
+    const file = await uploads.open(text, terms, { mcp, ctx });
     await file.remove(); // what was opened is yours, and is kept until then
     return { content: [{ type: "text", text: `${file.name} has ${file.size} bytes.` }] };
   });

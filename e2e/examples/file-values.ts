@@ -1,7 +1,8 @@
 // The server of the page about SEP-2631: run by e2e/examples.test.ts.
 // #region server
 import { McpServer } from "@modelcontextprotocol/server";
-import { createFileTransfer, createSluice, createUploads, fileInput } from "sluice";
+import { createFileTransfer } from "@sluice/uploads/experimental";
+import { createSluice, createUploads, fileInput } from "sluice";
 import { createFsBackend, serve } from "sluice/node";
 import { z } from "zod";
 
@@ -11,16 +12,16 @@ const sluice = createSluice({
 });
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root: "./uploads", writable: true }),
-  unscanned: "allow",
+  scan: "none",
 });
-const files = createFileTransfer(sluice, uploads);
+const files = createFileTransfer(uploads);
 const terms = { accept: ["text/*"], maxBytes: 1_000_000 };
 
 function createDemo() {
   const mcp = new McpServer({ name: "demo", version: "1.0.0" });
   const inputSchema = z.object({ draft: fileInput(terms).describe("The draft to compare") });
   mcp.registerTool("compare", { inputSchema }, async ({ draft }, ctx) => {
-    const text = await files.open(draft, terms, { mcp, ctx });
+    const text = await uploads.open(draft, terms, { mcp, ctx });
     await text.remove(); // what was opened is yours, and is kept until then
     const report = await files.value("files://demo/report.txt", { mcp, ctx });
     return {

@@ -1,9 +1,9 @@
 // The stores of the page about uploads on many processes: run by e2e/examples.test.ts.
 // #region shared
 import { once } from "node:events";
-import { createRedisStateStore, createRedisUploadStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
-import { createSluice, createUploads, type StorageBackend } from "sluice";
+import { createSluice, createUploads, type StorageBackend, type WritableBackend } from "sluice";
 
 const issuer = "https://id.example.com";
 
@@ -11,7 +11,7 @@ const issuer = "https://id.example.com";
 export async function createShared(
   redisPath: string,
   keys: string,
-  { served, received }: Readonly<Record<"served" | "received", StorageBackend>>,
+  { served, received }: { served: StorageBackend; received: WritableBackend },
 ) {
   const redis = new Redis({ path: redisPath, enableOfflineQueue: false, socketTimeout: 5_000 });
   await once(redis, "ready");
@@ -20,14 +20,13 @@ export async function createShared(
     baseUri: "files://demo/",
     endpoint: "https://files.example.com/mcp",
     keys,
-    state: createRedisStateStore({ redis }),
+    stores: createRedisStores({ redis }),
     principal: ({ authInfo }) =>
       authInfo && { issuer, subject: String(authInfo.extra?.sub), clientId: authInfo.clientId },
   });
   const uploads = createUploads(sluice, {
     storage: received,
-    store: createRedisUploadStore({ redis }),
-    unscanned: "allow",
+    scan: "none",
   });
   return { redis, sluice, uploads };
 }

@@ -4,9 +4,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { createHandler, createSluice, createUploads, uploadIdInput } from "sluice";
+import { createHandler, createSluice, createUploads } from "sluice";
 import { createFsBackend, toNodeHandler } from "sluice/node";
-import { z } from "zod";
 
 const [, , files = "./files", inbox = "./uploads"] = process.argv;
 
@@ -23,26 +22,21 @@ const sluice = createSluice({
 });
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root: inbox, writable: true }),
-  unscanned: "allow",
+  scan: "none",
 });
 
 function createDemo() {
   const mcp = new McpServer({ name: "demo", version: "1.0.0" });
-  const inputSchema = z.object({ upload_id: uploadIdInput() });
-  const config = { description: "Says how large a file of the user is", inputSchema };
-  mcp.registerTool("measure", config, async ({ upload_id: uploadId }, ctx) => {
-    const outcome = await uploads.requestFiles(ctx, {
-      mcp,
-      uploadId,
+  uploads.registerTool(
+    mcp,
+    "measure",
+    {
+      description: "Says how large a file of the user is",
       message: "Which file shall I measure?",
       fields: { file: { type: "file", title: "File", maxBytes: 10_000_000 } },
-    });
-    if (outcome.action === "ask") return outcome.result; // the tool is called again
-    if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };
-    const { file } = outcome.files;
-    await file.remove();
-    return { content: [{ type: "text", text: `${file.name} has ${file.size} bytes.` }] };
-  });
+    },
+    ({ files: { file } }) => `${file.name} has ${file.size} bytes.`,
+  );
   return sluice.attach(mcp, { tools: true });
 }
 

@@ -1,5 +1,4 @@
 /** A site for `tools/inspector.mjs`. Prints its URL; ends with its standard input. */
-import { attachUploadTools } from "@sluice/uploads";
 import { registerKeepFile, startHostSite } from "../bed/host-site.ts";
 
 const site = await startHostSite({
@@ -10,7 +9,7 @@ const site = await startHostSite({
   sessions: true,
   asking(mcp, uploads) {
     registerKeepFile(mcp, uploads);
-    attachUploadTools(mcp, uploads);
+    uploads.attach(mcp);
   },
 });
 process.stdin.resume().once("end", () => {

@@ -17,12 +17,12 @@ import {
   parseResourceUri,
   parseRetryAfter,
   sanitizeFileName,
-} from "@sluice/core";
-import { createOriginGate } from "@sluice/server/transport";
-import { parseHead, parseKeyFile } from "@sluice/server/node";
+} from "@sluice/core/internal";
+import { createOriginGate } from "@sluice/server/internal";
+import { parseHead, parseKeyFile } from "@sluice/server/internal/node";
 import { createUriMapper } from "@sluice/storage";
 import { parseCursor } from "@sluice/storage/plugin";
-import { boundaryOf } from "@sluice/binary-transfer/transport";
+import { boundaryOf } from "@sluice/binary-transfer/internal";
 import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
 import { parseStorageUrl } from "../../packages/cli/src/storages/storage-url.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";

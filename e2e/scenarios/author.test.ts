@@ -3,13 +3,13 @@ import { createMcpExpressApp } from "@modelcontextprotocol/express";
 import { createMcpHandler, McpServer, ResourceTemplate } from "@modelcontextprotocol/server";
 import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { generateKey } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { createSluice } from "@sluice/server";
 import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createStdioTransport } from "@sluice/transport-stdio";
+import { createStdioServerTransport } from "@sluice/transport-stdio";
 import express, { type Express } from "express";
 import { createInterface } from "node:readline";
 import { PassThrough, type Readable, type Writable } from "node:stream";
@@ -111,7 +111,7 @@ const pipes: Readonly<
   "the SDK's serveStdio": (make, input, output) =>
     serveStdio(make, { transport: new StdioServerTransport(input, output) }),
   "serveStdio with our transport": (make, stdin, stdout) =>
-    serveStdio(make, { transport: createStdioTransport({ stdin, stdout }) }),
+    serveStdio(make, { transport: createStdioServerTransport({ stdin, stdout }) }),
 };
 
 /** What a server is asked in either revision, first what it declares. */

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ContainerClient } from "@azure/storage-blob";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { startGraphEmulator } from "@sluice/graph-emulator";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startFaultProxy } from "../../packages/storage-azure-blob/test/fault-proxy.ts";

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { describe, expect, test } from "vitest";
 import { startBackendSite, token, type BackendSite } from "../bed/backend-site.ts";
 import { serviceNames } from "../bed/backends.ts";

@@ -1,6 +1,6 @@
 // @module-tag slow
 import { SluiceError } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startBackendSite, type BackendSite } from "../bed/backend-site.ts";

@@ -1,5 +1,5 @@
 // @module-tag slow
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startBackendSite, type BackendSite } from "../bed/backend-site.ts";
 import { remoteNames, serviceNames } from "../bed/backends.ts";

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FILE_KEYWORD } from "@sluice/core/wire";
-import { diagnose, type DiagnoseOptions, type Finding } from "@sluice/bridge";
+import { FILE_KEYWORD } from "@sluice/core/internal";
+import { diagnose, type DiagnoseOptions, type TransferFinding } from "@sluice/bridge";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { createCertificate, type CertificateOptions } from "../bed/certificate.ts";
@@ -36,11 +36,12 @@ const nginx =
         proxy_set_header Host $http_host; proxy_pass http://127.0.0.1:${target()}; ${settings} } }`,
     );
 
-function look(url: string, options: DiagnoseOptions = {}): Promise<Finding[]> {
+function look(url: string, options: DiagnoseOptions = {}): Promise<TransferFinding[]> {
   return diagnose(new URL(url), { watchMs: 300, ...options });
 }
 
-const causesOf = (findings: readonly Finding[]): string[] => findings.map(({ cause }) => cause);
+const causesOf = (findings: readonly TransferFinding[]): string[] =>
+  findings.map(({ cause }) => cause);
 
 describe("a certificate", () => {
   const lasting: readonly CertificateOptions["days"][] = [
@@ -56,7 +57,7 @@ describe("a certificate", () => {
     ["certificate", /is self-signed/, {}],
   ];
   /** What is found of a server with each, in the order of the tables. The last one is not trusted. */
-  let found: readonly Finding[][] = [];
+  let found: readonly TransferFinding[][] = [];
 
   beforeAll(async () => {
     const folder = await mkdtemp(join(tmpdir(), "sluice-doctor-tls-"));
@@ -69,7 +70,7 @@ describe("a certificate", () => {
     // a process reads once what it trusts
     const doctor = await startProgram("diagnose", {}, { NODE_EXTRA_CA_CERTS: trusted });
     const urls = sites.map(({ port }) => `https://localhost:${port}/mcp`);
-    const seen = await doctor.ask<Finding[][]>(urls);
+    const seen = await doctor.ask<TransferFinding[][]>(urls);
     // the sites name downloads at 127.0.0.1
     found = seen.map((findings) => findings.filter(({ cause }) => cause !== "public-url"));
     await doctor[Symbol.asyncDispose]();
@@ -207,7 +208,7 @@ describe.each(["auto", "direct"] as const)(
 );
 
 describe.concurrent("links", () => {
-  const lookBehind = async (status: number): Promise<Finding[]> => {
+  const lookBehind = async (status: number): Promise<TransferFinding[]> => {
     await using site = await startLinkSite({
       files,
       ...(status > 0 && {

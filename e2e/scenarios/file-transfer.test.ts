@@ -3,15 +3,9 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import type { Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { FileTransferDescriptor, FileValue } from "@sluice/core/wire";
-import type { Sluice } from "@sluice/server";
-import {
-  createFileTransfer,
-  fileInput,
-  type FileInputTerms,
-  type UploadedFile,
-  type Uploads,
-} from "@sluice/uploads";
+import type { FileTransferDescriptor, FileValue } from "@sluice/core/internal";
+import { fileInput, type FileInputTerms, type UploadedFile, type Uploads } from "@sluice/uploads";
+import { createFileTransfer } from "@sluice/uploads/experimental";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { connectOfficial, sdkNames } from "../bed/clients.ts";
@@ -34,13 +28,13 @@ async function digestOf(file: UploadedFile): Promise<string> {
 }
 
 /** Two tools of SEP-2631: one takes a file, one returns one. */
-function registerTools(mcp: McpServer, uploads: Uploads, sluice: Sluice): void {
-  const files = createFileTransfer(sluice, uploads);
+function registerTools(mcp: McpServer, uploads: Uploads): void {
+  const files = createFileTransfer(uploads);
   mcp.registerTool(
     "digest",
     { inputSchema: z.object({ document: fileInput(terms) }) },
     async (args, ctx) => {
-      const file = await files.open(args.document, terms, { mcp, ctx });
+      const file = await uploads.open(args.document, terms, { mcp, ctx });
       return { content: [{ type: "text", text: await digestOf(file) }] };
     },
   );
@@ -100,11 +94,11 @@ test.each(sdkNames)("%s: a file is authorized, uploaded, and named in the call",
 
 test("a file in the call itself goes the same way: hashed, scanned, kept", async () => {
   const scanned: number[] = [];
-  const onScan = (_body: unknown, { size }: { size: number }) => {
+  const scan = (_body: unknown, { size }: { size: number }) => {
     scanned.push(size);
     return size === 3 ? "reject" : "clean";
   };
-  const site = await startFiles({ onScan });
+  const site = await startFiles({ scan });
   const client = await connectOfficial("SDK v2, modern", site.url, { token: "ada-token" });
   onTestFinished(() => client.close());
   const inline = `data:text/plain;base64,${Buffer.from("inline").toString("base64")}`;

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect as dial } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseContentDisposition, parseResourceUri } from "@sluice/core";
+import { parseContentDisposition, parseResourceUri } from "@sluice/core/internal";
 import { checkKey } from "@sluice/storage/plugin";
 import { Pool } from "undici";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";

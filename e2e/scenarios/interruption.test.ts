@@ -2,7 +2,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { streamResource } from "@sluice/client";
 import { generateKey } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { describe, expect, test } from "vitest";
 import { connect, sdkNames } from "../bed/clients.ts";
 import { bytesOf } from "../bed/content.ts";

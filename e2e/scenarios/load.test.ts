@@ -2,7 +2,7 @@
 import { request as send } from "node:http";
 import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import type { PrincipalStorage } from "@sluice/server";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";

@@ -2,7 +2,7 @@
 import { rm, mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { DownloadOrder, DownloadReport } from "../bed/programs/download.ts";
 import type { ServeSettings } from "../bed/programs/serve.ts";

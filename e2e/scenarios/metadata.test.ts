@@ -4,7 +4,7 @@
  */
 import { buffer } from "node:stream/consumers";
 import { streamResource } from "@sluice/client";
-import { EXTENSION_ID, type RevisionKind } from "@sluice/core/wire";
+import { EXTENSION_ID, type RevisionKind } from "@sluice/core/internal";
 import type { DescribeResource } from "@sluice/server";
 import { expect, test } from "vitest";
 import { connect, connectOfficial, sdkNames } from "../bed/clients.ts";

@@ -2,7 +2,9 @@
 import { createServer, type RequestListener } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { streamResource } from "@sluice/client";
+import { generateKey } from "@sluice/core";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
+import { createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -15,6 +17,7 @@ import { createWebSocketHandler } from "@sluice/transport-ws";
 import { createUploads } from "@sluice/uploads";
 import express from "express";
 import { afterAll, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { connect, sdkNames } from "../bed/clients.ts";
 import { listen } from "../bed/listen.ts";
 
@@ -34,11 +37,12 @@ const sluice = createSluice(good);
 const createMcp = (): McpServer => sluice.attach(new McpServer({ name: "d", version: "1" }));
 const mcp = createMcp();
 const handler = createMcpHandler(createMcp);
-const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
+const uploads = createUploads(sluice, { storage: createMemoryBackend(), scan: "none" });
 afterAll(() => uploads.close());
 
 const url = { url: "ws://127.0.0.1:9/mcp", anonymous: true } as const;
-const unscanned = "allow";
+const scan = "none";
+const fileTool = { message: "A file?", fields: { file: { type: "file" } } } as const;
 
 // as a JavaScript author may write it
 // oxlint-disable-next-line typescript/no-explicit-any
@@ -127,13 +131,75 @@ test.each<[string, () => unknown, RegExp]>([
   ],
   [
     "createUploads: a server",
-    () => createUploads(wrong(mcp), { storage: good.storage as never, unscanned }),
+    () => createUploads(wrong(mcp), { storage: good.storage as never, scan }),
     /^createUploads: the first/,
   ],
   [
     "createUploads: no storage",
-    () => createUploads(sluice, wrong({ unscanned })),
+    () => createUploads(sluice, wrong({ scan })),
     /^createUploads: storage must be/,
+  ],
+  [
+    "createUploads: no word of a scan",
+    () => createUploads(sluice, wrong({ storage: createMemoryBackend() })),
+    /^createUploads: pass scan: .* or "none"/,
+  ],
+  [
+    "createUploads: a typo",
+    () => createUploads(sluice, wrong({ storage: createMemoryBackend(), scan, maxByte: 1 })),
+    /no option maxByte; did you mean maxBytes\?$/,
+  ],
+  [
+    "createUploads: a storage that is only read",
+    () => createUploads(sluice, wrong({ storage: { ...storage, write: undefined }, scan })),
+    /^createUploads: storage .* has no write and remove/,
+  ],
+  [
+    "createUploads: shared state, and uploads of one process",
+    () => {
+      const stores = createMemoryStores();
+      const state = { ...stores.state, shared: true };
+      const sharing = { ...good, keys: [generateKey()], stores: { ...stores, state } };
+      createUploads(createSluice(sharing), {
+        storage: createMemoryBackend(),
+        scan,
+      });
+    },
+    /several processes share.* two writers.* stores: createRedisStores/,
+  ],
+  [
+    "uploads.registerTool: no file",
+    () => uploads.registerTool(mcp, "x", { message: "x", fields: {} }, () => ""),
+    /^uploads.registerTool: no field is a file/,
+  ],
+  [
+    "uploads.registerTool: no handler",
+    () => uploads.registerTool(mcp, "x", fileTool, wrong(undefined)),
+    /^uploads.registerTool: .*handler/,
+  ],
+  [
+    "uploads.registerTool: an upload_id of its own",
+    () => {
+      const inputSchema = z.object({ upload_id: z.string() });
+      uploads.registerTool(mcp, "x", { ...fileTool, inputSchema }, () => "");
+    },
+    /^uploads.registerTool: leave upload_id out/,
+  ],
+  [
+    "uploads.registerTool: a server of another Sluice",
+    () =>
+      uploads.registerTool(
+        createSluice(good).attach(new McpServer({ name: "x", version: "1" })),
+        "x",
+        fileTool,
+        () => "",
+      ),
+    /attached to another Sluice/,
+  ],
+  [
+    "uploads.attach: names beside the bounds",
+    () => uploads.attach(mcp, wrong({ request: "ask" })),
+    /^uploads.attach: there is no option request/,
   ],
   [
     "createSluice: no text in keys",
@@ -175,8 +241,10 @@ test.each<[string, () => unknown, RegExp]>([
 });
 
 test.each<[string, (ctx: unknown) => unknown]>([
-  ["requestFiles", (ctx) => uploads.requestFiles(wrong(ctx), wrong({ message: "x", fields: {} }))],
-  ["requestFiles", () => uploads.requestFiles(wrong(undefined), wrong({ mcp }))],
+  ["uploads.ask", (ctx) => uploads.ask({ message: "x", fields: {} }, wrong({ ctx }))],
+  ["uploads.ask", () => uploads.ask({ message: "x", fields: {} }, wrong({ mcp }))],
+  ["uploads.ask", () => uploads.ask({ message: "x", fields: {} }, wrong(undefined))],
+  ["uploads.open", () => uploads.open("mcp-file:x", {}, wrong({ mcp }))],
   ["resourceLink", async () => sluice.resourceLink(uri, wrong(undefined))],
   ["resourceLink", async () => sluice.resourceLink(uri, wrong({ mcp }))],
   ["resourceLink", async (ctx) => sluice.resourceLink(uri, wrong({ ctx }))],
@@ -185,6 +253,13 @@ test.each<[string, (ctx: unknown) => unknown]>([
   await expect(call({ mcpReq: {} })).rejects.toThrow(
     /^mcp must be the server that the handler is registered on, and ctx what it was called with/,
   );
+});
+
+test("a call of a server of another Sluice is a TypeError, in every tool of uploads", async () => {
+  const other = createSluice(good).attach(new McpServer({ name: "x", version: "1" }));
+  const call = { mcp: other, ctx: wrong({ mcpReq: {} }) };
+  for (const made of [uploads.ask(fileTool, call), uploads.open("data:,x", {}, call)])
+    await expect(made).rejects.toThrow(/attached to another Sluice/);
 });
 
 interface Mount {

@@ -6,7 +6,7 @@ import { Server as LowServerV1 } from "@modelcontextprotocol/sdk/server/index.js
 import { McpServer as McpServerV1 } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { streamResource } from "@sluice/client";
 import { generateKey } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { createSluice, type AuditRecord, type MountOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { streamResource } from "@sluice/client";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { connect, connectOfficial, sdkNames } from "../bed/clients.ts";

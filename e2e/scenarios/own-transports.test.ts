@@ -20,7 +20,8 @@ import { streamResource } from "@sluice/client";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFrontHandler } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploads } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connect, sdkNames, type SdkName } from "../bed/clients.ts";
 import { listen } from "../bed/listen.ts";
@@ -245,18 +246,20 @@ describe.each(kindNames.filter((name) => name !== "low-level Server of SDK v1"))
       await using site = await openOwnSite({
         kind,
         mount(app, handler, sluice) {
-          const made = createUploads(sluice, { storage, unscanned: "allow" });
+          const made = createUploads(sluice, { storage, scan: "none" });
           uploads = made;
           stop = () => made.close();
           app.use(toNodeHandler(withUploads(handler, made)));
         },
         register: (mcp) =>
           void mcp.registerTool("count", {}, async (ctx: any) => {
-            const outcome = await uploads!.requestFiles(ctx, {
-              mcp,
-              message: "Which?",
-              fields: { text: { type: "file", accept: ["text/*"] } },
-            });
+            const outcome = await uploads!.ask(
+              {
+                message: "Which?",
+                fields: { text: { type: "file", accept: ["text/*"] } },
+              },
+              { mcp, ctx },
+            );
             const size = outcome.action === "accept" ? outcome.files.text.size : outcome.action;
             return { content: [{ type: "text", text: String(size) }] };
           }),

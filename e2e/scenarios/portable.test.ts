@@ -6,7 +6,7 @@ import { streamResource } from "@sluice/client";
 import { streamingCapabilities, withStreaming } from "@sluice/client/internal";
 import { createFileSender } from "@sluice/client/send";
 import { formatKey, generateKey } from "@sluice/core";
-import { withResume } from "@sluice/resume/client";
+import { withResumableFetch } from "@sluice/resume/client";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { bundleWorker, runtimes, type Started } from "../bed/runtimes.ts";
 
@@ -131,7 +131,7 @@ describe.each(runtimes.filter(({ isInstalled }) => isInstalled))("in $name", ({ 
   });
 
   test("a session calls tools one after another, and its streams go on", async () => {
-    const client = await connect("legacy", withResume());
+    const client = await connect("legacy", withResumableFetch());
     for (let n = 0; n < rounds; n++) {
       const progress: number[] = [];
       const onprogress = (note: { progress: number }): void => void progress.push(note.progress);

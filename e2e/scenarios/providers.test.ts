@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client";
-import type { ClientStreaming, RevisionKind } from "@sluice/core/wire";
+import type { ClientStreaming, RevisionKind } from "@sluice/core/internal";
 import type { ProviderOptions, ProvideRequest, StreamLimits } from "@sluice/server";
 import { describe, expect, test, vi } from "vitest";
 import { connect } from "../bed/clients.ts";

@@ -16,7 +16,7 @@ import {
 } from "@modelcontextprotocol/sdk/types.js";
 import { ResourceTemplate, type McpServer } from "@modelcontextprotocol/server";
 import { streamResource } from "@sluice/client";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import { describe, expect, test, vi } from "vitest";
 import { connect, sdkNames, type SdkName } from "../bed/clients.ts";
 import { bytesOf } from "../bed/content.ts";

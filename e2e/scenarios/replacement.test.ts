@@ -2,7 +2,7 @@ import { readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { streamResource } from "@sluice/client";
 import { SluiceError } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { connect } from "../bed/clients.ts";

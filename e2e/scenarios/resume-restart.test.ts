@@ -1,6 +1,6 @@
 // @module-tag slow
 import { setTimeout } from "node:timers/promises";
-import { withResume } from "@sluice/resume/client";
+import { withResumableFetch } from "@sluice/resume/client";
 import type { FetchLike } from "@sluice/client";
 import { formatKey, generateKey, SluiceError } from "@sluice/core";
 import { createMemoryEventStore, type EventStore } from "@sluice/state";
@@ -14,7 +14,7 @@ import { connectV1, connectV2, createResuming, surveyOf } from "../bed/resuming.
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 /** Milliseconds that a survey works before each question and its end, four times in all. */
 const workMs = isDeep ? 7_500 : 10;
-const patient = { retryMs: 10, maxRetryMs: 50, maxTries: 200 };
+const patient = { retryMs: 10, maxRetryMs: 50, maxAttempts: 200 };
 
 /**
  * A store that a process loses for good at its n-th write, before or after that write is done: the
@@ -74,7 +74,7 @@ describe("a server that dies", () => {
       for (const before of [true, false]) {
         const { fetch, a, b } = await dying(writes, { before, reruns: true });
         const client = await (before ? connectV1 : connectV2)({
-          fetch: withResume(fetch, patient),
+          fetch: withResumableFetch(fetch, patient),
         });
         const { asked, progress, text } = surveyOf("a");
         expect(await client.survey("a")).toBe(text);
@@ -88,7 +88,7 @@ describe("a server that dies", () => {
 
   test("ends what may not run twice with an error that says to send it again", async () => {
     const { fetch, b } = await dying(4, { before: false, reruns: false });
-    const client = await connectV2({ fetch: withResume(fetch, patient) });
+    const client = await connectV2({ fetch: withResumableFetch(fetch, patient) });
     await expect(client.survey("a")).rejects.toThrow("Interrupted, send the request again");
     expect(b.starts()).toBe(0);
     await client.close();
@@ -118,7 +118,7 @@ test("a tool that does not ask the same again is stopped, not continued", async 
   let now = a;
   void first.death.then(() => (now = b));
   const client = await connectV2({
-    fetch: withResume((input, init) => now.fetch(input, init), patient),
+    fetch: withResumableFetch((input, init) => now.fetch(input, init), patient),
   });
   await expect(client.call("moody")).rejects.toThrow("Interrupted");
   expect(b.errors.join()).toContain("cannot be run again");
@@ -187,12 +187,12 @@ async function dieOften({ redis, name, deaths, surveys }: Deaths): Promise<numbe
       await setTimeout((n / surveys) * 1.5 * workMs);
       const client = await connectV2({
         url: settings.endpoint,
-        fetch: withResume(
+        fetch: withResumableFetch(
           tellingOfLinks(globalThis.fetch, () => {
             begun.add(survey);
             killInTheMiddle();
           }),
-          { retryMs: 50, maxRetryMs: 500, maxTries: 200 },
+          { retryMs: 50, maxRetryMs: 500, maxAttempts: 200 },
         ),
         async answer(message) {
           if (n === 0 && message.endsWith("question 2")) {

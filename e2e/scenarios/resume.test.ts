@@ -1,5 +1,5 @@
 import { createServer } from "node:http";
-import { withResume } from "@sluice/resume/client";
+import { withResumableFetch } from "@sluice/resume/client";
 import type { FetchLike } from "@sluice/client";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -61,7 +61,7 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
   test("with links hears everything once of a server with links, and answers at its turn [SEP-1335/link/must-get] [SEP-1335/turns/requests-on-stream] [SEP-1335/client/must-buffer] [SEP-1335/client/must-post] [SEP-1335/turns/repeats]", async () => {
     const notes: string[] = [];
     const { fetch, errors } = start();
-    const client = await connect(sdk, { fetch: withResume(noting(fetch, notes)) });
+    const client = await connect(sdk, { fetch: withResumableFetch(noting(fetch, notes)) });
     await expectSurvey(client);
     const turns = notes.filter((note) => note.includes("/resume"));
     const turn = ["GET /mcp/resume 204", "POST /mcp/resume 200"];
@@ -82,7 +82,7 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
 
   test("with links is served as ever by a server without [SEP-1335/compatibility/new-client-old-server]", async () => {
     const { fetch } = start({ old: true });
-    await expectSurvey(await connect(sdk, { fetch: withResume(fetch) }));
+    await expectSurvey(await connect(sdk, { fetch: withResumableFetch(fetch) }));
   });
 
   test("without links is served by a server without", { tags: "slow" }, async () => {
@@ -90,13 +90,13 @@ describe.each(["v1", "v2"] as const)("a client of the SDK %s", (sdk) => {
   });
 
   test(
-    "resumes by priming events with a server that has only these, also below withResume",
+    "resumes by priming events with a server that has only these, also below withResumableFetch",
     { tags: "slow" },
     async () => {
       const { fetch } = start({ old: true, sdkEvents: createSdkEventStore() });
       const cut = cutting(fetch, { random: createRandom(3), spare: sparePickedUp });
       await expectSurvey(await connect(sdk, { fetch: cut }), "a");
-      await expectSurvey(await connect(sdk, { fetch: withResume(cut) }), "b");
+      await expectSurvey(await connect(sdk, { fetch: withResumableFetch(cut) }), "b");
     },
   );
 
@@ -121,7 +121,7 @@ describe("connections that break", () => {
       await atOnce(20, 20, async (n) => {
         const broken = cutting(fetch, { random, spare: spareNothing });
         const client = await (n % 2 ? connectV1 : connectV2)({
-          fetch: withResume(broken, { maxTries: 50, retryMs: 1, maxRetryMs: 20 }),
+          fetch: withResumableFetch(broken, { maxAttempts: 50, retryMs: 1, maxRetryMs: 20 }),
         });
         try {
           for (let run = 0; run < runs / 20; run++) await expectSurvey(client, `run ${n}.${run}`);
@@ -145,7 +145,7 @@ describe("connections that break", () => {
         headers.set("last-event-id", `${id}/${Math.max(0, Number(seq) + shift)}`);
       return fetch(input, { ...init, headers });
     };
-    const client = await connect("v2", { fetch: withResume(shifting) });
+    const client = await connect("v2", { fetch: withResumableFetch(shifting) });
     await expect(expectSurvey(client)).rejects.toThrow(/refused|to deeply equal/);
   });
 
@@ -172,7 +172,7 @@ describe("connections that break", () => {
       await listening.close();
     });
     await atOnce(surveys, 200, async (n) => {
-      const fetch = withResume(globalThis.fetch, { retryMs: 5 });
+      const fetch = withResumableFetch(globalThis.fetch, { retryMs: 5 });
       const client = await retried(() => (n % 2 ? connectV1 : connectV2)({ url: endpoint, fetch }));
       try {
         await expectSurvey(client, `run ${n}`);

@@ -3,7 +3,7 @@ import { appendFile, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { streamResource } from "@sluice/client";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http/internal";

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { createKeyRing, createSealer, formatKey, generateKey, type SealingKey } from "@sluice/core";
-import { openKeyFile, parseKeyFile } from "@sluice/server/node";
+import { parseKeyFile } from "@sluice/server/internal/node";
+import { openKeyFile } from "@sluice/server/node";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
@@ -27,7 +28,7 @@ async function startFollowers(): Promise<Followers> {
   const keysFile = join(folder, "keys");
   await writeFile(keysFile, `${formatKey(generateKey())}\n`, { mode: 0o600 });
   const storage = createMemoryBackend({ [key]: content });
-  const files = [1, 2].map(() => openKeyFile({ path: keysFile, pollMs: 10 }));
+  const files = [1, 2].map(() => openKeyFile({ path: keysFile, pollIntervalMs: 10 }));
   const opened = await Promise.all(files);
   return {
     members: opened.map(({ keys }) => createSharedServer({ storage, keys }).desk),

@@ -1,4 +1,4 @@
-import { EXTENSION_ID, type DeliveryMode } from "@sluice/core/wire";
+import { EXTENSION_ID, type DeliveryMode } from "@sluice/core/internal";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { send, type RawAnswer } from "../bed/raw.ts";
 import { createSigningStore, type SigningStore } from "../bed/signing-store.ts";

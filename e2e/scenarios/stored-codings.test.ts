@@ -1,10 +1,10 @@
 import * as zlib from "node:zlib";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { createS3Backend } from "@sluice/storage-s3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { discardReply } from "@sluice/server/transport";
+import { discardReply } from "@sluice/server/internal";
 import { createHouse, headerOf } from "../../packages/server/test/redeeming.ts";
 import { talkTo } from "../../packages/server/test/talking.ts";
 import { clientFor, sharedAzurite } from "../../packages/storage-azure-blob/test/azurite.ts";

@@ -61,7 +61,7 @@ test("upload URLs are, too [SEP-1306/privacy/must-use-tls]", async () => {
   for (const endpoint of ["https://example.com/mcp", "http://127.0.0.1:3000/mcp"]) {
     const uploads = createUploads(make(endpoint), {
       storage: createMemoryBackend(),
-      unscanned: "allow",
+      scan: "none",
     });
     const holder = { issuer: "i", subject: "s", clientId: "c" };
     const terms = { accept: [], maxBytes: 1, maxFiles: 1 };

@@ -7,8 +7,9 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
+import { createUploads } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { createFileSender } from "@sluice/client/send";
 import { expect, onTestFinished, test } from "vitest";
 import { listen } from "../bed/listen.ts";
@@ -35,7 +36,7 @@ async function startSite(): Promise<{ url: string; endpoint: string }> {
       principal: ({ authInfo }) =>
         authInfo && { issuer: "i", subject: String(authInfo.extra?.["subject"]), clientId: "c" },
     });
-    const uploads = createUploads(sluice, { storage, unscanned: "allow" });
+    const uploads = createUploads(sluice, { storage, scan: "none" });
     onTestFinished(() => uploads.close());
     return { sluice, uploads };
   };
@@ -51,11 +52,13 @@ async function startSite(): Promise<{ url: string; endpoint: string }> {
     () => {
       const mcp = new McpServer({ name: "site", version: "1.0.0" });
       mcp.registerTool("look", {}, async (ctx) => {
-        const outcome = await uploads.requestFiles(ctx, {
-          mcp,
-          message: "A text, please",
-          fields: { text: { type: "file" } },
-        });
+        const outcome = await uploads.ask(
+          {
+            message: "A text, please",
+            fields: { text: { type: "file" } },
+          },
+          { mcp, ctx },
+        );
         if (outcome.action === "ask") return outcome.result;
         if (outcome.action !== "accept") return { content: [] };
         const { body } = await outcome.files.text.open();

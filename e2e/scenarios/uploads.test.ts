@@ -49,12 +49,14 @@ const picture = {
 function registerLook(fields: Fields, onProgress?: (bytes: number) => void) {
   return (mcp: McpServer, uploads: Uploads) =>
     mcp.registerTool("look", { inputSchema: z.object({}) }, async (_args, ctx) => {
-      const outcome = await uploads.requestFiles(ctx, {
-        mcp,
-        message: "A picture, please",
-        fields,
-        ...(onProgress && { onProgress: ({ progress }) => onProgress(progress) }),
-      });
+      const outcome = await uploads.ask(
+        {
+          message: "A picture, please",
+          fields,
+          ...(onProgress && { onProgress: ({ progress }) => onProgress(progress) }),
+        },
+        { mcp, ctx },
+      );
       if (outcome.action === "ask") return outcome.result;
       if (outcome.action !== "accept") return { content: [{ type: "text", text: outcome.action }] };
       const told: unknown[] = [];
@@ -494,7 +496,7 @@ test("a file that the scanner rejects never reaches the tool [SEP-1306/security/
   const scanned: string[] = [];
   const site = await startAsking({
     uploads: {
-      onScan(_body, { name }) {
+      scan(_body, { name }) {
         scanned.push(name);
         return name.startsWith("bad") ? "reject" : "clean";
       },

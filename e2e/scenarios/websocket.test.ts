@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { streamResource } from "@sluice/client";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import * as z from "zod";

@@ -2,9 +2,9 @@
 import { writeFile } from "node:fs/promises";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createStreaming, streamResource } from "@sluice/client";
-import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
+import type { DeliveryMode, RevisionKind } from "@sluice/core/internal";
 import { createFileSender } from "@sluice/client/send";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 
 /** What to fetch, and where to put it. */

@@ -2,7 +2,7 @@
 // Server and client run in processes of their own: server-process.ts and client-process.ts.
 import { join, resolve } from "node:path";
 import { styleText } from "node:util";
-import { createProgressBar, formatBytes, formatDuration } from "@sluice/cli";
+import { createProgressBar, formatBytes, formatDuration } from "@sluice/cli/internal";
 import { readAuditStory } from "./lib/audit-story.ts";
 import { createCuttingProxy } from "./lib/cutting-proxy.ts";
 import { addRealFiles, createWorkFolder } from "./lib/demo-files.ts";

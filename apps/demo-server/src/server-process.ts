@@ -3,9 +3,9 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:http";
 import { pathToFileURL } from "node:url";
-import { openStorage } from "@sluice/cli";
+import { openStorage } from "@sluice/cli/internal";
 import type { Delivery } from "@sluice/server";
-import { createAuditFile, type AuditFile } from "@sluice/server/node";
+import { openAuditFile, type AuditFile } from "@sluice/server/node";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { startSocketServer } from "./lib/socket-server.ts";
@@ -31,7 +31,7 @@ let audit: AuditFile | undefined;
 
 answerQuestions({
   async start({ folder, delivery, trail, received, origin, environment = {} }: ServerSettings) {
-    audit = await createAuditFile({ path: trail });
+    audit = await openAuditFile({ path: trail });
     Object.assign(process.env, environment);
     const { SLUICE_STORAGE = pathToFileURL(folder).href, SLUICE_REDIRECT_ORIGINS } = environment;
     const server = createServer();
@@ -54,7 +54,7 @@ answerQuestions({
     return { port };
   },
   async startSockets({ folder, trail }: Pick<ServerSettings, "folder" | "trail">) {
-    audit = await createAuditFile({ path: trail });
+    audit = await openAuditFile({ path: trail });
     return { url: await startSocketServer(folder, audit) };
   },
   /** Waits until everything that happened is in the trail. */

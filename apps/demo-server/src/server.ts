@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { createMcpExpressApp } from "@modelcontextprotocol/express";
 import { McpServer } from "@modelcontextprotocol/server";
-import { openStorage } from "@sluice/cli";
+import { openStorage } from "@sluice/cli/internal";
 import { createSluice, type SluiceOptions } from "@sluice/server";
-import { createAuditFile } from "@sluice/server/node";
+import { openAuditFile } from "@sluice/server/node";
 import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createUploads } from "@sluice/uploads";
 import type { Express } from "express";
@@ -24,7 +24,7 @@ import { registerPictureTool } from "./lib/picture-tool.ts";
 /** What the app serves, and where it puts the files that users send. */
 export interface AppOptions extends Omit<SluiceOptions, "baseUri" | "keys" | "mounts"> {
   readonly storage: StorageBackend;
-  readonly received: StorageBackend;
+  readonly received: WritableBackend;
 }
 
 /** An Express app with an MCP endpoint that streams its resources, and asks for files. */
@@ -37,7 +37,7 @@ export function createApp({ storage, received, ...options }: AppOptions): Expres
     ...options,
   });
   provideMade(sluice);
-  const uploads = createUploads(sluice, { storage: received, unscanned: "allow" });
+  const uploads = createUploads(sluice, { storage: received, scan: "none" });
   const create = (): McpServer => {
     const server = new McpServer({ name: "demo", version: "1.0.0" });
     registerPictureTool(server, uploads);
@@ -51,7 +51,7 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const endpoint = `http://127.0.0.1:${PORT}/mcp`;
   try {
     const storage = await openStorage(SLUICE_STORAGE, process.env);
-    const audit = await createAuditFile({ name: `demo-server_${PORT}` });
+    const audit = await openAuditFile({ name: `demo-server_${PORT}` });
     const received = createFsBackend({
       root: mkdtempSync(join(tmpdir(), "sluice-received-")),
       writable: true,

@@ -8,7 +8,7 @@ import { startGraphEmulator } from "@sluice/graph-emulator";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { sharedAzurite, startMs } from "../../../packages/storage-azure-blob/test/azurite.ts";
 import { startS3StandIn } from "../../../packages/storage-s3/test/stand-in/stand-in.ts";
-import { openStorage } from "@sluice/cli";
+import { openStorage } from "@sluice/cli/internal";
 import { readRedirectOrigins } from "../src/lib/redirect-origins.ts";
 import { createApp } from "../src/server.ts";
 

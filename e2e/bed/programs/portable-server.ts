@@ -1,16 +1,8 @@
 // A server of every part that needs no module of Node, as a Worker, for Bun and for Deno.
 import { McpServer } from "@modelcontextprotocol/server";
 import { createResume } from "@sluice/resume";
-import { createMemoryEventStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
-import {
-  attachUploadTools,
-  createHandler,
-  createSluice,
-  createUploads,
-  uploadIdInput,
-  type SluiceHandler,
-} from "sluice";
+import { createHandler, createSluice, createUploads, type SluiceHandler } from "sluice";
 import { z } from "zod";
 
 interface Env {
@@ -31,27 +23,24 @@ function start(env: Env): SluiceHandler {
   });
   const uploads = createUploads(sluice, {
     storage: createMemoryBackend(),
-    unscanned: "allow",
+    scan: "none",
   });
   function createDemo() {
     const mcp = new McpServer({ name: "demo", version: "1.0.0" });
-    attachUploadTools(mcp, uploads, { accept: [], maxBytes: 10_000_000 });
-    const inputSchema = z.object({ upload_id: uploadIdInput() });
-    mcp.registerTool("measure", { inputSchema }, async ({ upload_id: uploadId }, ctx) => {
-      const outcome = await uploads.requestFiles(ctx, {
-        mcp,
-        uploadId,
+    uploads.attach(mcp, { accept: [], maxBytes: 10_000_000 });
+    uploads.registerTool(
+      mcp,
+      "measure",
+      {
         message: "Which file shall I measure?",
         fields: { file: { type: "file", maxBytes: 10_000_000 } },
-      });
-      if (outcome.action === "ask") return outcome.result;
-      if (outcome.action !== "accept") return { content: [{ type: "text", text: outcome.action }] };
-      const { file } = outcome.files;
-      let size = 0;
-      for await (const chunk of (await file.open()).body) size += chunk.length;
-      await file.remove();
-      return { content: [{ type: "text", text: `${size} bytes` }] };
-    });
+      },
+      async ({ files: { file } }) => {
+        let size = 0;
+        for await (const chunk of (await file.open()).body) size += chunk.length;
+        return `${size} bytes`;
+      },
+    );
     mcp.registerTool("count", { inputSchema: z.object({}) }, async (_args, ctx) => {
       const { progressToken } = ctx.mcpReq._meta ?? {};
       for (const progress of progressToken === undefined ? [] : [1, 2, 3]) {
@@ -63,7 +52,7 @@ function start(env: Env): SluiceHandler {
     });
     return sluice.attach(mcp);
   }
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume();
   return createHandler({ sluice, create: createDemo, uploads, resume });
 }
 

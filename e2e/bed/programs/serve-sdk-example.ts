@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { generateKey } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { createSluice, type Sluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFrontHandler } from "@sluice/transport-http/internal";

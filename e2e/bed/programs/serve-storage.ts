@@ -2,7 +2,7 @@
  * A site over a storage service, in a process of its own. Started with its settings as JSON, it tells
  * its parent the URL. Resources below `direct/`, `redirect/` and `downloadUrl/` travel in that mode.
  */
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import type { S3BackendOptions } from "@sluice/storage-s3";
 import { startSite } from "../site.ts";

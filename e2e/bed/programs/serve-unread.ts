@@ -7,7 +7,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createSluice, type SluiceOptions } from "@sluice/server";
-import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
+import { SHARED_REQUEST_HEADER } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { type SluiceHandler } from "@sluice/transport-http";
 import { withSluice } from "@sluice/transport-http/internal";

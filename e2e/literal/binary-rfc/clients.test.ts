@@ -1,8 +1,8 @@
 // @module-tag slow
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createBinaryFetch, readBinary } from "@sluice/binary-transfer/client";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { createStdioTransport } from "@sluice/transport-stdio/client";
+import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createStdioClientTransport } from "@sluice/transport-stdio/client";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { connectStdio } from "../base/channel-client.ts";
 import { connectHttp } from "../base/http-client.ts";
@@ -29,14 +29,14 @@ async function connect(channel: Channel, revision: Revision, fault?: BinaryFault
   onTestFinished(() => client.close());
   if (channel === "stdio") {
     const args = [stdio, String(size), ...(fault ? [fault] : [])];
-    await client.connect(createStdioTransport({ command: process.execPath, args }));
+    await client.connect(createStdioClientTransport({ command: process.execPath, args }));
     return client;
   }
   const mode = channel === "HTTP" ? "multipart" : "websocket-binary";
   const server = await startBinaryServer(revision, mode, content, fault);
   onTestFinished(() => server[Symbol.asyncDispose]());
   if (channel === "WebSocket") {
-    await client.connect(createWebSocketTransport(server.socketUrl, { binary: {} }));
+    await client.connect(createNodeWebSocketTransport(server.socketUrl, { binary: {} }));
     return client;
   }
   const binary = createBinaryFetch();

@@ -5,7 +5,8 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
-import { createUploads, withUploads, type Uploads } from "@sluice/uploads";
+import { createUploads, type Uploads } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { createServer } from "node:http";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { listen } from "../../bed/listen.ts";
@@ -36,7 +37,7 @@ function registerTools(mcp: McpServer, uploads: Uploads): void {
       imageFile: { type: "file", title: imageFile.title, accept, maxBytes: maxSize },
       description: { type: "string", title: description.title, maxLength: description.maxLength },
     } as const;
-    const outcome = await uploads.requestFiles(ctx, { mcp, message: request.message, fields });
+    const outcome = await uploads.ask({ message: request.message, fields }, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     if (outcome.action !== "accept") return { content: [{ type: "text", text: outcome.action }] };
     const { name, size, mimeType } = outcome.files.imageFile;
@@ -48,7 +49,7 @@ function registerTools(mcp: McpServer, uploads: Uploads): void {
   });
   mcp.registerTool("collect", {}, async (ctx) => {
     const fields = { documents: { type: "file", multiple: true } } as const;
-    const outcome = await uploads.requestFiles(ctx, { mcp, message: "Documents", fields });
+    const outcome = await uploads.ask({ message: "Documents", fields }, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     if (outcome.action !== "accept") return { content: [{ type: "text", text: outcome.action }] };
     const names = outcome.files.documents.map(({ name, size }) => `${name} ${size}`);
@@ -89,7 +90,7 @@ async function startSocket(): Promise<AskingServer> {
     principal: ({ authInfo }) =>
       authInfo && { issuer: "i", subject: String(authInfo.extra?.["subject"]), clientId: "c" },
   });
-  const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
+  const uploads = createUploads(sluice, { storage: createMemoryBackend(), scan: "none" });
   const infoOf = (token: string) => {
     const expiresAt = Math.floor(Date.now() / 1_000) + 3_600;
     return { token, clientId: "test", scopes: [], expiresAt, extra: { subject: token } };

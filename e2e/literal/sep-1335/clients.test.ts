@@ -1,4 +1,4 @@
-import { withResume } from "@sluice/resume/client";
+import { withResumableFetch } from "@sluice/resume/client";
 import { describe, expect, test } from "vitest";
 import { connectV1, connectV2 } from "../../bed/resuming.ts";
 import { connectHttp } from "../base/http-client.ts";
@@ -9,10 +9,14 @@ import { startResumeServer } from "./server.ts";
 describe.each([
   { sdk: "SDK v1", connect: connectV1 },
   { sdk: "SDK v2", connect: connectV2 },
-])("$sdk with withResume at a server of the text", ({ connect }) => {
+])("$sdk with withResumableFetch at a server of the text", ({ connect }) => {
   test("resumes before any event, sends its answer after the 204 alone, and gets the result", async () => {
     await using server = await startResumeServer();
-    const client = await connect({ url: server.url, fetch: withResume(), answer: () => "Ada" });
+    const client = await connect({
+      url: server.url,
+      fetch: withResumableFetch(),
+      answer: () => "Ada",
+    });
     expect(await client.call("greet")).toBe("Hello, Ada!");
     // nothing was said before the first break, the question before the second
     expect(server.seen.resumed).toEqual([undefined, "1"]);
@@ -28,7 +32,7 @@ describe.each([
       origins.add(new URL(input instanceof Request ? input.url : input).origin);
       return fetch(input, init);
     };
-    const client = await connect({ url: server.url, fetch: withResume(seeing) });
+    const client = await connect({ url: server.url, fetch: withResumableFetch(seeing) });
     const calling = client.call("greet").catch(() => "nothing");
     await expect.poll(() => server.seen.breaks).toBe(1);
     // what would follow the link would have done so before another call is answered

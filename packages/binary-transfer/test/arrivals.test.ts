@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
-import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID } from "@sluice/core/internal";
 import { openBinary, type OpenedBinary } from "@sluice/binary-transfer";
 import {
   type BinaryPeerOptions,
   createBinaryPeer,
   type Inbox,
   type IncomingStream,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 
 const bytes = Uint8Array.from({ length: 500 }, (_, i) => i % 251);

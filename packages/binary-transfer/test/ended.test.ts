@@ -1,7 +1,7 @@
 // @module-tag slow
 import { openBinary } from "@sluice/binary-transfer";
 import { createBinaryFetch } from "@sluice/binary-transfer/client";
-import { createBinaryPeer } from "@sluice/binary-transfer/transport";
+import { createBinaryPeer } from "@sluice/binary-transfer/internal";
 import { describe, expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 

@@ -1,5 +1,5 @@
 import { openBinary } from "@sluice/binary-transfer";
-import { createBinaryPeer, readMultipart, receiveParts } from "@sluice/binary-transfer/transport";
+import { createBinaryPeer, readMultipart, receiveParts } from "@sluice/binary-transfer/internal";
 import { expect, onTestFinished, test } from "vitest";
 
 const chunk = new Uint8Array(65_536);

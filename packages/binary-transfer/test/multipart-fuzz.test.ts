@@ -1,11 +1,12 @@
-import { createSha256, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createSha256 } from "@sluice/core/internal";
 import { openBinary } from "@sluice/binary-transfer/client";
 import {
   createBinaryPeer,
   readJsonPart,
   readMultipart,
   receiveParts,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { expect, test } from "vitest";
 import { randomNumbers } from "../../core/test/random-numbers.ts";
 

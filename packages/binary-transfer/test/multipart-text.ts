@@ -1,4 +1,4 @@
-import { type PartHeaders, readMultipart } from "@sluice/binary-transfer/transport";
+import { type PartHeaders, readMultipart } from "@sluice/binary-transfer/internal";
 
 /** A part as it was read. */
 export interface ReadPart {

@@ -4,7 +4,7 @@ import {
   boundaryOf as readBoundary,
   readJsonPart,
   readMultipart,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { writeMultipart } from "../src/multipart/write-multipart.ts";
 import { describe, expect, test } from "vitest";
 import { pieces, readAll } from "./multipart-text.ts";

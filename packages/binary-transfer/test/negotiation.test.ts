@@ -1,9 +1,9 @@
-import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID } from "@sluice/core/internal";
 import {
   type BinaryPeer,
   type BinaryPeerOptions,
   createBinaryPeer,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 type Message = Record<string, any>;

@@ -1,11 +1,11 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID } from "@sluice/core/internal";
 import { binaryReads } from "@sluice/binary-transfer";
 import {
   type BinaryPeer,
   createBinaryPeer,
   type OutgoingStream,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/internal";
 import { binaryContent, openBinary } from "@sluice/binary-transfer";
 import {
   type BinaryPeer,
@@ -8,7 +8,7 @@ import {
   decodeStreamId,
   encodeStreamId,
   outletTo,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { outletOf } from "../src/peer/outlet.ts";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 

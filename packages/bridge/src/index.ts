@@ -11,18 +11,9 @@ export { createProcessUpstream } from "./upstream/process-transport.ts";
 export type { ProcessOptions } from "./upstream/process-transport.ts";
 export type { Flow, Upstream } from "./upstream/upstream.ts";
 export { createHttpUpstream, type HttpUpstreamOptions } from "./upstream/http-upstream.ts";
-export { serverFetch } from "./upstream/connections.ts";
-export type { SignInOptions } from "./upstream/oauth/sign-in.ts";
 export { bridgeStateFolder } from "./upstream/oauth/token-file.ts";
+export type { SignInOptions } from "./upstream/oauth/sign-in.ts";
 export type { SpoolLimits } from "./spool/message-spooler.ts";
-export { rewriteSpooled } from "./spool/rewrite-spooled.ts";
-export {
-  openSpoolFolder,
-  type SpoolFolder,
-  type SpoolFolderOptions,
-  type SpooledFile,
-} from "./spool/files/spool-folder.ts";
-export { spooledFetch } from "./spool/json-spooler.ts";
 export type { SpooledString, SpooledStrings } from "./spool/spooled-string.ts";
 export type { SpoolPart, SpoolTarget } from "./spool/spooled-string.ts";
 export {
@@ -35,10 +26,7 @@ export type { HeldLink } from "./links/result-links.ts";
 export { createMemoryHold, type MemoryHoldOptions } from "./links/create-hold.ts";
 export { createStorageHold, type StorageHoldOptions } from "./links/create-hold.ts";
 export type { HoldShare, ResultHold } from "./links/result-hold.ts";
-export { diagnose, examine, type DiagnoseOptions, type Diagnosis } from "./doctor/diagnose.ts";
-export type { SeenServer } from "./doctor/evidence.ts";
-export type { Finding, FindingCause } from "./doctor/finding.ts";
+export { diagnose, type DiagnoseOptions } from "./doctor/diagnose.ts";
+export type { FindingCause, TransferFinding } from "./doctor/transfer-finding.ts";
 export { openFileTools, type FileTools, type FileToolsOptions } from "./tools/file-tools.ts";
-export { openSaving, type Saving, type SavingBounds } from "./saved/saved-files.ts";
-export type { SavedFiles } from "./saved/saved-files.ts";
 export type { FileServer } from "./tools/tool-context.ts";

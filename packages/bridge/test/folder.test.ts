@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { rename } from "node:fs/promises";
 import { join } from "node:path";
-import { openSpoolFolder } from "@sluice/bridge";
+import { openSpoolFolder } from "@sluice/bridge/internal";
 import { expect, test } from "vitest";
 import { answer, bytesOf, openBench, spool } from "./spooling.ts";
 

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { createEventReader } from "@sluice/core";
+import { createEventReader } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { answer, bytesOf, cutAt, openBench, spool } from "./spooling.ts";
 import { createJsonSpooler } from "../src/spool/json-spooler.ts";

@@ -1,7 +1,8 @@
 // @module-tag slow
 import { readFileSync, unlinkSync } from "node:fs";
-import { isResponse, SluiceError } from "@sluice/core";
-import { rewriteSpooled } from "@sluice/bridge";
+import { SluiceError } from "@sluice/core";
+import { isResponse } from "@sluice/core/internal";
+import { rewriteSpooled } from "@sluice/bridge/internal";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";

@@ -4,7 +4,8 @@ import { readFileSync } from "node:fs";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
-import { rewriteSpooled, spooledFetch, type SpoolLimits } from "@sluice/bridge";
+import type { SpoolLimits } from "@sluice/bridge";
+import { rewriteSpooled, spooledFetch } from "@sluice/bridge/internal";
 import {
   Client,
   StreamableHTTPClientTransport,

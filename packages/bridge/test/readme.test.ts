@@ -7,7 +7,7 @@ import { join } from "node:path";
 /* oxlint-disable unicorn/prefer-add-event-listener -- transports of the SDK have properties only */
 // #region spool
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { openSpoolFolder, rewriteSpooled, spooledFetch } from "@sluice/bridge";
+import { openSpoolFolder, rewriteSpooled, spooledFetch } from "@sluice/bridge/internal";
 
 /** Connects to a server; strings of its answers over 64 KiB go to files below `folder`. */
 export async function connect(url: string, folder: string): Promise<Client> {

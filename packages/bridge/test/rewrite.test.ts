@@ -1,4 +1,5 @@
-import { rewriteSpooled, type SpooledString } from "@sluice/bridge";
+import type { SpooledString } from "@sluice/bridge";
+import { rewriteSpooled } from "@sluice/bridge/internal";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
 import { answer, openBench, spool } from "./spooling.ts";

@@ -14,7 +14,7 @@ import { StdioClientTransport as StdioV1 } from "@modelcontextprotocol/sdk/clien
 import { toNodeHandler, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { createMcpHandler } from "@modelcontextprotocol/server";
 import { Client, type Progress } from "@modelcontextprotocol/client";
-import { backgroundClock } from "@sluice/core/async";
+import { backgroundClock } from "@sluice/core/internal";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { createHost } from "./bridged.ts";
 import {

@@ -4,7 +4,8 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openSpoolFolder, spooledFetch, type SpooledString } from "@sluice/bridge";
+import type { SpooledString } from "@sluice/bridge";
+import { openSpoolFolder, spooledFetch } from "@sluice/bridge/internal";
 import { spooledLines } from "../src/spool/json-spooler.ts";
 
 /** What a run tells. */

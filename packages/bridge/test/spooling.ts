@@ -1,7 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openSpoolFolder, type SpoolFolder, type SpooledStrings } from "@sluice/bridge";
+import type { SpooledStrings } from "@sluice/bridge";
+import { openSpoolFolder, type SpoolFolder } from "@sluice/bridge/internal";
 import { createJsonSpooler, type JsonSpoolerOptions } from "../src/spool/json-spooler.ts";
 
 /** A spool folder for one test, and what it has. */

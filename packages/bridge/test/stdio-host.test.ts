@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import type { JSONRPCMessage } from "@modelcontextprotocol/client";
-import { nextTurn } from "@sluice/core/async";
+import { nextTurn } from "@sluice/core/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createStdioHost } from "../src/relay/stdio-host.ts";
 

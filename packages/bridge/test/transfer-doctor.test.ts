@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import type { Diagnosis, DiagnoseOptions } from "@sluice/bridge";
+import type { DiagnoseOptions } from "@sluice/bridge";
+import type { Diagnosis } from "@sluice/bridge/internal";
 import { expect, test } from "vitest";
 import { transferIn, TransferDoctor } from "../src/doctor/transfer-doctor.ts";
 import { SendError } from "../src/upstream/send-fault.ts";

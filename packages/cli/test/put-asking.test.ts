@@ -10,7 +10,8 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads, type Uploads } from "@sluice/uploads";
+import { createUploads, type Uploads } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { exitCodes } from "../src/terminal/exit-code.ts";
@@ -49,7 +50,7 @@ beforeAll(async () => {
     onWarning() {},
     anonymous: true,
   });
-  uploads = createUploads(sluice, { storage: createMemoryBackend({}), unscanned: "allow" });
+  uploads = createUploads(sluice, { storage: createMemoryBackend({}), scan: "none" });
   const mcp = createMcpHandler(() =>
     createTools(sluice.attach(new McpServer({ name: "t", version: "1" }))),
   );
@@ -75,7 +76,7 @@ function createTools(mcp: McpServer): McpServer {
   } as const))
     mcp.registerTool(name, { inputSchema: z.object({}) }, async (_args, ctx) => {
       const message = "Texts to \u001b[2Jsign";
-      const outcome = await uploads.requestFiles(ctx, { mcp, message, fields });
+      const outcome = await uploads.ask({ message, fields }, { mcp, ctx });
       if (outcome.action === "ask") return outcome.result;
       const said =
         outcome.action === "accept"
@@ -88,7 +89,7 @@ function createTools(mcp: McpServer): McpServer {
   }));
   mcp.registerTool("forgiving", { inputSchema: z.object({}) }, async (_args, ctx) => {
     const outcome = await uploads
-      .requestFiles(ctx, { mcp, message: "Texts", fields: { text: { ...text, maxBytes: 5 } } })
+      .ask({ message: "Texts", fields: { text: { ...text, maxBytes: 5 } } }, { mcp, ctx })
       .catch((error: Error) => error);
     if ("action" in outcome && outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: "well" }] };

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { FILE_KEYWORD } from "@sluice/core/wire";
+import { FILE_KEYWORD } from "@sluice/core/internal";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { serveHere } from "./run-here.ts";
 import { runCommand, type Served } from "./sluice.ts";

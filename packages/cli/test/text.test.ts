@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Command } from "commander";
-import { isLoopbackHost, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { isLoopbackHost } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { exitCodes, formatExitCodes, outcomes } from "../src/terminal/exit-code.ts";
 import { describeFailure, exitStatus, Stopped } from "../src/terminal/failure.ts";

@@ -14,7 +14,7 @@ export type { FilesAnswer, FormValue } from "./upload/answer/chosen-files.ts";
 export type { FallbackClient } from "./upload/answer/elicitation-client.ts";
 export type { RequestedField, ReceivedFileRequest } from "./upload/answer/file-request.ts";
 export type { FileSender, FileSenderOptions } from "./upload/file-sender.ts";
-export { isAccepted } from "@sluice/core";
+export { isAccepted } from "@sluice/core/internal";
 export type { NamedBlob } from "./upload/source/file-source.ts";
 export { typeOfName } from "./upload/source/type-of-name.ts";
 export type { RequestingClient } from "./calls/stream-calls.ts";

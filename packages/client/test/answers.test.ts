@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { formatResourceUri } from "@sluice/core";
+import { formatResourceUri } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { streamResource } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";

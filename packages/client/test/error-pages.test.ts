@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { formatContentRange, formatReprDigest, parseRange } from "@sluice/core";
+import { formatContentRange, formatReprDigest, parseRange } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { streamResource, type SaveOptions } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";

@@ -1,5 +1,4 @@
-import { sleep } from "@sluice/core/async";
-import { formatContentRange, parseRange } from "@sluice/core";
+import { formatContentRange, parseRange, sleep } from "@sluice/core/internal";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { replyUrl, startRawServer, type RawHandlers, type RawServer } from "./raw-server.ts";
 

@@ -24,7 +24,7 @@ const uri = "files://demo/notes.txt";
 const digest = `sha-256=:${"A".repeat(43)}=:`;
 
 afterEach(() => {
-  vi.doUnmock("@sluice/core/sha256");
+  vi.doUnmock("@sluice/core/internal/sha256");
   vi.doUnmock("../src/download/refused-call.ts");
   vi.resetModules();
 });
@@ -49,7 +49,7 @@ test("bytes that cannot be checked are not given, and their connection is closed
       return false;
     },
   });
-  const { streamResource, withStreaming } = await importWithout("@sluice/core/sha256");
+  const { streamResource, withStreaming } = await importWithout("@sluice/core/internal/sha256");
   const client = createRawClient(server.url, withStreaming());
   const { body } = await streamResource(client, uri, { prefer: ["downloadUrl"] });
   await expect(new Response(body).arrayBuffer()).rejects.toMatchObject({

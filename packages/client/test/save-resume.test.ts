@@ -5,7 +5,7 @@ import {
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { formatReprDigest } from "@sluice/core";
+import { formatReprDigest } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { streamResource, type ResourceStream } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";

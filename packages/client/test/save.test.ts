@@ -8,7 +8,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { join } from "node:path";
-import { formatReprDigest } from "@sluice/core";
+import { formatReprDigest } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { streamResource, type ResourceStream } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";

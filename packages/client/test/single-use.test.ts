@@ -4,7 +4,7 @@ import { mkdtemp, readdir, rm } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { formatContentRange, parseRange } from "@sluice/core";
+import { formatContentRange, parseRange } from "@sluice/core/internal";
 import { expect, onTestFinished, test } from "vitest";
 import { streamResource } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseRange } from "@sluice/core";
+import { parseRange } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { type ResourceStream, streamResource, type TransferCount } from "@sluice/client";
 import { withStreaming } from "@sluice/client/internal";

@@ -1,20 +1,3 @@
-export {
-  createInletAgents,
-  leastRoomBytes,
-  staleConnection,
-  type InletAgents,
-} from "./sockets/socket-inlet.ts";
-export {
-  createTunnelAgents,
-  openTunnel,
-  proxyFor,
-  proxyOrigin,
-  type TunnelEnd,
-} from "./sockets/proxy.ts";
+// for storage plugins that read responses of Node's HTTP client
+export { createInletAgents, type InletAgents } from "./sockets/socket-inlet.ts";
 export { flowOfReadable, type ReadableFlowOptions } from "./sockets/readable-flow.ts";
-export {
-  isForwarded,
-  ReaderWatch,
-  type ReaderPace,
-  type ReaderWatchOptions,
-} from "./sockets/reader-watch.ts";

@@ -6,7 +6,7 @@ import {
   sleep,
   systemClock,
   within,
-} from "@sluice/core/async";
+} from "@sluice/core/internal";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 
 beforeEach(() => void vi.useFakeTimers());

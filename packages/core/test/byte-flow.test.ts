@@ -1,6 +1,7 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
-import { createFlowBody, flowOf, type ByteFlow, type WriteChunk } from "../src/index.ts";
+import type { ByteFlow, WriteChunk } from "../src/index.ts";
+import { createFlowBody, flowOf } from "../src/internal.ts";
 
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
 

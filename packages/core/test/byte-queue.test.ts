@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { ByteQueue } from "@sluice/core";
+import { ByteQueue } from "@sluice/core/internal";
 
 /** Bytes of memory that chunks keep alive. */
 function memoryOf(chunks: readonly Uint8Array[]): number {

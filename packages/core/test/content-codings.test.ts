@@ -1,4 +1,4 @@
-import { contentCodings } from "@sluice/core";
+import { contentCodings } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 
 test.each([

@@ -1,4 +1,4 @@
-import { formatContentDisposition, parseContentDisposition } from "@sluice/core";
+import { formatContentDisposition, parseContentDisposition } from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { trueFileName } from "../src/headers/file-name.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { withoutCredentials } from "../src/index.ts";
+import { withoutCredentials } from "../src/internal.ts";
 
 test.each([
   ["https://user:pa%40ss@host/mcp", "https://…@host/mcp"],

@@ -1,4 +1,4 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 
 test("members of undefined are left out, and null, zero and empty text stay", () => {

@@ -1,5 +1,5 @@
 import { createHash, hkdfSync } from "node:crypto";
-import { createSha256, formatReprDigest, parseReprDigest } from "@sluice/core";
+import { createSha256, formatReprDigest, parseReprDigest } from "@sluice/core/internal";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { hkdfSha256, hmacSha256 } from "../src/bytes/hmac-sha256.ts";
 

@@ -4,7 +4,7 @@ import {
   matchesIfNoneMatch,
   matchesIfRange,
   parseEntityTag,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 

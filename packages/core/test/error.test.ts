@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { errorTable } from "@sluice/core/wire";
+import { errorTable } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 
 test("an error carries its cause and only the facts it was given", () => {

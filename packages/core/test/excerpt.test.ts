@@ -1,4 +1,4 @@
-import { excerpt } from "@sluice/core";
+import { excerpt } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 
 test.each([

@@ -1,4 +1,4 @@
-import { fileNameFromUri, localFileName, sanitizeFileName } from "@sluice/core";
+import { fileNameFromUri, localFileName, sanitizeFileName } from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { trueFileName } from "../src/headers/file-name.ts";

@@ -6,7 +6,7 @@ import {
   isSameResource,
   parseResourceUri,
   parseRetryAfter,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { hostileText } from "./hostile-text.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseHttpDate } from "@sluice/core";
+import { parseHttpDate } from "@sluice/core/internal";
 
 const now = Date.UTC(2026, 10, 22);
 

@@ -1,6 +1,7 @@
 import { hkdfSync, randomBytes } from "node:crypto";
 import { inspect } from "node:util";
-import { createKeyRing, formatKey, generateKey, parseKey, type SealingKey } from "@sluice/core";
+import { createKeyRing, formatKey, generateKey, type SealingKey } from "@sluice/core";
+import { parseKey } from "@sluice/core/internal";
 import { describe, expect, test } from "vitest";
 
 const secret = (): Uint8Array => new Uint8Array(randomBytes(32));

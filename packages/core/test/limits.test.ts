@@ -1,4 +1,4 @@
-import { ConcurrencyLimiter, Notifier } from "@sluice/core/async";
+import { ConcurrencyLimiter, Notifier } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 
 test("a limiter counts each key by itself, and what is given back twice counts once", () => {

@@ -1,4 +1,4 @@
-import { formatContentType, parseMediaType, unpromisedFormat } from "@sluice/core";
+import { formatContentType, parseMediaType, unpromisedFormat } from "@sluice/core/internal";
 import { describe, expect, test } from "vitest";
 
 const long = `a/${"b".repeat(125)}`;

@@ -6,7 +6,7 @@ import {
   namesMethod,
   readJson,
   readRpc,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import { expect, test, vi } from "vitest";
 
 test.each([

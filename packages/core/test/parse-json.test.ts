@@ -1,4 +1,4 @@
-import { parseJson } from "@sluice/core";
+import { parseJson } from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { expect, test, vi } from "vitest";
 

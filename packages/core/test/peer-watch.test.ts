@@ -1,4 +1,4 @@
-import { PeerWatch } from "@sluice/core/async";
+import { PeerWatch } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 const kib = 1_024;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, type AddressInfo, type Socket } from "node:net";
-import { openTunnel, proxyFor } from "@sluice/core/node";
+import { openTunnel, proxyFor } from "@sluice/core/internal/node";
 import { expect, onTestFinished, test } from "vitest";
 
 const proxy = "http://proxy.example:3128";

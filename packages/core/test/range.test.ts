@@ -1,4 +1,9 @@
-import { formatContentRange, formatRange, parseContentRange, parseRange } from "@sluice/core";
+import {
+  formatContentRange,
+  formatRange,
+  parseContentRange,
+  parseRange,
+} from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 

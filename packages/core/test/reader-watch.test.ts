@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
-import { PeerWatch } from "@sluice/core/async";
-import { ReaderWatch, type ReaderWatchOptions } from "@sluice/core/node";
+import { PeerWatch } from "@sluice/core/internal";
+import { ReaderWatch, type ReaderWatchOptions } from "@sluice/core/internal/node";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { KernelQueues } from "../src/sockets/kernel-queues.ts";
 

@@ -1,5 +1,5 @@
 // #region errors
-import { SluiceError } from "@sluice/core";
+import { createKeyRing, createSealer, formatKey, generateKey, SluiceError } from "@sluice/core";
 
 /** The message for a caller, and when to come back. */
 function explain(error: unknown): string {
@@ -10,7 +10,6 @@ function explain(error: unknown): string {
 // #endregion
 
 // #region tokens
-import { createKeyRing, createSealer, formatKey, generateKey } from "@sluice/core";
 
 // once, for the secret store:  k1:<43 characters>
 const secret = formatKey(generateKey());
@@ -41,7 +40,17 @@ function rotate(secrets: string): void {
 // #endregion
 
 // #region transfer
-import { advanceTransfer, startTransfer } from "@sluice/core";
+import {
+  advanceTransfer,
+  createSha256,
+  formatContentDisposition,
+  formatContentRange,
+  formatEntityTag,
+  formatReprDigest,
+  matchesIfRange,
+  parseRange,
+  startTransfer,
+} from "@sluice/core/internal";
 
 let transfer = startTransfer();
 transfer = advanceTransfer(transfer, { type: "authorized", reusable: true });
@@ -56,15 +65,6 @@ const todo = transfer.state === "interrupted" ? transfer.recovery.action : undef
 // #endregion
 
 // #region headers
-import {
-  createSha256,
-  formatContentDisposition,
-  formatContentRange,
-  formatEntityTag,
-  formatReprDigest,
-  matchesIfRange,
-  parseRange,
-} from "@sluice/core";
 
 function headersFor(request: Request, size: number, etag: string, sha256: string): Headers {
   const tag = formatEntityTag(etag);

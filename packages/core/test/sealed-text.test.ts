@@ -1,4 +1,5 @@
-import { createKeyRing, createTextSealer, generateKey } from "@sluice/core";
+import { createKeyRing, generateKey } from "@sluice/core";
+import { createTextSealer } from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 

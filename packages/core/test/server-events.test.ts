@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createEventReader, eventsIn, isEventStream, type ServerEvent } from "../src/index.ts";
+import { createEventReader, eventsIn, isEventStream, type ServerEvent } from "../src/internal.ts";
 
 const text =
   ": a comment\n\nretry: 250\nid: a/1\nevent: message\ndata: {\ndata:\t}\n\ndata\r\nid:\r\n\r\rdata: ü\u2028 \r\rdata: 1\n\n";

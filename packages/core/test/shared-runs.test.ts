@@ -1,4 +1,4 @@
-import { createSharedRuns } from "@sluice/core/async";
+import { createSharedRuns } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 
 test("calls during a run share the next, and none gets one that began before it", async () => {

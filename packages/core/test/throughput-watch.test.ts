@@ -1,4 +1,4 @@
-import { IdleTimer, watchThroughput, type ThroughputRules } from "@sluice/core/async";
+import { IdleTimer, watchThroughput, type ThroughputRules } from "@sluice/core/internal";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,4 +1,9 @@
-import { advanceTransfer, startTransfer, type Transfer, type TransferEvent } from "@sluice/core";
+import {
+  advanceTransfer,
+  startTransfer,
+  type Transfer,
+  type TransferEvent,
+} from "@sluice/core/internal";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 

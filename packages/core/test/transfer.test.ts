@@ -4,7 +4,7 @@ import {
   type Interruption,
   type Transfer,
   type TransferEvent,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import { describe, expect, test } from "vitest";
 
 const authorized: TransferEvent = { type: "authorized", reusable: true };

@@ -1,4 +1,4 @@
-import { nextTurn, ResultGap, TurnQueue } from "@sluice/core/async";
+import { nextTurn, ResultGap, TurnQueue } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 
 /** Starts work in microtasks, as the MCP SDK does for a notification. */

@@ -1,3 +1,3 @@
 export { SluiceError, type FetchLike, type SluiceErrorCode } from "@sluice/core";
-export { withResume } from "./client/with-resume.ts";
-export type { ResumeOptions } from "./client/options.ts";
+export { withResumableFetch } from "./client/with-resume.ts";
+export type { ResumableFetchOptions } from "./client/options.ts";

@@ -1,3 +1,3 @@
-export { createResume, withResume, type Resume } from "./server/with-resume.ts";
-export type { CloseResumeOptions, ResumeHandler, WithResumeOptions } from "./server/options.ts";
+export { createResume, type Resume } from "./server/with-resume.ts";
+export type { CloseResumeOptions, ResumeHandler, ResumeOptions } from "./server/options.ts";
 export type { Rerun } from "./stream/rerun.ts";

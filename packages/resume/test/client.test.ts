@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { withResume, type ResumeOptions } from "@sluice/resume/client";
+import { withResumableFetch, type ResumableFetchOptions } from "@sluice/resume/client";
 import { describe, expect, test } from "vitest";
 
 const endpoint = "https://mcp.example/mcp";
@@ -64,8 +64,8 @@ const yourTurn = (): Response => new Response(null, { status: 204 });
 
 const session = { "mcp-session-id": "s", authorization: "Bearer one" };
 
-function start(server: ReturnType<typeof scripted>, options: ResumeOptions = {}) {
-  const fetch = withResume(server.fetch, { retryMs: 1, ...options });
+function start(server: ReturnType<typeof scripted>, options: ResumableFetchOptions = {}) {
+  const fetch = withResumableFetch(server.fetch, { retryMs: 1, ...options });
   const post = (message: object, more: RequestInit = {}) =>
     fetch(endpoint, {
       method: "POST",
@@ -248,7 +248,7 @@ describe("the client's turn", () => {
       yourTurn,
       () => events([result]),
     );
-    const client = start(server, { renewMs: 1 });
+    const client = start(server, { renewIntervalMs: 1 });
     await (await client.call()).text();
     expect(server.seen.map(({ method }) => method)).toEqual(["POST", "GET", "GET", "GET", "GET"]);
   });
@@ -279,7 +279,7 @@ describe("the client's turn", () => {
       yourTurn,
       () => events([result]),
     );
-    const client = start(server, { maxTries: 2 });
+    const client = start(server, { maxAttempts: 2 });
     const asked = await readTo(await client.call(), '"id":0');
     await client.answer(0);
     expect(await rest(asked)).toContain("ok");
@@ -336,7 +336,7 @@ describe("the client's turn", () => {
 
 describe("giving up", () => {
   /** The error that the SDK gets as the answer to its request. */
-  async function failure(server: ReturnType<typeof scripted>, options?: ResumeOptions) {
+  async function failure(server: ReturnType<typeof scripted>, options?: ResumableFetchOptions) {
     const text = await (await start(server, options).call()).text();
     const data = text.split("\n").findLast((line) => line.startsWith("data: "))!;
     return JSON.parse(data.slice(6)) as { id: number; error: { code: number; data: object } };
@@ -358,7 +358,7 @@ describe("giving up", () => {
     ["a wait for an unknown request", yourTurn, "interrupted", 4],
   ])("%s fails the request with an error, after its tries", async (_, step, reason, requests) => {
     const server = scripted(() => events([]), step);
-    expect(await failure(server, { maxTries: 3 })).toMatchObject({
+    expect(await failure(server, { maxAttempts: 3 })).toMatchObject({
       id: 1,
       error: { code: -32000, data: { reason } },
     });
@@ -432,12 +432,12 @@ describe("giving up", () => {
 
   test("rejects invalid bounds", () => {
     for (const wrong of [
-      { maxTries: 0 },
+      { maxAttempts: 0 },
       { totalMs: Number.NaN },
       { retryMs: 0.5 },
       { totalMs: 2 ** 31 },
     ])
-      expect(() => withResume(fetch, wrong)).toThrow(RangeError);
+      expect(() => withResumableFetch(fetch, wrong)).toThrow(RangeError);
   });
 });
 

@@ -1,10 +1,12 @@
 // #region client
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { withResume } from "@sluice/resume/client";
+import { withResumableFetch } from "@sluice/resume/client";
 
 export async function connect(url: string): Promise<Client> {
   const client = new Client({ name: "me", version: "1.0.0" });
-  const transport = new StreamableHTTPClientTransport(new URL(url), { fetch: withResume() });
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    fetch: withResumableFetch(),
+  });
   await client.connect(transport);
   return client;
 }

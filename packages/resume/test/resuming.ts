@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import type { McpFetchHandler } from "@sluice/transport-http";
-import { withResume, type WithResumeOptions } from "@sluice/resume";
+import type { ResumeOptions } from "@sluice/resume";
+import { withResume } from "@sluice/resume/internal";
 import { onTestFinished } from "vitest";
 
 export const endpoint = "http://127.0.0.1:9/mcp";
@@ -23,7 +23,7 @@ export interface Event {
 
 /** Options of a test. */
 export interface ResumingOptions {
-  readonly resume?: Partial<WithResumeOptions>;
+  readonly resume?: Partial<ResumeOptions>;
   readonly sluice?: Partial<SluiceOptions>;
   /** The sessions of another one, as if both had adopted them. */
   readonly host?: McpFetchHandler;
@@ -45,7 +45,7 @@ export function createResuming(options: ResumingOptions = {}) {
     },
     ...options.sluice,
   });
-  const store = options.resume?.store ?? createMemoryEventStore();
+  const { events: store } = options.resume?.stores ?? sluice.host.stores;
   const errors: unknown[] = [];
   const heard: unknown[] = [];
   const aborted: string[] = [];
@@ -103,7 +103,6 @@ export function createResuming(options: ResumingOptions = {}) {
   const handler = withResume(host, options.breaking?.(sluice) ?? sluice, {
     onError: (error) => void errors.push(error),
     ...options.resume,
-    store,
   });
   onTestFinished(async () => {
     release();

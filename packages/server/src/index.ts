@@ -11,7 +11,7 @@ export type { Delivery, DeliveryPolicy, DeliverySubject } from "./storage/delive
 export type { AnswerLimits, StreamLimits } from "./limits/stream-limiter.ts";
 export type { RateLimiter, RateLimits, WindowLimits } from "./limits/rate-limits.ts";
 export type { AuditAction, AuditFacts, AuditOutcome, AuditRecord } from "./audit/audit-record.ts";
-export type { AuditOptions, AuditSink } from "./audit/audit.ts";
+export type { AuditFile, AuditInput, AuditOptions, AuditSink } from "./audit/audit-options.ts";
 export type { CarrierReader, Telemetry, TelemetrySpan } from "./audit/telemetry.ts";
 export type {
   GrantOptions,
@@ -20,8 +20,8 @@ export type {
   LinkUse,
   TokenForm,
 } from "./urls/grant-options.ts";
-export type { LinkFor, LinkSettings, LinkUrl, ResourceUrl } from "./urls/link-url.ts";
-export type { LinkOptions, LinkTo } from "./resources/resource-link.ts";
+export type { CreateLink, IssuedLink, LinkCaller, LinkOptions } from "./urls/create-link.ts";
+export type { CreateResourceLink, ResourceLinkOptions } from "./resources/resource-link.ts";
 export type { AnyCall, AnyMcpServer, ExtraV1, McpServerV1, ServerV1 } from "./calls/sdk-v1.ts";
 export type { BinaryReads } from "./resources/resource-reader.ts";
 export type { MountLimits, MountOptions, MountRules, PrincipalStorage } from "./storage/mount.ts";

@@ -1,5 +1,6 @@
-export { createAuditFile, type AuditFile, type AuditFileOptions } from "./audit/audit-file.ts";
-export { formatHead, parseHead, type ChainHead } from "./audit/audit-chain.ts";
+export type { AuditFile } from "./audit/audit-options.ts";
+export { openAuditFile, type AuditFileOptions } from "./audit/audit-file.ts";
+export type { ChainHead } from "./audit/audit-chain.ts";
 export {
   verifyAuditFiles,
   type AuditFinding,
@@ -7,5 +8,4 @@ export {
   type AuditVerdict,
   type VerifyOptions,
 } from "./audit/verify-audit.ts";
-export { createClientAddress, socketAddress } from "./access/client-address.ts";
-export { openKeyFile, parseKeyFile, type KeyFile, type KeyFileOptions } from "./urls/key-file.ts";
+export { openKeyFile, type KeyFile, type KeyFileOptions } from "./urls/key-file.ts";

@@ -1,5 +1,5 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
-import { noteRequest } from "@sluice/server/transport";
+import { noteRequest } from "@sluice/server/internal";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { AnswerLeases } from "../src/calls/answer-lease.ts";

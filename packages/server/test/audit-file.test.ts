@@ -2,9 +2,10 @@ import { appendFile, mkdtemp, readFile, rename, rm, truncate, writeFile } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditRecord } from "@sluice/server";
-import { createAuditFile, formatHead, parseHead, verifyAuditFiles } from "@sluice/server/node";
+import { formatHead, parseHead } from "@sluice/server/internal/node";
+import { openAuditFile, verifyAuditFiles } from "@sluice/server/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { chainLine, chainStart } from "../src/audit/audit-chain.ts";
+import { chainLine, chainStart, openedEvent } from "../src/audit/audit-chain.ts";
 
 // every character when deep
 const step = process.env["SLUICE_DEEP"] ? 1 : 37;
@@ -30,7 +31,7 @@ const recordOf = (n: number): AuditRecord => ({
 
 /** Writes records as one process does, and ends. */
 async function write(path: string, from: number, to: number): Promise<void> {
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   for (let n = from; n < to; n++) await sink(recordOf(n));
   await close();
 }
@@ -46,12 +47,12 @@ const problems = async (...paths: string[]): Promise<string[]> =>
 
 test("records are kept in the order of the calls, each naming the one before it", async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path });
+  const { sink, close } = await openAuditFile({ path });
   await Promise.all(Array.from({ length: 200 }, async (_, n) => sink(recordOf(n))));
   await close();
   const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
   const [opened, ...records] = lines.map((line) => JSON.parse(line));
-  expect(opened).toMatchObject({ seq: 1, prev: "0".repeat(64), event: "opened" });
+  expect(opened).toMatchObject({ seq: 1, prev: "0".repeat(64), event: "opened", format: 1 });
   expect(records).toMatchObject(Array.from({ length: 200 }, (_, n) => recordOf(n)));
   const verdict = await verifyAuditFiles([path]);
   expect(verdict).toMatchObject({ lines: 201, continues: { seq: 0 }, findings: [] });
@@ -125,15 +126,34 @@ test("a file whose end is missing is found, to the line and to the byte", async 
   expect(await problems(path)).toContain("truncated at 7");
 });
 
+test.each([
+  [2, "format 2"],
+  [undefined, "no format"],
+])(
+  "a file of another format (%s) is neither checked nor continued, and the sentence says why",
+  async (format, words) => {
+    const path = newPath();
+    const line = chainLine(chainStart, { event: "opened", ...(format && { format }) });
+    const record = chainLine(line.head, recordOf(1));
+    const text = `${line.text}\n${record.text}\n`;
+    await writeFile(path, text);
+    await writeFile(`${path}.head`, `${formatHead(record.head)}\n`);
+    const refusal = { code: "unsupported", message: expect.stringContaining(`has ${words}, and`) };
+    await expect(verifyAuditFiles([path])).rejects.toMatchObject(refusal);
+    await expect(openAuditFile({ path })).rejects.toMatchObject(refusal);
+    expect(await readFile(path, "utf8")).toBe(text);
+    // beside it, one of this version is as it was
+    const ours = await written(2);
+    expect(await problems(ours.path)).toEqual([]);
+  },
+);
+
 test("a chain written anew is found by the head beside it, or by one that was noted elsewhere", async () => {
   const { path } = await written(6);
   const { head: expect_ } = await verifyAuditFiles([path]);
   let head = chainStart;
   let text = "";
-  for (const content of [
-    { event: "opened" },
-    ...Array.from({ length: 9 }, (_, n) => recordOf(n + 50)),
-  ]) {
+  for (const content of [openedEvent, ...Array.from({ length: 9 }, (_, n) => recordOf(n + 50))]) {
     const line = chainLine(head, content);
     text += `${line.text}\n`;
     head = line.head;
@@ -151,12 +171,12 @@ test("a chain written anew is not gone on with, which would make it the noted on
     const { path, lines } = await written(5);
     let head = chainStart;
     const forged = Array.from({ length: lines.length + more }, (_, n) => {
-      const line = chainLine(head, { ...recordOf(n + 7), ...(n === 0 && { event: "opened" }) });
+      const line = chainLine(head, { ...recordOf(n + 7), ...(n === 0 && openedEvent) });
       head = line.head;
       return `${line.text}\n`;
     });
     await writeFile(path, forged.join(""));
-    await expect(createAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
+    await expect(openAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
     const findings = await problems(path);
     expect(findings.filter((each) => !each.startsWith("unchecked"))).toEqual(["altered at 6"]);
   }
@@ -252,14 +272,14 @@ test("a file that is not a chain is left alone", async () => {
   for (const text of ["my diary\n", "one line without an end", '{"a":1}\n']) {
     const path = newPath();
     await writeFile(path, text);
-    await expect(createAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
+    await expect(openAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
     expect(await readFile(path, "utf8")).toBe(text);
   }
 });
 
 test("a file that is renamed, while it is written or between two runs, is continued by the next", async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   await sink(recordOf(0));
   await rename(path, `${path}.2`);
   await sink(recordOf(1));
@@ -274,7 +294,7 @@ test("a file that is renamed, while it is written or between two runs, is contin
 
 test("a file that is copied and emptied under the writer goes on, and the two copies are one chain", async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   await sink(recordOf(0));
   await writeFile(`${path}.1`, await readFile(path));
   await truncate(path);
@@ -285,9 +305,9 @@ test("a file that is copied and emptied under the writer goes on, and the two co
 
 test("two writers of one file are refused, not mixed", async () => {
   const path = newPath();
-  const one = await createAuditFile({ path, sync: "never" });
+  const one = await openAuditFile({ path, sync: "never" });
   await one.sink(recordOf(0));
-  const other = await createAuditFile({ path, sync: "never" });
+  const other = await openAuditFile({ path, sync: "never" });
   await other.sink(recordOf(1));
   await expect(one.sink(recordOf(2))).rejects.toMatchObject({ code: "unavailable" });
   await Promise.all([one.close(), other.close()]);

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditRecord } from "@sluice/server";
-import { createAuditFile, verifyAuditFiles } from "@sluice/server/node";
+import { openAuditFile, verifyAuditFiles } from "@sluice/server/node";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 
 let root = "";
@@ -72,7 +72,7 @@ test("refusals stop first on a full disk, and records that responses wait for ar
   const path = newPath();
   const warnings: string[] = [];
   const onWarning = (message: string): void => void warnings.push(message);
-  const { sink, close } = await createAuditFile({
+  const { sink, close } = await openAuditFile({
     path,
     reserveBytes: 128 * 1024,
     sync: "never",
@@ -97,7 +97,7 @@ test("refusals stop first on a full disk, and records that responses wait for ar
 
 test("negative control: without a reserve, nothing is kept from the first full write on", async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path, reserveBytes: 0 });
+  const { sink, close } = await openAuditFile({ path, reserveBytes: 0 });
   await sink(recordOf(0));
   await fillDisk();
   for (const outcome of ["begun", "denied"] as const)
@@ -109,7 +109,7 @@ test("negative control: without a reserve, nothing is kept from the first full w
 test("records are rejected once the reserve is used up, and the chain stays whole", async () => {
   const path = newPath();
   const options = { path, reserveBytes: 64 * 1024, onWarning() {} };
-  const { sink, close } = await createAuditFile(options);
+  const { sink, close } = await openAuditFile(options);
   await fillDisk();
   let kept = 0;
   const fill = async (): Promise<void> => {
@@ -129,7 +129,7 @@ test("a disk that has room again is held again, and a line says how many refusal
   const path = newPath();
   const warnings: string[] = [];
   const onWarning = (message: string): void => void warnings.push(message);
-  const { sink, close } = await createAuditFile({ path, reserveBytes: 128 * 1024, onWarning });
+  const { sink, close } = await openAuditFile({ path, reserveBytes: 128 * 1024, onWarning });
   const makeRoom = await fillDisk();
   await sink(recordOf(0));
   await sink(recordOf(1, "denied"));
@@ -157,7 +157,7 @@ test("a disk that is full at the start is said to be", async () => {
   const warnings: string[] = [];
   const makeRoom = await fillDisk();
   makeRoom(1_000);
-  const { sink, close } = await createAuditFile({
+  const { sink, close } = await openAuditFile({
     path,
     onWarning: (message) => void warnings.push(message),
   });
@@ -168,7 +168,7 @@ test("a disk that is full at the start is said to be", async () => {
 
 test("a reserve of no whole number of bytes is refused", async () => {
   for (const reserveBytes of [-1, 0.5, Number.NaN])
-    await expect(createAuditFile({ path: newPath(), reserveBytes })).rejects.toThrow(RangeError);
+    await expect(openAuditFile({ path: newPath(), reserveBytes })).rejects.toThrow(RangeError);
 });
 
 const canMount = process.platform === "linux" && process.getuid?.() === 0;
@@ -186,7 +186,7 @@ describe.runIf(canMount)("a real disk of 2 MiB that another program fills", () =
     { tags: "slow" },
     async () => {
       const path = join(disk, "audit.log");
-      const { sink, close } = await createAuditFile({ path, onWarning() {} });
+      const { sink, close } = await openAuditFile({ path, onWarning() {} });
       await sink(recordOf(0));
       await expect(writeFile(join(disk, "ballast"), Buffer.alloc(2 ** 21))).rejects.toThrow(
         "ENOSPC",
@@ -202,7 +202,7 @@ describe.runIf(canMount)("a real disk of 2 MiB that another program fills", () =
       expect((await verifyAuditFiles([path])).findings).toEqual([]);
       // a new process goes on there
       await rm(join(disk, "ballast"));
-      const again = await createAuditFile({ path, onWarning() {} });
+      const again = await openAuditFile({ path, onWarning() {} });
       await again.sink(recordOf(2_000));
       await again.close();
       expect((await verifyAuditFiles([path])).findings).toEqual([]);

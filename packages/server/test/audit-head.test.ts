@@ -2,7 +2,7 @@ import { lstat, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AuditRecord } from "@sluice/server";
-import { createAuditFile, verifyAuditFiles } from "@sluice/server/node";
+import { openAuditFile, verifyAuditFiles } from "@sluice/server/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 let root = "";
@@ -24,7 +24,7 @@ const recordOf = (n: number): AuditRecord => ({
 });
 
 async function write(path: string, from: number, to: number): Promise<void> {
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   for (let n = from; n < to; n++) await sink(recordOf(n));
   await close();
 }
@@ -112,7 +112,7 @@ test("a server that starts without a head, or with an older one, says so in the 
 
 test("the end of a file that is being written is checked", { tags: "slow" }, async () => {
   const path = newPath();
-  const { sink, close } = await createAuditFile({ path, sync: "never" });
+  const { sink, close } = await openAuditFile({ path, sync: "never" });
   await sink(recordOf(0));
   const writing = (async () => {
     for (let n = 1; n < 300; n++) await sink(recordOf(n));
@@ -148,7 +148,7 @@ describe("a link that another user left", () => {
     async (end) => {
       const path = newPath();
       const victim = await trap(`${path}${end}`);
-      await expect(createAuditFile({ path })).rejects.toMatchObject({
+      await expect(openAuditFile({ path })).rejects.toMatchObject({
         code: "corrupt",
         message: expect.stringContaining("not a regular file"),
       });
@@ -159,6 +159,6 @@ describe("a link that another user left", () => {
   test("a folder at one of the names ends the start, too", async () => {
     const path = newPath();
     await mkdir(`${path}.reserve`);
-    await expect(createAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
+    await expect(openAuditFile({ path })).rejects.toMatchObject({ code: "corrupt" });
   });
 });

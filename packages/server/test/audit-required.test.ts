@@ -1,5 +1,5 @@
-import type { AuditRecord, SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import type { AuditFile, AuditInput, AuditRecord, SluiceOptions } from "@sluice/server";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import { alice, as, bodyOf, createHouse, headerOf } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
@@ -12,7 +12,7 @@ function createKeeper(options: Partial<SluiceOptions> = {}) {
   const kept: AuditRecord[] = [];
   const sink = { isBroken: false };
   let cancelled = 0;
-  const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+  const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
     open: (open) => async (key, call) => {
       const { info, body } = await open(key, call);
       const reader = body.getReader();
@@ -72,7 +72,7 @@ describe.each(eras)("%s era", (era) => {
 
   test("a download URL and a redirect are on record before they leave", async () => {
     for (const delivery of ["downloadUrl", "redirect"] as const) {
-      const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {});
+      const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {});
       storage.presign = async () => ({
         url: "https://bucket.example.com/a",
         expiresAt: new Date(),
@@ -85,7 +85,7 @@ describe.each(eras)("%s era", (era) => {
       expect(refused.slot.reply).toBeUndefined();
       sink.isBroken = false;
       await talk(era, "resources/stream", { params, headers });
-      expect(kept).toMatchObject([{ outcome: "issued", mode: delivery, era }]);
+      expect(kept).toMatchObject([{ outcome: "issued", mode: delivery, revision: era }]);
     }
   });
 
@@ -200,6 +200,40 @@ test("a sink that never answers counts as broken after 5 s", async () => {
     vi.useRealTimers();
   }
   expect(house.errors.length).toBeGreaterThan(0);
+});
+
+describe("an audit file that cannot be written", () => {
+  let closed = 0;
+  const file: AuditFile = {
+    path: "/full/audit.log",
+    required: true,
+    sink: () => Promise.reject(new Error("disk full")),
+    close: async () => void (closed += 1),
+  };
+  test.each<[string, AuditInput, number]>([
+    ["by itself", file, 503],
+    ["with settings", { file, addresses: true }, 503],
+    ["with required: false", { file, required: false }, 200],
+  ])(
+    "%s is closed with the Sluice, and a redemption ends as its settings say",
+    async (_title, audit, status) => {
+      const { house, token } = createKeeper({ audit });
+      const reply = await house.redeem(token(), { headers });
+      expect(reply.status).toBe(status);
+      await bodyOf(reply);
+      closed = 0;
+      await house.sluice.close();
+      expect(closed).toBe(1);
+    },
+  );
+
+  test("is passed as a file or as a sink, not as both or under another name", () => {
+    const wrong: unknown[] = [{ file, sink: file.sink }, { required: true }, "audit.log"];
+    for (const audit of wrong)
+      expect(() => createKeeper({ audit: audit as AuditInput })).toThrow(
+        "createSluice: audit is a function, a file of openAuditFile, { sink } or { file }",
+      );
+  });
 });
 
 test("a broken sink holds nothing back if records are not required", async () => {

@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import type { Reply } from "@sluice/server/transport";
+import type { Reply } from "@sluice/server/internal";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { createClientAddress } from "@sluice/server/node";
+import { createClientAddress } from "@sluice/server/internal/node";
 import { expect, test } from "vitest";
 import { addressShare } from "../src/limits/share.ts";
 

@@ -1,8 +1,8 @@
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
-import { discardReply } from "@sluice/server/transport";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { discardReply } from "@sluice/server/internal";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, createHouse } from "./redeeming.ts";
 import { declares, eras, talkTo } from "./talking.ts";
@@ -38,7 +38,13 @@ describe.each(eras)("%s era", (era) => {
     const refused = await talk(era, templates, { headers: as(alice) });
     expect(refused.message.error?.data).toMatchObject({ reason: "busy", retryAfterMs: 1_500 });
     expect(house.records).toMatchObject([
-      { action: "templates", outcome: "complete", shown: 1, era, principal: expect.any(String) },
+      {
+        action: "templates",
+        outcome: "complete",
+        shown: 1,
+        revision: era,
+        principal: expect.any(String),
+      },
       { action: "templates", outcome: "denied", reason: "throttled" },
     ]);
   });
@@ -54,7 +60,7 @@ describe.each(eras)("%s era", (era) => {
   test("a read takes a place while it lasts, and gives it back however it ends", async () => {
     let finish = (): void => {};
     const memory = createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" });
-    const storage = wrap(memory, {
+    const storage = wrapBackend(memory, {
       open: (open) => async (key, options) => {
         if (key === "a.bin") await new Promise<void>((resolve) => (finish = resolve));
         return open(key, options);

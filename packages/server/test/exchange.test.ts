@@ -7,7 +7,7 @@ import {
   openReplySlot,
   ownExchangeOf,
   SHARED_REQUEST_HEADER,
-} from "@sluice/server/transport";
+} from "@sluice/server/internal";
 
 const url = "http://127.0.0.1/mcp";
 

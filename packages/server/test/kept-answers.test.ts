@@ -3,7 +3,7 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { createKeyRing, createSealer, generateKey, type Principal } from "@sluice/core";
 import { createSluice, type AccessDecision, type SluiceOptions } from "@sluice/server";
-import type { Reply } from "@sluice/server/transport";
+import type { Reply } from "@sluice/server/internal";
 import type { KeptObject } from "@sluice/storage/plugin";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { bytes, createKeeping, first } from "./keeping.ts";

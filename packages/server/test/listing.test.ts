@@ -1,4 +1,4 @@
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
@@ -166,7 +166,7 @@ describe.each(eras)("resources/list in the %s era", (era) => {
     });
     await talk(era, "resources/list", { headers });
     expect(records).toMatchObject([
-      { action: "list", outcome: "complete", shown: 2, withheld: 1, era },
+      { action: "list", outcome: "complete", shown: 2, withheld: 1, revision: era },
     ]);
   });
 });

@@ -1,5 +1,5 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import type { AttachOptions, MountOptions, SluiceOptions } from "@sluice/server";
 import { createMemoryBackend, type MemoryBackend } from "@sluice/storage";
 import { z } from "zod";

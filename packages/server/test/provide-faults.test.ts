@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { Readable } from "node:stream";
 import { SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import { describe, expect, test } from "vitest";
 import type { Provided, Provider, ProvideRequest } from "../src/provide/provider.ts";
 import { backendOf, createLate, receive } from "./provide-fixture.ts";

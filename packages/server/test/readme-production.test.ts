@@ -81,9 +81,9 @@ test("the audit file of the README", async () => {
   const folder = await mkdtemp(join(tmpdir(), "sluice-audit-"));
   vi.stubEnv("XDG_STATE_HOME", folder);
   // #region audit
-  const { createAuditFile, verifyAuditFiles } = await import("@sluice/server/node");
+  const { openAuditFile, verifyAuditFiles } = await import("@sluice/server/node");
 
-  const trail = await createAuditFile({ name: "files.example.com" });
+  const trail = await openAuditFile({ name: "files.example.com" });
   const sluice = createSluice({ ...base, audit: trail });
   // #endregion
   const { message } = await talkTo(sluice)("modern", "resources/read", { params });

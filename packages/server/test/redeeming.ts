@@ -6,7 +6,7 @@ import {
   type Sealer,
 } from "@sluice/core";
 import { createSluice, type AuditRecord, type Sluice, type SluiceOptions } from "@sluice/server";
-import type { RedeemRequest, Reply } from "@sluice/server/transport";
+import type { RedeemRequest, Reply } from "@sluice/server/internal";
 import { createMemoryBackend, type MemoryBackend } from "@sluice/storage";
 
 export const endpoint = "https://mcp.example.com/mcp";

@@ -1,5 +1,5 @@
 import type { AuditRecord, SluiceOptions, TelemetrySpan } from "@sluice/server";
-import { createAuditFile } from "@sluice/server/node";
+import { openAuditFile } from "@sluice/server/node";
 import { mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -221,11 +221,10 @@ test("a flood of forged URLs leaves a small file, which is a whole chain", async
   const folder = await mkdtemp(join(tmpdir(), "sluice-flood-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "audit.log");
-  const trail = await createAuditFile({ path, reserveBytes: 0 });
-  const { house } = createStreet({ audit: { ...trail, addresses: true } });
+  const trail = await openAuditFile({ path, reserveBytes: 0 });
+  const { house } = createStreet({ audit: { file: trail, addresses: true } });
   for (let n = 0; n < forged; n++) await house.redeem(`forged-${n}`, { address: "192.0.2.1" });
   await house.sluice.close();
-  await trail.close();
   expect((await stat(path)).size).toBeLessThan(10_000);
   const lines = (await readFile(path, "utf8")).trimEnd().split("\n").slice(1);
   expect(sum(lines.map((line) => JSON.parse(line)))).toBe(forged);

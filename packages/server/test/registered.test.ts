@@ -6,7 +6,7 @@ import {
   type AuthInfo,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID, type RevisionKind } from "@sluice/core/wire";
+import { EXTENSION_ID, type RevisionKind } from "@sluice/core/internal";
 import type { SluiceOptions } from "@sluice/server";
 import { RateLimiterMemory } from "rate-limiter-flexible";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -57,7 +57,7 @@ describe.each(eras)("%s era", (era) => {
       expect(headerOf(reply, name)).toBeUndefined();
     expect(await bodyOf(reply)).toBe("größe\n");
     expect(records).toMatchObject([
-      { action: "stream", outcome: "complete", mode: "direct", bytes: 8, uri, era },
+      { action: "stream", outcome: "complete", mode: "direct", bytes: 8, uri, revision: era },
     ]);
     expect(records[0]!.principal).toBeDefined();
   });

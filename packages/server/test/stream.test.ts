@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID, errorTable } from "@sluice/core/wire";
+import { EXTENSION_ID, errorTable } from "@sluice/core/internal";
 import { createMemoryBackend, protect, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import type { DeliveryPolicy, SluiceOptions } from "@sluice/server";
@@ -72,7 +72,7 @@ describe.each(eras)("%s era", (era) => {
         action: "stream",
         outcome: "complete",
         bytes: 10,
-        era,
+        revision: era,
         mode: "direct",
         uri,
         principal: expect.any(String),
@@ -247,7 +247,7 @@ describe.each(eras)("%s era", (era) => {
         const storage = createMemoryBackend();
         storage.describe = () =>
           Promise.reject(new SluiceError(code, `fs: ${secret}`, { retryAfterMs: 1 }));
-        const { slot } = await stream({ storage: protect(storage, { attempts: 1 }) });
+        const { slot } = await stream({ storage: protect(storage, { maxAttempts: 1 }) });
         const row = errorTable[reason];
         expect([slot.fault!.code, slot.fault!.data.reason]).toEqual([row[era], reason]);
         expect(JSON.stringify(slot.fault)).not.toContain(secret);

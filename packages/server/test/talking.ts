@@ -1,7 +1,7 @@
 import { createMcpHandler, McpServer, type AuthInfo } from "@modelcontextprotocol/server";
-import { EXTENSION_ID, type RevisionKind } from "@sluice/core/wire";
+import { EXTENSION_ID, type RevisionKind } from "@sluice/core/internal";
 import type { AttachOptions, Sluice } from "@sluice/server";
-import { openReplySlot, type ReplySlot } from "@sluice/server/transport";
+import { openReplySlot, type ReplySlot } from "@sluice/server/internal";
 
 /** Both eras, for `test.each`. */
 export const eras: readonly RevisionKind[] = ["legacy", "modern"];

@@ -1,8 +1,5 @@
 export {
   claimGrant,
-  leaseAllowance,
-  leaseCharge,
-  leaseMs,
   refundGrant,
   type ClaimedBody,
   type GrantClaim,
@@ -20,19 +17,16 @@ export {
   createMemoryStateStore,
   type MemoryStateStoreOptions,
 } from "./memory/memory-state-store.ts";
+export type { Stores } from "./contract/stores.ts";
+export { createMemoryStores, type MemoryStoresOptions } from "./memory/memory-stores.ts";
 export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
-  createSealedRecords,
   createTokenStore,
-  isStoredToken,
-  type SealedRecords,
-  type SealedRecordsOptions,
   type TokenStore,
   type TokenStoreOptions,
 } from "./tokens/sealed-records.ts";
 
 export {
-  lastEventBytes,
   readEventStoreLimits,
   type Ask,
   type EventStore,

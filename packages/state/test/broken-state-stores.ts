@@ -1,4 +1,5 @@
-import { clockSkewMs, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import {
   claimGrant,
   createMemoryStateStore,

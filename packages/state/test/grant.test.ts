@@ -1,13 +1,6 @@
-import { clockSkewMs } from "@sluice/core";
-import {
-  claimGrant,
-  leaseAllowance,
-  leaseCharge,
-  leaseMs,
-  refundGrant,
-  type GrantRecord,
-  type GrantTerms,
-} from "@sluice/state";
+import { clockSkewMs } from "@sluice/core/internal";
+import { claimGrant, refundGrant, type GrantRecord, type GrantTerms } from "@sluice/state";
+import { leaseAllowance, leaseCharge, leaseMs } from "@sluice/state/internal";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { grantState, revokeGrant } from "../src/contract/grant.ts";

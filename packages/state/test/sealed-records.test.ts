@@ -1,5 +1,7 @@
-import { createKeyRing, createTextSealer, generateKey } from "@sluice/core";
-import { createMemoryStateStore, createSealedRecords, type StateStore } from "@sluice/state";
+import { createKeyRing, generateKey } from "@sluice/core";
+import { createTextSealer } from "@sluice/core/internal";
+import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createSealedRecords } from "@sluice/state/internal";
 import { beforeEach, describe, expect, test } from "vitest";
 
 const secret = "s".repeat(32);

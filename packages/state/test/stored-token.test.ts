@@ -1,5 +1,4 @@
 import {
-  clockSkewMs,
   createKeyRing,
   createSealer,
   generateKey,
@@ -8,12 +7,9 @@ import {
   type TokenClaims,
   type TokenPurpose,
 } from "@sluice/core";
-import {
-  createMemoryStateStore,
-  createTokenStore,
-  isStoredToken,
-  type StateStore,
-} from "@sluice/state";
+import { clockSkewMs } from "@sluice/core/internal";
+import { createMemoryStateStore, createTokenStore, type StateStore } from "@sluice/state";
+import { isStoredToken } from "@sluice/state/internal";
 import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { makeStoredVector } from "../../core/test/vectors/make-vectors.ts";

@@ -133,7 +133,7 @@ describe("aborts", () => {
         describe: () => backend.describe("x", { signal }),
         open: () => backend.open("x", { signal }),
         list: () => backend.list({ signal }),
-        write: () => backend.write!("x", { ifAbsent: true, signal }),
+        write: () => backend.write("x", { ifAbsent: true, signal }),
       }[operation]();
       await expect.poll(() => service.countOpen()).toBe(1);
       caller.abort(reason);
@@ -223,7 +223,7 @@ describe("secrets", () => {
         () => backend.open("x"),
         () => backend.open("x", { range: { start: 5 } }),
         () => backend.list(),
-        async () => (await backend.write!("x")).commit(),
+        async () => (await backend.write("x")).commit(),
       ])
         expectClean(await failure(call()));
     // the twin: errors of the SDK have it

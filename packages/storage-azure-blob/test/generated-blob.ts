@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { formatContentRange, parseRange } from "@sluice/core";
+import { formatContentRange, parseRange } from "@sluice/core/internal";
 import { refuse } from "./http-service.ts";
 
 /** A blob whose bytes are made when they are read, so that its size costs nothing. */

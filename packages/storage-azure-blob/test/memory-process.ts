@@ -13,7 +13,7 @@ async function read(bytes: number, keep: boolean): Promise<void> {
 }
 
 async function write(bytes: number): Promise<void> {
-  const writer = await backend.write!("written", { size: bytes });
+  const writer = await backend.write("written", { size: bytes });
   for (let sent = 0; sent < bytes; sent += mib / 4) await writer.write(Buffer.alloc(mib / 4, sent));
   await writer.commit();
 }

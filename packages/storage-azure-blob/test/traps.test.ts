@@ -42,7 +42,7 @@ describe("names", () => {
         () => backend.describe(hostile),
         () => backend.open(hostile),
         () => backend.presign!(hostile, { expiresInMs: 1000 }),
-        () => backend.write!(hostile),
+        () => backend.write(hostile),
       ])
         await expect(call()).rejects.toMatchObject({ code: "invalid_argument" });
   });

@@ -26,7 +26,7 @@ async function uncommittedIds(name: string): Promise<Buffer[]> {
 
 describe("blocks", () => {
   test("A9 ids have one length, that of the SDK, and are not those of another writer", async () => {
-    const writers = await Promise.all([1, 2].map(() => open().write!("ids.bin")));
+    const writers = await Promise.all([1, 2].map(() => open().write("ids.bin")));
     for (const [n, writer] of writers.entries())
       await writer.write(Buffer.alloc((2 - n) * blockBytes + 1));
     await expect.poll(async () => (await uncommittedIds("ids.bin")).length).toBe(3);
@@ -40,14 +40,14 @@ describe("blocks", () => {
     "A10 after an abort blocks wait for the service to drop them, and nothing shows",
     { tags: "slow" },
     async () => {
-      const writer = await open().write!("aborted.bin");
+      const writer = await open().write("aborted.bin");
       await writer.write(Buffer.alloc(blockBytes + 1));
       await expect.poll(async () => (await uncommittedIds("aborted.bin")).length).toBe(1);
       await writer.abort();
       await expect(open().describe("aborted.bin")).rejects.toMatchObject({ code: "not_found" });
       await expect(open().open("aborted.bin")).rejects.toMatchObject({ code: "not_found" });
       expect((await open().list({ prefix: "aborted" })).objects).toEqual([]);
-      const next = await open().write!("aborted.bin");
+      const next = await open().write("aborted.bin");
       await next.write(Buffer.from("whole"));
       await next.commit();
       expect((await container.getBlobClient("aborted.bin").downloadToBuffer()).toString()).toBe(
@@ -59,7 +59,7 @@ describe("blocks", () => {
   test("A9 blocks with other ids that a client left behind are reported, since their ids have another length", async () => {
     const blob = container.getBlockBlobClient("leftover.bin");
     await blob.stageBlock(btoa("short"), "x", 1);
-    const large = await open().write!("leftover.bin");
+    const large = await open().write("leftover.bin");
     await large.write(Buffer.alloc(blockBytes + 1));
     await expect(large.commit()).rejects.toMatchObject({
       code: "unsupported",
@@ -115,7 +115,7 @@ describe("blocks", () => {
       await drain(request);
       staged.push(() => response.writeHead(201).end());
     });
-    const writer = await open(service.container).write!("slow.bin");
+    const writer = await open(service.container).write("slow.bin");
     await writer.write(Buffer.alloc(2 * blockBytes));
     let isThrough = false;
     const third = writer.write(Buffer.alloc(1)).then(() => (isThrough = true));
@@ -137,7 +137,7 @@ describe("blocks", () => {
         response.writeHead(201).end();
       });
       const size = 50_000 * (blockBytes + 1000);
-      const writer = await open(service.container).write!("huge.bin", { size });
+      const writer = await open(service.container).write("huge.bin", { size });
       await writer.write(Buffer.alloc(blockBytes + 1001));
       await expect.poll(() => sizes).toEqual([blockBytes + 1000]);
       await writer.abort();
@@ -151,10 +151,10 @@ describe("requests", () => {
       await drain(request);
       response.writeHead(201, { etag: '"0x1"' }).end();
     });
-    const small = await open(service.container).write!("small.bin");
+    const small = await open(service.container).write("small.bin");
     for (let n = 0; n < 100; n++) await small.write(Buffer.alloc(1000));
     await small.commit();
-    const large = await open(service.container).write!("large.bin");
+    const large = await open(service.container).write("large.bin");
     await large.write(Buffer.alloc(blockBytes + 1));
     await large.commit();
     const operations = service.requests.map((request) => /comp=\w+|$/.exec(request)?.[0]);
@@ -164,7 +164,7 @@ describe("requests", () => {
   test("a condition is checked first, before any byte is sent", async () => {
     await container.getBlockBlobClient("there.bin").upload("x", 1);
     for (const options of [{ ifAbsent: true }, { ifMatch: "0x0" }])
-      await expect(open().write!("there.bin", options)).rejects.toMatchObject({
+      await expect(open().write("there.bin", options)).rejects.toMatchObject({
         code: "precondition_failed",
       });
   });
@@ -174,7 +174,7 @@ describe("commit", () => {
   test.each([1000, blockBytes + 1000])(
     "%i bytes have the type and the MD5 that were computed on the way",
     async (size) => {
-      const writer = await open().write!("typed.bin", { contentType: "text/csv", size });
+      const writer = await open().write("typed.bin", { contentType: "text/csv", size });
       await writer.write(Buffer.alloc(size, 1));
       const info = await writer.commit();
       const described = await open().describe("typed.bin");
@@ -200,7 +200,7 @@ describe("commit", () => {
       if ("ifMatch" in options) return void response.writeHead(200, { etag: '"0x1"' }).end();
       refuse(request, response, 404, "BlobNotFound");
     });
-    const writer = await open(service.container).write!("raced.bin", options);
+    const writer = await open(service.container).write("raced.bin", options);
     await writer.write(Buffer.from("x"));
     await expect(writer.commit()).rejects.toMatchObject({ code: "precondition_failed" });
   });
@@ -214,7 +214,7 @@ describe("commit", () => {
       response.writeHead(201, { etag: '"0x1"' }).end();
     });
     for (const size of [1, blockBytes + 1]) {
-      const writer = await open(service.container).write!("new.bin", { ifAbsent: true });
+      const writer = await open(service.container).write("new.bin", { ifAbsent: true });
       await writer.write(Buffer.alloc(size));
       await writer.commit();
     }
@@ -225,7 +225,7 @@ describe("commit", () => {
     await using service = await startScriptedService(() => {});
     const caller = new AbortController();
     const reason = new Error("the caller's reason");
-    const writer = await open(service.container).write!("stuck.bin", { signal: caller.signal });
+    const writer = await open(service.container).write("stuck.bin", { signal: caller.signal });
     await writer.write(Buffer.from("x"));
     const committing = writer.commit();
     await expect.poll(() => service.countOpen()).toBe(1);
@@ -239,7 +239,7 @@ describe("commit", () => {
       await drain(request);
     });
     const size = 3 * blockBytes;
-    const writer = await open(service.container).write!("short.bin", { size });
+    const writer = await open(service.container).write("short.bin", { size });
     await writer.write(Buffer.alloc(blockBytes + 1));
     await expect.poll(() => service.countOpen()).toBe(1);
     await expect(writer.commit()).rejects.toMatchObject({ code: "invalid_argument" });
@@ -251,7 +251,7 @@ describe("commit", () => {
       await drain(request);
       refuse(request, response, 503, "ServerBusy", { "retry-after": "3" });
     });
-    const writer = await open(service.container).write!("failing.bin");
+    const writer = await open(service.container).write("failing.bin");
     await writer.write(Buffer.alloc(blockBytes + 1));
     await expect(writer.commit()).rejects.toMatchObject({ code: "throttled", retryAfterMs: 3000 });
     await expect(writer.write(Buffer.from("x"))).rejects.toThrow(TypeError);

@@ -1,6 +1,6 @@
 import { statfs } from "node:fs/promises";
-import { sleep } from "@sluice/core/async";
-import type { OpenedObject, StorageBackend } from "@sluice/storage";
+import { sleep } from "@sluice/core/internal";
+import type { OpenedObject, StorageBackend, WritableBackend } from "@sluice/storage";
 import {
   createBytesBody,
   ensureCondition,
@@ -21,7 +21,6 @@ import { createFsStepWriter } from "./write/step-writer.ts";
 import { createFsWriter } from "./write/writer.ts";
 
 export { removeAbandonedWrites, type AbandonedWritesOptions } from "./write/abandoned-writes.ts";
-export { holdFolder, type HeldFolder } from "./write/hold-folder.ts";
 
 /** Settings of {@link createFsBackend}. */
 export interface FsBackendOptions {
@@ -52,6 +51,10 @@ export interface FsBackendOptions {
  *
  * Throws `not_found`, `permission_denied` or `unsupported` when the folder cannot be served.
  */
+export function createFsBackend(
+  options: FsBackendOptions & { readonly writable: true },
+): WritableBackend;
+export function createFsBackend(options: FsBackendOptions): StorageBackend;
 export function createFsBackend(options: FsBackendOptions): StorageBackend {
   if (typeof (options as Partial<FsBackendOptions> | undefined)?.root !== "string")
     throw new TypeError('createFsBackend: root must be the path of a folder: { root: "./files" }');

@@ -32,7 +32,7 @@ async function read(key: string, keep: boolean): Promise<number> {
 }
 
 async function write(key: string, bytes: number): Promise<number> {
-  await using writer = await backend.write!(key);
+  await using writer = await backend.write(key);
   for (let written = 0; written < bytes; written += chunk.byteLength) await writer.write(chunk);
   return (await writer.commit()).size ?? 0;
 }

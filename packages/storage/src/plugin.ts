@@ -1,5 +1,32 @@
+export {
+  definedMembers,
+  formatRange,
+  parseContentRange,
+  parseRetryAfter,
+} from "@sluice/core/internal";
+export { SluiceError, type ByteRange, type SluiceErrorCode } from "@sluice/core";
 export { checkKey, quoteKey } from "./contract/key.ts";
-export { type FindKept, type KeptObject, withKept } from "./contract/backend.ts";
+export {
+  type CallOptions,
+  type ChangeBatch,
+  type FindKept,
+  type KeptObject,
+  type ListOptions,
+  type ListPage,
+  type ObjectInfo,
+  type ObjectWriter,
+  type OpenedObject,
+  type OpenOptions,
+  type PresignedUrl,
+  type PresignOptions,
+  type StepOptions,
+  type StepWriter,
+  type StorageBackend,
+  type WatchOptions,
+  withKept,
+  type WritableBackend,
+  type WriteOptions,
+} from "./contract/backend.ts";
 export { withBody } from "./contract/opened.ts";
 export {
   type BytesAnswer,
@@ -28,6 +55,12 @@ export {
   toStrongEtag,
   unlessMissing,
 } from "./plugin/condition.ts";
+export {
+  type BackendCall,
+  type BackendDefinition,
+  defineBackend,
+  type DefinedBackend,
+} from "./plugin/define-backend.ts";
 export { createEventOrder, createEventWatch } from "./plugin/event-watch.ts";
 export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
 export { beginOperation, type OperationOptions, resolveRange } from "./plugin/operation.ts";

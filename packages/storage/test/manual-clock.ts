@@ -1,4 +1,4 @@
-import type { Clock } from "@sluice/core/async";
+import type { Clock } from "@sluice/core/internal";
 
 /** A clock that stands still until it is moved. */
 export interface ManualClock extends Clock {

@@ -2,7 +2,8 @@ import { mkdtempSync, openSync, closeSync, rmSync, writeFileSync } from "node:fs
 import { createHash } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseRetryAfter, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { parseRetryAfter } from "@sluice/core/internal";
 import {
   createMemoryBackend,
   type MemoryBackend,
@@ -11,7 +12,7 @@ import {
   type PresignOptions,
   type Repeat,
   type StorageBackend,
-  wrap,
+  wrapBackend,
 } from "@sluice/storage";
 import { createBody, repeaterOf, resolveRange } from "@sluice/storage/plugin";
 import { ensureKey } from "../src/contract/key.ts";
@@ -139,7 +140,7 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
       throw new SluiceError("unsupported", `memory: ${operation}: a folder`);
     return key.startsWith("link-to/") ? key.slice("link-to/".length) : key;
   };
-  const plain = wrap(store, {
+  const plain = wrapBackend(store, {
     describe: (describe) => async (key, options) =>
       describe(begin("describe", key, options?.signal), options),
     open:

@@ -17,4 +17,4 @@ export type {
   Routes,
 } from "./endpoint/router.ts";
 export type { PlainRequest, RequestBody, TakeChunk } from "./endpoint/plain-route.ts";
-export type { OriginGateOptions } from "@sluice/server/transport";
+export type { OriginGateOptions } from "@sluice/server/internal";

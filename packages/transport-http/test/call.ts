@@ -1,4 +1,4 @@
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 
 /** What a raw `resources/stream` call may set. */
 export interface CallOptions {

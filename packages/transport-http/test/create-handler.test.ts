@@ -1,7 +1,7 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
-import { noteRequest, notesOf } from "@sluice/server/transport";
+import { noteRequest, notesOf } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { createHandler, type McpFetchHandler, type Routes } from "@sluice/transport-http";
 import { withSluice } from "@sluice/transport-http/internal";
@@ -23,13 +23,15 @@ function build() {
     sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),
   );
   const uploads = {
-    host: sluice.host,
-    async close() {},
-    routes(base: string): Routes {
-      const answer = async () => ({ status: 200, headers: [], text: "slot" });
-      return (path) =>
-        path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
+    host: {
+      sluice: sluice.host,
+      routes(base: string): Routes {
+        const answer = async () => ({ status: 200, headers: [], text: "slot" });
+        return (path) =>
+          path === `${base}/uploads/a` ? { kind: "slot", credential: "url", answer } : undefined;
+      },
     },
+    async close() {},
   };
   return { sluice, mcp, uploads };
 }
@@ -52,13 +54,16 @@ const list = (headers: Record<string, string> = {}): Request =>
 test("the parts are nested in one order, however they are named", async () => {
   const { sluice, mcp, uploads } = build();
   const order: string[] = [];
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume({ stores: { events: createMemoryEventStore() } });
   const handler = createHandler({
     uploads: {
       ...uploads,
-      routes(base) {
-        order.push(`uploads around a handler with ${base}`);
-        return uploads.routes(base);
+      host: {
+        ...uploads.host,
+        routes(base) {
+          order.push(`uploads around a handler with ${base}`);
+          return uploads.host.routes(base);
+        },
       },
     },
     binary: {},
@@ -118,7 +123,7 @@ test("without mcp it serves the routes beside the endpoint alone", async () => {
 
 test("resume and binary without JSON-RPC are a mistake that is told at once", () => {
   const { sluice } = build();
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume({ stores: { events: createMemoryEventStore() } });
   for (const parts of [{ binary: {} }, { resume }, { resume, behind: "app" as const }])
     expect(() => createHandler({ sluice, ...parts })).toThrow(/^createHandler: resume and/);
 });
@@ -127,7 +132,10 @@ test("close ends sessions, streams and uploads, and then the Sluice", async () =
   const { sluice, uploads } = build();
   const ended: string[] = [];
   const note = (what: string) => async () => void ended.push(what);
-  const resume = { ...createResume({ store: createMemoryEventStore() }), close: note("resume") };
+  const resume = {
+    ...createResume({ stores: { events: createMemoryEventStore() } }),
+    close: note("resume"),
+  };
   const handler = createHandler({
     sluice: { ...sluice, close: note("sluice") },
     create: () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),

@@ -4,7 +4,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
 import { withBinary, withSluice } from "@sluice/transport-http/internal";
-import { withResume } from "../../resume/src/index.ts";
+import { withResume } from "../../resume/src/internal.ts";
 
 export const url = "http://127.0.0.1:1/mcp";
 
@@ -30,12 +30,12 @@ export function layers(limits: Limits = {}): Record<string, McpFetchHandler> {
   const store = createMemoryEventStore();
   return {
     "withBinary(withSluice(withResume()))": withBinary(
-      withSluice(withResume(inner, sluice, { store, ...limits }), sluice),
+      withSluice(withResume(inner, sluice, { stores: { events: store }, ...limits }), sluice),
     ),
     "withResume(withBinary(withSluice()))": withResume(
       withBinary(withSluice(inner, sluice, limits)),
       sluice,
-      { store },
+      { stores: { events: store } },
     ),
   };
 }

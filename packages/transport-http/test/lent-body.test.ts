@@ -1,8 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import { createServer, get, type IncomingMessage } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { createFlowBody, SluiceError, type ByteFlow } from "@sluice/core";
-import type { Reply, TransferResult } from "@sluice/server/transport";
+import { SluiceError, type ByteFlow } from "@sluice/core";
+import { createFlowBody } from "@sluice/core/internal";
+import type { Reply, TransferResult } from "@sluice/server/internal";
 import { expect, test } from "vitest";
 import { BufferPool } from "../src/download/buffer-pool.ts";
 import { createLentMemory, pumpBody } from "../src/download/pump-body.ts";

@@ -14,7 +14,7 @@ import { createServer, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type FileRegion } from "@sluice/core";
-import type { Reply, TransferResult } from "@sluice/server/transport";
+import type { Reply, TransferResult } from "@sluice/server/internal";
 import type { EndpointRouter } from "@sluice/transport-http";
 import { toNodeHandler, type OffloadOptions } from "@sluice/transport-http/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";

@@ -1,4 +1,4 @@
-import { createByteAccount } from "@sluice/server/transport";
+import { createByteAccount } from "@sluice/server/internal";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-import { readTarget } from "@sluice/core";
+import { readTarget } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { readBase, targetOf } from "../src/endpoint/request-target.ts";
 

@@ -4,7 +4,7 @@ import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
 import { createSessions, withSluice } from "@sluice/transport-http/internal";
-import { withResume } from "../../resume/src/index.ts";
+import { withResume } from "../../resume/src/internal.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 
 const endpoint = "http://127.0.0.1:9/mcp";
@@ -48,7 +48,7 @@ const makes: Readonly<Record<string, Make>> = {
     createMcpHandler(create, { responseMode: "sse" }),
   sessions: (create, sluice) => createSessions(create, sluice),
   "a server for each request, with answers that can be resumed": (create, sluice) =>
-    withResume(createMcpHandler(create), sluice, { store: createMemoryEventStore() }),
+    withResume(createMcpHandler(create), sluice, { stores: { events: createMemoryEventStore() } }),
 };
 
 function open(make: Make) {

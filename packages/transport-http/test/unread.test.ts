@@ -1,6 +1,6 @@
 import { createServer, type ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
-import { createByteAccount } from "@sluice/server/transport";
+import { createByteAccount } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 import { boundEvents } from "../src/events/bound-events.ts";

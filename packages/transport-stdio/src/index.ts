@@ -12,7 +12,7 @@ export type { StdioLimits } from "./channel/stdio-channel.ts";
  * Messages are lines of JSON for every client; one that declared binary transfer gets bytes beside
  * them. Write nothing else to stdout.
  */
-export function createStdioTransport(
+export function createStdioServerTransport(
   options: StdioServerTransportOptions = {},
 ): StdioServerTransport {
   return new StdioServerTransport(options);

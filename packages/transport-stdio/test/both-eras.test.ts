@@ -8,7 +8,10 @@ import { StdioClientTransport as TransportV2 } from "@modelcontextprotocol/clien
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport as TransportV1 } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { binaryContent, openBinary, readBinary } from "@sluice/binary-transfer/client";
-import { createStdioTransport, type StdioClientTransport } from "@sluice/transport-stdio/client";
+import {
+  createStdioClientTransport,
+  type StdioClientTransport,
+} from "@sluice/transport-stdio/client";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 
 const info = { name: "test", version: "1.0.0" };
@@ -65,7 +68,7 @@ if (process.env["SLUICE_DEEP"] === undefined)
 test.each(sdks.filter((sdk) => process.env["SLUICE_DEEP"] || sdk !== "SDK v2, legacy"))(
   "%s over our transports: resources, content of tools and of requests go as bytes, and the process ends [BINARY/4.read/binary-ref] [BINARY/4.read/transfer-mode] [BINARY/compatibility/default-base64] [BINARY/transports/stdio]",
   async (sdk) => {
-    const transport = createStdioTransport(serving());
+    const transport = createStdioClientTransport(serving());
     const client = await connect(sdk, transport);
     // twice: nothing that was used is given out by a cache
     for (let i = 0; i < 2; i += 1) {
@@ -102,7 +105,7 @@ test.each([
 ] as const)(
   "%s over our transport is an ordinary client to an official server of version %s",
   async (sdk, version) => {
-    const client = await connect(sdk, createStdioTransport(official(version)));
+    const client = await connect(sdk, createStdioClientTransport(official(version)));
     const read = await readBinary(client, "test://small");
     expect(read).toMatchObject({ size: 5, transferMode: "base64", mimeType: "x/y" });
     expect((await bytesOf(read.body)).toString()).toBe("small");
@@ -134,7 +137,7 @@ describe("a server that is a process", () => {
   test("gets no variables but those that every program needs, and fails what waits for it when it ends", async () => {
     process.env["SLUICE_TEST_SECRET"] = "x";
     onTestFinished(() => void delete process.env["SLUICE_TEST_SECRET"]);
-    const transport = createStdioTransport({ ...serving(), env: { GIVEN: "1" } });
+    const transport = createStdioClientTransport({ ...serving(), env: { GIVEN: "1" } });
     const client = await connect("SDK v2, legacy", transport);
     const { content } = await client.callTool({ name: "environment" });
     const names = JSON.parse((content as { text: string }[])[0]!.text) as string[];
@@ -158,7 +161,7 @@ describe("a server that is a process", () => {
   });
 
   test("is unavailable if it cannot be run", async () => {
-    const transport = createStdioTransport({ command: join(folder, "no-such-program") });
+    const transport = createStdioClientTransport({ command: join(folder, "no-such-program") });
     await expect(transport.start()).rejects.toMatchObject({ code: "unavailable" });
     await transport.close();
   });
@@ -167,7 +170,7 @@ describe("a server that is a process", () => {
     const script =
       "process.on('SIGTERM', () => {}); setInterval(() => {}, 1_000); console.log('{}')";
     const command = { command: process.execPath, args: ["-e", script], exitMs: 50 };
-    const transport = createStdioTransport(command);
+    const transport = createStdioClientTransport(command);
     await transport.start();
     const { pid } = transport;
     await transport.close();
@@ -187,7 +190,7 @@ describe("a server that is a process", () => {
       process.stdout.on("error", () => process.exit());`;
     const script = `require("node:child_process").spawn(process.execPath, ["-e", ${JSON.stringify(heir)}], { stdio: ["ignore", "inherit", "ignore"] });
       process.stdin.on("end", () => process.exit()).resume();`;
-    const transport = createStdioTransport({
+    const transport = createStdioClientTransport({
       command: process.execPath,
       args: ["-e", script],
       exitMs: 50,

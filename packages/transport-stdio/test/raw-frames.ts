@@ -1,4 +1,4 @@
-import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID } from "@sluice/core/internal";
 import { formatFrame, type FrameKind } from "../src/frames/frame-format.ts";
 
 /** A header as the RFC has it, and the bytes. */

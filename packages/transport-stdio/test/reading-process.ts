@@ -2,7 +2,7 @@
 // server's program, a folder with `small.bin` and `large.bin`, and "keep" to keep all of it in memory.
 import { Client } from "@modelcontextprotocol/client";
 import { readBinary } from "@sluice/binary-transfer/client";
-import { createStdioTransport } from "@sluice/transport-stdio/client";
+import { createStdioClientTransport } from "@sluice/transport-stdio/client";
 
 /** The cost of one transfer. */
 export interface ReadingCost {
@@ -16,7 +16,10 @@ export interface ReadingCost {
 }
 
 const [program, folder, mode] = process.argv.slice(2) as [string, string, string?];
-const transport = createStdioTransport({ command: process.execPath, args: [program, folder] });
+const transport = createStdioClientTransport({
+  command: process.execPath,
+  args: [program, folder],
+});
 const client = new Client({ name: "reader", version: "1.0.0" });
 await client.connect(transport);
 

@@ -4,7 +4,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { binaryReads } from "@sluice/binary-transfer";
 import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createStdioTransport } from "@sluice/transport-stdio";
+import { createStdioServerTransport } from "@sluice/transport-stdio";
 
 const sluice = createSluice({
   storage: createFsBackend({ root: process.argv[2] ?? "." }),
@@ -16,6 +16,6 @@ serveStdio(
     const mcp = new McpServer({ name: "files", version: "1.0.0" });
     return sluice.attach(mcp, { binary: binaryReads });
   },
-  { transport: createStdioTransport() },
+  { transport: createStdioServerTransport() },
 );
 // #endregion

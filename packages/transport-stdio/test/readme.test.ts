@@ -4,7 +4,7 @@ import { join } from "node:path";
 // #region client
 import { Client } from "@modelcontextprotocol/client";
 import { readBinary } from "@sluice/binary-transfer/client";
-import { createStdioTransport } from "@sluice/transport-stdio/client";
+import { createStdioClientTransport } from "@sluice/transport-stdio/client";
 
 /** Reads a resource of a server that it runs, and gives its size. */
 export async function sizeOf(command: string, args: string[], uri: string): Promise<number> {
@@ -12,7 +12,7 @@ export async function sizeOf(command: string, args: string[], uri: string): Prom
     { name: "sizes", version: "1.0.0" },
     { versionNegotiation: { mode: "auto" } },
   );
-  await client.connect(createStdioTransport({ command, args }));
+  await client.connect(createStdioClientTransport({ command, args }));
   try {
     const { body } = await readBinary(client, uri);
     let bytes = 0;

@@ -1,5 +1,5 @@
 import { openBinary } from "@sluice/binary-transfer";
-import { createStdioTransport } from "@sluice/transport-stdio/client";
+import { createStdioClientTransport } from "@sluice/transport-stdio/client";
 import { describe, expect, test } from "vitest";
 import type { StdioLimits } from "../src/channel/stdio-channel.ts";
 import { frame, interleaving, literal, whole } from "./raw-frames.ts";
@@ -289,7 +289,7 @@ test.each(["server", "client"] as const)(
 );
 
 test("a client learns that its server ended within a message", async () => {
-  const transport = createStdioTransport({
+  const transport = createStdioClientTransport({
     command: process.execPath,
     args: ["-e", 'process.stdout.write(`{"jsonrpc":"2.0","id":1,"res`)'],
   });

@@ -5,7 +5,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { binaryContent, binaryReads, openBinary } from "@sluice/binary-transfer";
 import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createStdioTransport } from "@sluice/transport-stdio";
+import { createStdioServerTransport } from "@sluice/transport-stdio";
 
 const [root = "."] = process.argv.slice(2);
 
@@ -46,7 +46,7 @@ serveStdio(
     );
     return mcp;
   },
-  { transport: createStdioTransport() },
+  { transport: createStdioServerTransport() },
 );
 
 /** A schema that takes everything for what it should be. */

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
-import { createStdioTransport } from "@sluice/transport-stdio";
-import { nextTurn } from "@sluice/core/async";
+import { createStdioServerTransport } from "@sluice/transport-stdio";
+import { nextTurn } from "@sluice/core/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { rawPeer } from "./raw-peer.ts";
 
@@ -9,7 +9,7 @@ const result = { jsonrpc: "2.0", id: 1, result: {} } as const;
 
 test("messages of one read arrive in order, each after all that the one before started", async () => {
   const stdin = new PassThrough();
-  const transport = createStdioTransport({ stdin, stdout: new PassThrough() });
+  const transport = createStdioServerTransport({ stdin, stdout: new PassThrough() });
   const log: string[] = [];
   Object.assign(transport, {
     onmessage(message: object) {

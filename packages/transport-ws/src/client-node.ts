@@ -1,4 +1,5 @@
-import { definedMembers, type Secret } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
+import { type Secret } from "@sluice/core";
 import { withDownloads } from "@sluice/client";
 import { authorizationOf, readClientEndpoint } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";
@@ -10,7 +11,7 @@ export type { ReconnectOptions } from "./client/transport-options.ts";
 export { type ClientTransportOptions, type WebSocketClientTransport };
 export { isConnectionLost } from "./client/pending-requests.ts";
 
-/** Options of {@link createWebSocketTransport}. */
+/** Options of {@link createNodeWebSocketTransport}. */
 export interface NodeWebSocketTransportOptions extends ClientTransportOptions {
   /** Bearer token, for each connection and for downloads that are bound to it. */
   readonly token?: Secret;
@@ -26,7 +27,7 @@ export interface NodeWebSocketTransportOptions extends ClientTransportOptions {
  * A transport for the `Client` of the MCP SDK, version 1 or 2, over `ws`. `streamResource` of
  * `@sluice/client` works over it.
  */
-export function createWebSocketTransport(
+export function createNodeWebSocketTransport(
   url: string | URL,
   options: NodeWebSocketTransportOptions = {},
 ): WebSocketClientTransport {

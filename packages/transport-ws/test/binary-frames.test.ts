@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from "node:crypto";
 import { binaryContent, binaryReads, openBinary } from "@sluice/binary-transfer";
-import { encodeStreamId } from "@sluice/binary-transfer/transport";
+import { encodeStreamId } from "@sluice/binary-transfer/internal";
 import { SluiceError } from "@sluice/core";
-import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
+import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/internal";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { deferred } from "./deferred.ts";

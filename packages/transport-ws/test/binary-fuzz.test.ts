@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { openBinary } from "@sluice/binary-transfer/client";
-import { encodeStreamId } from "@sluice/binary-transfer/transport";
+import { encodeStreamId } from "@sluice/binary-transfer/internal";
 import { SluiceError } from "@sluice/core";
-import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
+import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/internal";
 import { expect, test } from "vitest";
 import { createBinaryChannel, type BinaryChannel } from "../src/binary/binary-channel.ts";
 import { randomNumbers } from "../../core/test/random-numbers.ts";

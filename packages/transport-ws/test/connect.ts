@@ -2,7 +2,7 @@ import { Client as ClientV2 } from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { streamingCapabilities } from "@sluice/client/internal";
 import {
-  createWebSocketTransport,
+  createNodeWebSocketTransport,
   type WebSocketClientTransport,
   type NodeWebSocketTransportOptions,
 } from "@sluice/transport-ws/client/node";
@@ -31,7 +31,7 @@ export async function connect(
   url: string,
   options: NodeWebSocketTransportOptions = {},
 ): Promise<{ client: ClientV2; transport: WebSocketClientTransport }> {
-  const transport = createWebSocketTransport(url, options);
+  const transport = createNodeWebSocketTransport(url, options);
   const client = sdks[sdk]();
   await client.connect(transport);
   onTestFinished(() => client.close());

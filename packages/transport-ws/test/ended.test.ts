@@ -1,5 +1,5 @@
 // @module-tag slow
-import { encodeStreamId } from "@sluice/binary-transfer/transport";
+import { encodeStreamId } from "@sluice/binary-transfer/internal";
 import { expect, test } from "vitest";
 import { memoryGrowth } from "../../core/test/memory-growth.ts";
 import { createBinaryChannel } from "../src/binary/binary-channel.ts";

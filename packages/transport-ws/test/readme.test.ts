@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -12,7 +12,7 @@ import { principal } from "./serve.ts";
 
 const storage = createMemoryBackend({ "a.txt": "hello" });
 const keys = [generateKey()];
-const state = createMemoryStateStore();
+const { state } = createMemoryStores();
 
 /** Stands for the access tokens of an authorization server. */
 const verifier = {
@@ -64,13 +64,13 @@ test("the examples of the README run", async () => {
   // #region client
   const { Client } = await import("@modelcontextprotocol/client");
   const { streamResource } = await import("@sluice/client");
-  const { createWebSocketTransport } = await import("@sluice/transport-ws/client/node");
+  const { createNodeWebSocketTransport } = await import("@sluice/transport-ws/client/node");
 
   const client = new Client(
     { name: "app", version: "1.0.0" },
     { versionNegotiation: { mode: "auto" } },
   );
-  await client.connect(createWebSocketTransport(url, { token: getAccessToken }));
+  await client.connect(createNodeWebSocketTransport(url, { token: getAccessToken }));
   const { body } = await streamResource(client, "files://demo/a.txt");
   // #endregion
   expect(await new Response(body).text()).toBe("hello");
@@ -100,7 +100,7 @@ test("bytes go beside messages, as the README has it", async () => {
   const { binaryReads } = await import("@sluice/binary-transfer");
   const { listenWebSocket } = await import("@sluice/transport-ws");
   const { Client } = await import("@modelcontextprotocol/client");
-  const { createWebSocketTransport } = await import("@sluice/transport-ws/client/node");
+  const { createNodeWebSocketTransport } = await import("@sluice/transport-ws/client/node");
   const endpoint = "http://127.0.0.1/mcp";
   const sluice = createSluice({ storage, baseUri: "files://demo/", endpoint, keys });
   const server = await listenWebSocket(() => sluice.attach(create(), { binary: binaryReads }), {
@@ -113,7 +113,7 @@ test("bytes go beside messages, as the README has it", async () => {
   // #region binary
   const { binaryContent, readBinary } = await import("@sluice/binary-transfer/client");
 
-  const transport = createWebSocketTransport(url, { binary: {} });
+  const transport = createNodeWebSocketTransport(url, { binary: {} });
   await client.connect(transport);
   const { body, transferMode } = await readBinary(client, "files://demo/a.txt");
 

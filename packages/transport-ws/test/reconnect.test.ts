@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
 import { isConnectionLost } from "@sluice/transport-ws/client";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { streamResource } from "@sluice/client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { WebSocket } from "ws";
@@ -144,7 +144,7 @@ describe("the transport", () => {
     } = await rawServer((socket) => socket.on("message", (data) => answer(socket, parse(data))));
     let refusals = 0;
     const { client } = await connect("SDK v2, legacy", url, {
-      reconnect: { ...quick, maxTries: 3 },
+      reconnect: { ...quick, maxAttempts: 3 },
     });
     const errors: unknown[] = [];
     Object.assign(client, { onerror: (error: unknown) => errors.push(error) });
@@ -212,7 +212,7 @@ describe("the transport", () => {
       }),
     );
     const reply = deferred();
-    const transport = createWebSocketTransport(url, { reconnect: quick });
+    const transport = createNodeWebSocketTransport(url, { reconnect: quick });
     const client = new Client({ name: "t", version: "1" }, { capabilities: { roots: {} } });
     const asked = new Promise<void>((resolve) => {
       client.setRequestHandler("roots/list", async () => {
@@ -285,7 +285,7 @@ describe("a connection that is made anew", () => {
     const { url, sockets: open } = await rawServer(legacy);
     let connected = deferred();
     await connect("SDK v2, legacy", url, {
-      reconnect: { baseMs: 1, maxMs: 1, maxTries: 2 },
+      reconnect: { baseMs: 1, maxMs: 1, maxAttempts: 2 },
       onReconnect: () => connected.resolve(),
     });
     for (let round = 1; round <= 5; round += 1) {
@@ -360,7 +360,7 @@ test("clients whose server vanishes are left with no pending request, timer or s
   const outcomes: Promise<unknown>[] = [];
   for (let count = 0; count < total; count += 1) {
     const client = new Client({ name: "t", version: "1" });
-    await client.connect(createWebSocketTransport(url, { reconnect: false }));
+    await client.connect(createNodeWebSocketTransport(url, { reconnect: false }));
     outcomes.push(client.callTool({ name: "x" }).catch((error: unknown) => error));
   }
   for (const socket of open) socket.terminate();

@@ -5,7 +5,7 @@ import {
   type Inbox,
   type IncomingStream,
   type OutgoingStream,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { WebSocket } from "ws";
 import { FrameInlet } from "../src/binary/frame-inlet.ts";

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createByteAccount } from "@sluice/server/transport";
+import { createByteAccount } from "@sluice/server/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { WebSocket } from "ws";
 import { SentAnswers } from "../src/server/server-channel.ts";

@@ -1,4 +1,4 @@
-import { sanitizeFileName } from "@sluice/core";
+import { sanitizeFileName } from "@sluice/core/internal";
 import { get, Interrupted } from "./http.ts";
 import type { Receipt } from "./transfer.ts";
 

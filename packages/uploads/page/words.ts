@@ -1,4 +1,4 @@
-import { isAccepted } from "@sluice/core";
+import { isAccepted } from "@sluice/core/internal";
 import { sizeText } from "../src/elicitation/limits-text.ts";
 import { Refused, type Source } from "./transfer.ts";
 import type { UploadState } from "./upload.ts";

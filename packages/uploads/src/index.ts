@@ -1,10 +1,5 @@
-export {
-  createUploads,
-  withUploads,
-  type CloseUploadsOptions,
-  type Uploads,
-  type UploadsOptions,
-} from "./options/create-uploads.ts";
+export { createUploads, type CloseUploadsOptions, type Uploads } from "./options/create-uploads.ts";
+export type { UploadsOptions } from "./options/uploads-options.ts";
 export type { UploadPace } from "./receive/read-body.ts";
 export type {
   ClaimedFile,
@@ -24,18 +19,16 @@ export type {
   FileField,
   ValueField,
 } from "./elicitation/fields.ts";
+export type {
+  FileToolConfig,
+  FileToolHandler,
+  FileToolInput,
+  ToolFile,
+} from "./tools/register-tool.ts";
+export type { AttachUploadsOptions, UploadToolNames } from "./tools/upload-tools.ts";
 export type { FilesOutcome } from "./ask/confirm-answer.ts";
-export type { FileRequest, RequestFiles } from "./ask/request-files.ts";
+export type { AskForFiles, FileRequest } from "./ask/ask-for-files.ts";
 export { uploadIdInput, uploadRequiredOutput, type UploadRequired } from "./ask/upload-required.ts";
-export { attachUploadTools, type UploadToolOptions } from "./tools/upload-tools.ts";
-
-// SEP-2631, experimental
-export {
-  createFileTransfer,
-  type FileTransfer,
-  type FileTransferOptions,
-  type ToolCall,
-} from "./files-sep-2631/file-transfer.ts";
 export {
   fileInput,
   openAiFileMeta,

@@ -10,14 +10,14 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
 import { PendingUploads } from "../src/ask/pending-uploads.ts";
-import { createRequestFiles } from "../src/ask/request-files.ts";
-import type { ClaimedFile, RequestFiles, Slots, UploadedFile } from "../src/index.ts";
+import { createAskForFiles } from "../src/ask/ask-for-files.ts";
+import type { AskForFiles, ClaimedFile, Slots, UploadedFile } from "../src/index.ts";
 import { uploadError } from "../src/slots/upload-error.ts";
 import { UploadPageStore, type UploadPages } from "../src/page/upload-pages.ts";
 
@@ -198,11 +198,7 @@ export function createFakeSlots(): FakeSlots {
         sha256: "0".repeat(64),
         ...file,
         scan: "clean" as const,
-        open: async () => {
-          const bytes = bytesOf.get(uploadId);
-          if (!bytes) throw uploadError("not_found", "no bytes");
-          return createMemoryBackend({ file: bytes }).open("file");
-        },
+        ...contentOf(bytesOf.get(uploadId)),
         remove: async () => void removed.push(uploadId),
       }));
       confirmed.set(uploadId, handles);
@@ -217,7 +213,7 @@ export function createFakeSlots(): FakeSlots {
         size: bytes.length,
         sha256: "0".repeat(64),
         scan: "clean",
-        open: () => Promise.reject(uploadError("not_found", "no bytes")),
+        ...contentOf(undefined),
         remove: async () => void removed.push("inline"),
       };
     },
@@ -233,10 +229,23 @@ export function createFakeSlots(): FakeSlots {
   };
 }
 
+/** What reads a file. */
+function contentOf(content: Uint8Array | undefined): Pick<UploadedFile, "open" | "bytes" | "text"> {
+  const bytes = async () => {
+    if (!content) throw uploadError("not_found", "no bytes");
+    return Uint8Array.from(content);
+  };
+  return {
+    bytes,
+    text: async () => new TextDecoder().decode(await bytes()),
+    open: async () => createMemoryBackend({ file: await bytes() }).open("file"),
+  };
+}
+
 /** The function that asks, over such slots and pages of its own. */
-export function createAsker(sluice: Sluice, slots: Slots, pages?: UploadPages): RequestFiles {
+export function createAsker(sluice: Sluice, slots: Slots, pages?: UploadPages): AskForFiles {
   const { host } = sluice;
-  return createRequestFiles({
+  return createAskForFiles({
     host,
     slots,
     pages: pages ?? new UploadPageStore(host),

@@ -111,8 +111,7 @@ test.each(["refuse", "remove"] as const)(
     const server = await startUploadServer({
       uploads: {
         quota: { files: 2 },
-        unscanned: undefined as never,
-        async onScan() {
+        async scan() {
           scans += 1;
           if (scans === 1) return "defer";
           // of the second look at the first file
@@ -141,10 +140,8 @@ test.each(["refuse", "remove"] as const)(
 );
 
 describe("a scanner", () => {
-  const upload = async (scanning: { readonly onScan: Scan }) => {
-    const server = await startUploadServer({
-      uploads: { ...scanning, unscanned: undefined as never },
-    });
+  const upload = async (scan: Scan) => {
+    const server = await startUploadServer({ uploads: { scan } });
     const { url, uploadId } = await server.slot();
     const headers = {
       ...bearer("alice"),
@@ -155,14 +152,12 @@ describe("a scanner", () => {
 
   test("sees all bytes before they can be read", async () => {
     let seen = Buffer.alloc(0);
-    const { server, uploadId } = await upload({
-      async onScan(body, facts) {
-        seen = Buffer.from(
-          await new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>).arrayBuffer(),
-        );
-        expect(facts).toMatchObject({ size: 4_321, sha256: claim.sha256 });
-        return "clean" as const;
-      },
+    const { server, uploadId } = await upload(async (body, facts) => {
+      seen = Buffer.from(
+        await new Response(body as ReadableStream<Uint8Array<ArrayBuffer>>).arrayBuffer(),
+      );
+      expect(facts).toMatchObject({ size: 4_321, sha256: claim.sha256 });
+      return "clean" as const;
     });
     expect(seen.equals(bytes)).toBe(true);
     expect(await server.uploads.confirm(alice, uploadId, [claim])).toMatchObject([
@@ -171,31 +166,31 @@ describe("a scanner", () => {
   });
 
   test("leaves nothing of a file that it rejects", async () => {
-    const { server, answer } = await upload({ onScan: () => "reject" });
+    const { server, answer } = await upload(() => "reject");
     expect(answer.status).toBe(403);
     expect(await server.files()).toEqual([]);
   });
 
   test("is asked again at confirmation if it has not decided, or failed", async () => {
-    const onScan = vi.fn<() => "defer" | "clean">(() => "defer");
-    onScan.mockImplementationOnce(() => {
+    const scan = vi.fn<() => "defer" | "clean">(() => "defer");
+    scan.mockImplementationOnce(() => {
       throw new Error("scanner down");
     });
-    const { server, uploadId, answer } = await upload({ onScan });
+    const { server, uploadId, answer } = await upload(scan);
     expect(answer.status).toBe(201);
     expect(server.errors).toMatchObject([{ message: "scanner down" }]);
     await expect(server.uploads.confirm(alice, uploadId, [claim])).rejects.toMatchObject({
       code: "unavailable",
     });
-    onScan.mockReturnValue("clean");
+    scan.mockReturnValue("clean");
     expect(await server.uploads.confirm(alice, uploadId, [claim])).toMatchObject([
       { scan: "clean" },
     ]);
   });
 
   test("is missing only where that was said", async () => {
-    await expect(startUploadServer({ uploads: { unscanned: undefined as never } })).rejects.toThrow(
-      /onScan/,
+    await expect(startUploadServer({ uploads: { scan: undefined as never } })).rejects.toThrow(
+      /pass scan/,
     );
   });
 });

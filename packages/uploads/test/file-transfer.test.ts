@@ -8,6 +8,10 @@ import { z } from "zod";
 import type { FileInputTerms } from "../src/files-sep-2631/file-input.ts";
 import { fileInput } from "../src/files-sep-2631/file-input.ts";
 import { createFileTransfer, type FileTransfer } from "../src/files-sep-2631/file-transfer.ts";
+import { createFileUris } from "../src/files-sep-2631/file-uri.ts";
+import { openInput } from "../src/files-sep-2631/open-input.ts";
+import { serveCaller } from "../src/files-sep-2631/serve-caller.ts";
+import type { Uploads } from "../src/index.ts";
 import {
   connectAnswerer,
   createFakeSlots,
@@ -21,7 +25,8 @@ const report = "a report ".repeat(100);
 const reportDigest = createHash("sha256").update(report).digest("base64url");
 const uri = "files://demo/reports/a.txt";
 
-type Tool = (files: FileTransfer, call: { mcp: McpServer; ctx: ServerContext }) => Promise<unknown>;
+type Files = FileTransfer & Pick<Uploads, "open">;
+type Tool = (files: Files, call: { mcp: McpServer; ctx: ServerContext }) => Promise<unknown>;
 
 function setUp(
   tool: Tool = async () => undefined,
@@ -30,7 +35,16 @@ function setUp(
 ) {
   const sluice = createPlainSluice({ storage, ...options });
   const slots = createFakeSlots();
-  const files = createFileTransfer(sluice, slots);
+  const { host } = sluice;
+  const uris = createFileUris(host);
+  const inputs = { slots, uris, trustedOrigins: [], onError: host.onError };
+  const files: Files = {
+    ...createFileTransfer({ ...slots, host: { sluice: host } }),
+    open: (argument, terms, toolCall) =>
+      serveCaller(host, toolCall, ({ owner, signal }) =>
+        openInput(inputs, argument, { terms, owner, signal }),
+      ),
+  };
   const fetch = createToolServer(
     sluice,
     async (mcp, ctx) => {
@@ -165,10 +179,9 @@ test.each(eras)(
 
 test.each(eras)("%s: neither does an executable in a data: URI", async (era) => {
   const { sluice, uploads } = await startUploadServer();
-  const files = createFileTransfer(sluice, uploads);
   let argument = "";
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
-    const { mimeType } = await files.open(argument, { accept: ["image/*"] }, { mcp, ctx });
+    const { mimeType } = await uploads.open(argument, { accept: ["image/*"] }, { mcp, ctx });
     return { content: [], structuredContent: { value: mimeType } };
   });
   const client = await connectAnswerer({ era, fetch, token: "alice" });
@@ -284,7 +297,13 @@ test.each(eras)(
     expect(counted).toBe(before + 1);
     const [issued] = records;
     expect(records).toEqual([
-      expect.objectContaining({ action: "link", outcome: "issued", mode: "link", era, uri }),
+      expect.objectContaining({
+        action: "link",
+        outcome: "issued",
+        mode: "link",
+        revision: era,
+        uri,
+      }),
     ]);
     const token = download.url.slice(download.url.lastIndexOf("/") + 1);
     await sluice.redeem({ kind: "link", method: "HEAD", token, header: () => undefined });

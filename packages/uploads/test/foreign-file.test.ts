@@ -91,7 +91,7 @@ test(
   { tags: "slow" },
   async () => {
     const store = createMemoryUploadStore();
-    const server = await startUploadServer({ uploads: { store } });
+    const server = await startUploadServer({ uploads: { stores: { uploads: store } } });
     const { fileId, finish } = await sendHalf(server);
     const lock = new WriteLock(store, (error) => server.errors.push(error));
     const lease = await lock.acquire(fileId, new AbortController().signal);
@@ -123,7 +123,9 @@ test(
   async () => {
     const calls = new Set<string>();
     const pace = { idleMs: 3_600_000, windowMs: 3_600_000 };
-    const server = await startUploadServer({ uploads: { store: watched(calls), pace } });
+    const server = await startUploadServer({
+      uploads: { stores: { uploads: watched(calls) }, pace },
+    });
     const sent = await sendHalf(server);
     const foreign = await server.uploads.reserve(bob, terms);
     const before = [...calls];

@@ -2,12 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import {
-  createFileTransfer,
-  fileInput,
-  openAiFileMeta,
-  type FileInputTerms,
-} from "../src/index.ts";
+import { fileInput, openAiFileMeta, type FileInputTerms } from "../src/index.ts";
 import { connectAnswerer, createToolServer, eras } from "./asking.ts";
 import { noise, startUploadServer, type UploadServerOptions } from "./upload-server.ts";
 
@@ -31,8 +26,8 @@ interface SetUp {
 
 /** A tool that takes a file, as ChatGPT and Codex call it. */
 async function start({ terms = {}, trustedOrigins = [], options, era = "legacy" }: SetUp) {
-  const server = await startUploadServer(options);
-  const files = createFileTransfer(server.sluice, server.uploads, { trustedOrigins });
+  const uploads = { trustedOrigins, ...options?.uploads };
+  const server = await startUploadServer({ ...options, uploads });
   const fetch = createToolServer(
     server.sluice,
     async () => ({ content: [] }),
@@ -41,7 +36,7 @@ async function start({ terms = {}, trustedOrigins = [], options, era = "legacy" 
         "read",
         { inputSchema: z.object({ file: fileInput(terms) }), _meta: openAiFileMeta(["file"]) },
         async ({ file }, ctx) => {
-          const { name, size, mimeType } = await files.open(file, terms, { mcp, ctx });
+          const { name, size, mimeType } = await server.uploads.open(file, terms, { mcp, ctx });
           return { content: [{ type: "text", text: `${name} ${size} ${mimeType}` }] };
         },
       ),

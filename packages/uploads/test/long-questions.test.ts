@@ -6,6 +6,7 @@ import { McpServer as McpServerV1 } from "@modelcontextprotocol/sdk/server/mcp.j
 import { createFileSender, type FileSenderOptions, type NamedBlob } from "@sluice/client/send";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
+import type { AnyCall } from "@sluice/server";
 import { uploadIdInput, type Fields, type Uploads } from "../src/index.ts";
 import { connectAnswerer, createToolServer } from "./asking.ts";
 import { startUploadServer, type UploadServerOptions } from "./upload-server.ts";
@@ -44,14 +45,14 @@ interface ConnectedHost {
 }
 
 /** The handler for SDK v1 and v2: the fields that both have. */
-type AnyContext = Parameters<Uploads["requestFiles"]>[0];
+type AnyContext = AnyCall["ctx"];
 
 function register(mcp: any, uploads: Uploads, fields: Fields = one): void {
   const shape = { upload_id: uploadIdInput() };
   const inputSchema = mcp instanceof McpServerV1 ? shape : z.object(shape);
   const ask = async (ctx: AnyContext, id: object) => {
-    const request = { mcp, message: "The report, please", fields, ...id };
-    const outcome = await uploads.requestFiles(ctx, request);
+    const request = { message: "The report, please", fields, ...id };
+    const outcome = await uploads.ask(request, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: JSON.stringify(outcome) }] };
   };
@@ -162,7 +163,7 @@ const browsers: Record<string, (site: Site) => Promise<ConnectedHost>> = {
     const { ask, asked, answer, answered } = dialog();
     const mcp = new McpServerV1({ name: "test", version: "1.0.0" });
     register(mcp, site.uploads, site.fields);
-    site.uploads.routes("/mcp");
+    site.uploads.host.routes("/mcp");
     const client = new ClientV1({ name: "test", version: "1" }, { capabilities });
     client.fallbackRequestHandler = async ({ params }) => {
       ask(params);

@@ -9,13 +9,8 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import {
-  createUploads,
-  type Slot,
-  type Uploads,
-  type UploadsOptions,
-  withUploads,
-} from "@sluice/uploads";
+import { createUploads, type Slot, type Uploads, type UploadsOptions } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { type Fields, fileFieldsOf, questionOf, termsOf } from "../src/elicitation/fields.ts";
 import { UploadPageStore } from "../src/page/upload-pages.ts";
 import { newId } from "../src/slots/slots.ts";
@@ -80,7 +75,7 @@ export async function startPageSite(
   const backend = createFsBackend({ root, writable: true });
   const uploads = createUploads(sluice, {
     storage: backend,
-    unscanned: "allow",
+    scan: "none",
     maxBytes: 2 ** 30,
     ...options.uploads,
   });

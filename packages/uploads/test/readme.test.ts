@@ -42,21 +42,24 @@ test("the examples of the README run", async () => {
   const folder = await startFolder();
 
   const { createFsBackend } = await import("@sluice/storage-fs");
-  const { createUploads, withUploads } = await import("@sluice/uploads");
+  const { createUploads } = await import("@sluice/uploads");
+  const { withUploads } = await import("@sluice/uploads/internal");
 
   const uploads = createUploads(sluice, {
     storage: createFsBackend({ root: folder, writable: true }),
-    unscanned: "allow",
+    scan: "none",
   });
 
   const mcp = createMcpHandler(() => {
     const server = new McpServer({ name: "demo", version: "1.0.0" });
     server.registerTool("count_lines", { description: "Counts lines" }, async (ctx) => {
-      const outcome = await uploads.requestFiles(ctx, {
-        mcp: server,
-        message: "Which text shall I count?",
-        fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
-      });
+      const outcome = await uploads.ask(
+        {
+          message: "Which text shall I count?",
+          fields: { text: { type: "file", accept: ["text/*"], maxBytes: 10_000_000 } },
+        },
+        { mcp: server, ctx },
+      );
       if (outcome.action === "ask") return outcome.result; // modern era: the client calls again
       if (outcome.action !== "accept") return { content: [{ type: "text", text: "None came." }] };
 
@@ -120,7 +123,7 @@ test("the example of scanning runs", async () => {
   // #region scan
   const uploads = createUploads(sluice, {
     storage,
-    async onScan(body) {
+    async scan(body) {
       const { isInfected } = await scanner.scan(body);
       return isInfected ? "reject" : "clean";
     },
@@ -136,8 +139,9 @@ test("the example of scanning runs", async () => {
 
 test.each(["auto", "legacy"] as const)("the example of an output schema runs: %s", async (mode) => {
   const { endpoint, sluice, listen } = await startListening();
-  const { createUploads, withUploads } = await import("@sluice/uploads");
-  const uploads = createUploads(sluice, { storage: createMemoryBackend(), unscanned: "allow" });
+  const { createUploads } = await import("@sluice/uploads");
+  const { withUploads } = await import("@sluice/uploads/internal");
+  const uploads = createUploads(sluice, { storage: createMemoryBackend(), scan: "none" });
   onTestFinished(() => uploads.close());
 
   // #region output-schema
@@ -151,12 +155,14 @@ test.each(["auto", "legacy"] as const)("the example of an output schema runs: %s
   function createMeasure() {
     const mcp = new McpServer({ name: "demo", version: "1.0.0" });
     mcp.registerTool("measure", { inputSchema, outputSchema }, async (args, ctx) => {
-      const outcome = await uploads.requestFiles(ctx, {
-        mcp,
-        uploadId: args.upload_id,
-        message: "Which file shall I measure?",
-        fields: { file: { type: "file", title: "File" } },
-      });
+      const outcome = await uploads.ask(
+        {
+          uploadId: args.upload_id,
+          message: "Which file shall I measure?",
+          fields: { file: { type: "file", title: "File" } },
+        },
+        { mcp, ctx },
+      );
       if (outcome.action === "ask") return outcome.result;
       if (outcome.action !== "accept")
         return { isError: true, content: [{ type: "text", text: "The user sent no file." }] };

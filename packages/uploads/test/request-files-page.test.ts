@@ -46,10 +46,10 @@ function setUp(answer: (question: PageQuestion) => unknown, patience?: number) {
     },
   };
   const { pages, questions, outcomes, timesAsked } = createPages(answer, patience);
-  const requestFiles = createAsker(sluice, watched, pages);
+  const ask = createAsker(sluice, watched, pages);
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     const fields = { picture: { type: "file" }, note: { type: "string" } } as const;
-    const outcome = await requestFiles(ctx, { mcp, message: "A picture, please", fields });
+    const outcome = await ask({ message: "A picture, please", fields }, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: JSON.stringify(outcome) }] };
   });

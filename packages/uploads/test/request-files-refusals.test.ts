@@ -14,15 +14,15 @@ const fields = { picture: { type: "file" } } as const;
 
 function setUp(sluice = createPlainSluice()) {
   const slots = createFakeSlots();
-  const requestFiles = createAsker(sluice, slots);
+  const ask = createAsker(sluice, slots);
   const register = (mcp: McpServer) =>
     mcp.registerTool("look", { inputSchema: z.object({}) }, async (_args, ctx) => {
-      const request = { mcp, message: "A picture, please", fields };
-      const outcome = await requestFiles(ctx, request);
+      const request = { message: "A picture, please", fields };
+      const outcome = await ask(request, { mcp, ctx });
       if (outcome.action === "ask") return outcome.result;
       return { content: [{ type: "text", text: outcome.action }] };
     });
-  return { sluice, slots, requestFiles, register };
+  return { sluice, slots, ask, register };
 }
 
 async function look(client: Client): Promise<string> {
@@ -64,9 +64,9 @@ test("legacy: without a session a tool that takes no upload id cannot ask, and t
 });
 
 test("a caller that is not authenticated is not asked", async () => {
-  const { sluice, requestFiles } = setUp(createPlainSluice({ anonymous: false }));
+  const { sluice, ask } = setUp(createPlainSluice({ anonymous: false }));
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
-    await requestFiles(ctx, { mcp, message: "x", fields });
+    await ask({ message: "x", fields }, { mcp, ctx });
     return { content: [] };
   });
   const client = await connectAnswerer({
@@ -79,9 +79,9 @@ test("a caller that is not authenticated is not asked", async () => {
 });
 
 test("legacy: a question whose time is over leaves nothing behind", async () => {
-  const { sluice, slots, requestFiles } = setUp();
+  const { sluice, slots, ask } = setUp();
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
-    await requestFiles(ctx, { mcp, message: "x", fields, ttlMs: 100 });
+    await ask({ message: "x", fields, ttlMs: 100 }, { mcp, ctx });
     return { content: [] };
   });
   let gone: (() => void) | undefined;
@@ -96,13 +96,13 @@ test("legacy: a question whose time is over leaves nothing behind", async () => 
 });
 
 test("legacy: a call that is cancelled leaves nothing behind", async () => {
-  const { sluice, slots, requestFiles } = setUp();
+  const { sluice, slots, ask } = setUp();
   const fails: unknown[] = [];
   let discarded!: () => void;
   const done = new Promise<void>((resolve) => (discarded = resolve));
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
     try {
-      await requestFiles(ctx, { mcp, message: "x", fields });
+      await ask({ message: "x", fields }, { mcp, ctx });
     } catch (error) {
       fails.push(error === ctx.mcpReq.signal.reason);
       discarded();
@@ -127,9 +127,9 @@ test("legacy: a call that is cancelled leaves nothing behind", async () => {
 });
 
 test("a form without a file is the mistake of its author", async () => {
-  const { sluice, requestFiles } = setUp();
+  const { sluice, ask } = setUp();
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
-    await requestFiles(ctx, { mcp, message: "x", fields: { note: { type: "string" } } });
+    await ask({ message: "x", fields: { note: { type: "string" } } }, { mcp, ctx });
     return { content: [] };
   });
   const client = await connectAnswerer({ era: "legacy", fetch, answer: () => ({}) });

@@ -1,6 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
 import { expect, test } from "vitest";
-import type { FileRequest } from "../src/ask/request-files.ts";
+import type { FileRequest } from "../src/ask/ask-for-files.ts";
 import type { Fields } from "../src/elicitation/fields.ts";
 import { uploadError } from "../src/slots/upload-error.ts";
 import {
@@ -24,10 +24,10 @@ const fields = {
 function setUp(options: { request?: Partial<FileRequest> } = {}) {
   const sluice = createPlainSluice();
   const slots = createFakeSlots();
-  const requestFiles = createAsker(sluice, slots);
+  const ask = createAsker(sluice, slots);
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
-    const request = { mcp, message: "A picture, please", fields, ...options.request };
-    const outcome = await requestFiles(ctx, request);
+    const request = { message: "A picture, please", fields, ...options.request };
+    const outcome = await ask(request, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: JSON.stringify(outcome) }] };
   });
@@ -310,9 +310,9 @@ test.each(eras)("%s: a scanner that does not know yet is asked again", async (er
     if (patience-- > 0) throw uploadError("unavailable", "scanning", { retryAfterMs: 5 });
     return slots.confirm(...args);
   };
-  const requestFiles = createAsker(sluice, { ...slots, confirm });
+  const ask = createAsker(sluice, { ...slots, confirm });
   const fetch = createToolServer(sluice, async (mcp, ctx) => {
-    const outcome = await requestFiles(ctx, { mcp, message: "A picture, please", fields });
+    const outcome = await ask({ message: "A picture, please", fields }, { mcp, ctx });
     if (outcome.action === "ask") return outcome.result;
     return { content: [{ type: "text", text: outcome.action }] };
   });

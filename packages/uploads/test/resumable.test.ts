@@ -381,7 +381,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     let scans = 0;
     const server = await start({
       uploads: {
-        onScan: () => {
+        scan: () => {
           scans += 1;
           return "clean";
         },

@@ -6,7 +6,8 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
-import { createUploads, withUploads } from "@sluice/uploads";
+import { createUploads } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 
 const [root = "", keys = "", kind] = process.argv.slice(2);
 const folder = { ...createFsBackend({ root, writable: true }) };
@@ -22,7 +23,7 @@ const sluice = createSluice({
 });
 const uploads = createUploads(sluice, {
   storage: folder,
-  unscanned: "allow",
+  scan: "none",
   maxBytes: 2 * 2 ** 30,
   quota: { concurrent: 100, bytes: 200 * 2 ** 30 },
 });

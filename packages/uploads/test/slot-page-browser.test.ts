@@ -26,8 +26,8 @@ async function connect({ sluice, uploads }: UploadServer) {
       const inputSchema = z.object({ upload_id: uploadIdInput() });
       mcp.registerTool("send", { inputSchema }, async ({ upload_id: uploadId }, ctx) => {
         const fields = { file: { type: "file" } } as const;
-        const asked = { mcp, message: "A note, please", fields, uploadId };
-        const outcome = await uploads.requestFiles(ctx, asked);
+        const asked = { message: "A note, please", fields, uploadId };
+        const outcome = await uploads.ask(asked, { mcp, ctx });
         if (outcome.action === "ask") return outcome.result;
         return { content: [{ type: "text", text: JSON.stringify(outcome) }] };
       });

@@ -1,5 +1,5 @@
 import { createMemoryUploadStore } from "@sluice/state";
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import type { Scan } from "@sluice/uploads";
 import { describe, expect, test } from "vitest";
 import { QuotaTracker } from "../src/limits/quota-tracker.ts";
@@ -14,7 +14,7 @@ import { alice, bearer, noise, storageKinds, type UploadServer } from "./upload-
 /** The files in steps of a server, without its locks. */
 function partialFilesOf({ errors }: UploadServer, backend: StorageBackend, scan: Scan) {
   const onError = (error: unknown): void => void errors.push(error);
-  const storage = toUploadStorage(backend);
+  const storage = toUploadStorage(backend as WritableBackend);
   const store = createMemoryUploadStore();
   const quota = new QuotaTracker({ store, seedEveryMs: 60_000, onError });
   const files = new SlotFiles({ storage, scan, quota, onError });
@@ -30,7 +30,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, adapt, start }) => {
     let begun = 0;
     let goOn = (): void => {};
     const both = new Promise<void>((resolve) => void (goOn = resolve));
-    const onScan = async (): Promise<"clean"> => {
+    const scan = async (): Promise<"clean"> => {
       // in steps one of them makes the object, and the other finds it made
       if (++begun === 2 || isInSteps) goOn();
       await both;
@@ -38,14 +38,14 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, adapt, start }) => {
     };
     let backend: StorageBackend | undefined;
     const server = await start({
-      uploads: { onScan },
+      uploads: { scan },
       wrap: (given) => (backend = adapt(given)),
     });
     const { url, uploadId } = await server.slot();
     const headers = { ...bearer("alice"), "upload-complete": "?0" };
     const answer = await fetch(url, { method: "POST", headers, body: noise(500) });
     const fileId = answer.headers.get("location")!.split("/").at(-1)!;
-    const partials = partialFilesOf(server, backend!, onScan);
+    const partials = partialFilesOf(server, backend!, scan);
     const tokens = new SlotTokens(server.sluice.host, 2 ** 30);
     const slot = tokens.openSealed(url.split("/").at(-1)!, Date.now());
     const { signal } = new AbortController();

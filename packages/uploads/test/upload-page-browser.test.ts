@@ -153,7 +153,7 @@ describe.skipIf(!hasBrowser)("the upload page in a browser", () => {
       const content = png(50_000);
       const fetch = createToolServer(site.sluice, async (mcp, ctx) => {
         const fields = { photo, note: { type: "string", title: "Note" } } as const;
-        const outcome = await site.uploads.requestFiles(ctx, { mcp, message: "A photo?", fields });
+        const outcome = await site.uploads.ask({ message: "A photo?", fields }, { mcp, ctx });
         if (outcome.action === "ask") return outcome.result;
         if (outcome.action !== "accept") throw new Error(outcome.action);
         const { sha256: digest } = outcome.files.photo;

@@ -180,7 +180,7 @@ describe.skipIf(!hasBrowser)("the upload page, loaded again", () => {
   async function ask(era: (typeof eras)[number]) {
     const fetch = createToolServer(site.sluice, async (mcp, ctx) => {
       const fields = { papers } as const;
-      const outcome = await site.uploads.requestFiles(ctx, { mcp, message: "Papers?", fields });
+      const outcome = await site.uploads.ask({ message: "Papers?", fields }, { mcp, ctx });
       if (outcome.action === "ask") return outcome.result;
       if (outcome.action !== "accept") throw new Error(outcome.action);
       const received: string[] = [];

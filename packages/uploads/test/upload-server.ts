@@ -6,19 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Principal } from "@sluice/core";
 import { createSluice, type AuditRecord, type Sluice, type SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, type StorageBackend, type WritableBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { type SluiceHandler } from "@sluice/transport-http";
 import { withSluice } from "@sluice/transport-http/internal";
 import { hardenServer, toNodeHandler } from "@sluice/transport-http/node";
 import {
   createUploads,
-  withUploads,
   type Slot,
   type SlotTerms,
   type Uploads,
   type UploadsOptions,
 } from "@sluice/uploads";
+import { withUploads } from "@sluice/uploads/internal";
 import { onTestFinished } from "vitest";
 import { withParts } from "./part-storage.ts";
 
@@ -86,8 +86,9 @@ export async function startUploadServer(options: UploadServerOptions = {}): Prom
   const backend = createFsBackend({ root, writable: true });
   const storage = options.wrap?.(backend) ?? backend;
   const uploads = createUploads(sluice, {
-    storage: options.kind?.(storage) ?? storage,
-    unscanned: "allow",
+    // what a test wraps is still written to
+    storage: (options.kind?.(storage) ?? storage) as WritableBackend,
+    scan: "none",
     ...options.uploads,
   });
   const handler = withUploads(

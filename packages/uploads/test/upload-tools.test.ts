@@ -3,15 +3,11 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { InMemoryTransport as InMemoryTransportV1 } from "@modelcontextprotocol/sdk/inMemory.js";
 import { McpServer as McpServerV1 } from "@modelcontextprotocol/sdk/server/mcp.js";
-import { systemClock } from "@sluice/core/async";
+import { systemClock } from "@sluice/core/internal";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import {
-  attachUploadTools,
-  createFileTransfer,
-  fileInput,
-  type UploadToolOptions,
-} from "../src/index.ts";
+import { fileInput, type AttachUploadsOptions } from "../src/index.ts";
+import { attachUploadTools } from "../src/tools/upload-tools.ts";
 import { connectAnswerer, createToolServer, eras } from "./asking.ts";
 import { startUploadServer, type UploadServer } from "./upload-server.ts";
 
@@ -20,17 +16,16 @@ afterEach(() => {
 });
 
 /** The tools of the pair, and one that takes a file. */
-async function start(options?: UploadToolOptions, given?: UploadServer) {
+async function start(options?: AttachUploadsOptions, given?: UploadServer) {
   const server = given ?? (await startUploadServer());
-  const files = createFileTransfer(server.sluice, server.uploads);
   const rpc = createToolServer(
     server.sluice,
     async () => ({ content: [] }),
     (mcp) => {
-      attachUploadTools(mcp, server.uploads, options);
+      server.uploads.attach(mcp, options);
       const inputSchema = z.object({ file: fileInput() });
       mcp.registerTool("size", { inputSchema }, async ({ file }, ctx) => {
-        const { size, name } = await files.open(file, {}, { mcp, ctx });
+        const { size, name } = await server.uploads.open(file, {}, { mcp, ctx });
         return { content: [{ type: "text", text: `${name} ${size}` }] };
       });
     },
@@ -178,7 +173,7 @@ test("a file with an extension that stands for what the author takes is received
 });
 
 test("the tools say what they do, by the names that the author gives", async () => {
-  const { rpc } = await start({ request: "ask_file", check: "look_file" });
+  const { rpc } = await start({ tools: { request: "ask_file", check: "look_file" } });
   const client = await connectAnswerer({ era: "modern", fetch: rpc, token: "alice" });
   const { tools } = await client.listTools();
   const [ask, look] = ["ask_file", "look_file"].map((name) => tools.find((t) => t.name === name));
@@ -192,7 +187,7 @@ test("the tools say what they do, by the names that the author gives", async () 
 
 test("SDK v1: a server has the same tools", async () => {
   const { sluice, uploads } = await startUploadServer({ sluice: { anonymous: true } });
-  const mcp = attachUploadTools(new McpServerV1({ name: "test", version: "1.0.0" }), uploads);
+  const mcp = uploads.attach(new McpServerV1({ name: "test", version: "1.0.0" }));
   const [ours, theirs] = InMemoryTransportV1.createLinkedPair();
   const client = new ClientV1({ name: "test", version: "1.0.0" });
   onTestFinished(() => client.close());
@@ -206,12 +201,9 @@ test("SDK v1: a server has the same tools", async () => {
 
 test("a fault of the server is told to its author, and no more than that to a model", async () => {
   const server = await startUploadServer();
-  const fails = {
-    ...server.uploads,
-    asked: { ...server.uploads.asked, request: async () => Promise.reject(new Error("a path")) },
-  };
+  const fails = async () => Promise.reject(new Error("a path"));
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
-  attachUploadTools(mcp, fails);
+  attachUploadTools({ asked: { request: fails, check: fails }, host: server.sluice.host }, mcp);
   const [ours, theirs] = InMemoryTransport.createLinkedPair();
   const client = new Client({ name: "test", version: "1.0.0" });
   onTestFinished(() => client.close());

@@ -4,7 +4,7 @@ import {
   parseRetryAfter,
   SluiceError,
   type SluiceErrorCode,
-} from "@sluice/core";
+} from "@sluice/storage/plugin";
 
 /** Headers of an answer, by lower-case names. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>;

@@ -1,6 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import type { ObjectInfo } from "@sluice/storage";
-import { toStrongEtag } from "@sluice/storage/plugin";
+import { definedMembers, type ObjectInfo, toStrongEtag } from "@sluice/storage/plugin";
 import { type Headers, text } from "./errors.ts";
 
 /** The metadata in the headers of an answer. A member that the server does not name stays absent. */

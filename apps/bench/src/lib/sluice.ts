@@ -2,7 +2,7 @@
 import { request as httpsRequest } from "node:https";
 import { Readable } from "node:stream";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { EXTENSION_ID, STREAM_METHOD, type DeliveryMode } from "@sluice/core/wire";
+import { EXTENSION_ID, STREAM_METHOD, type DeliveryMode } from "@sluice/core/internal";
 import { z } from "zod";
 import type { Bench } from "./bench.ts";
 import type { OffloadPlace, Tls } from "./peers.ts";

@@ -9,7 +9,7 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { getRequestListener } from "@hono/node-server";
 import { serveStatic } from "@hono/node-server/serve-static";
-import { readTarget } from "@sluice/core";
+import { readTarget } from "@sluice/core/internal";
 import express from "express";
 import { Hono } from "hono";
 import send from "send";

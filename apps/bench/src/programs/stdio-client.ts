@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { readBinary } from "@sluice/binary-transfer/client";
-import { createStdioTransport } from "@sluice/transport-stdio/client";
+import { createStdioClientTransport } from "@sluice/transport-stdio/client";
 
 const [mode = "", server = "", directory = "", name = "", warmUp = ""] = process.argv.slice(2);
 const command = process.execPath;
@@ -45,7 +45,7 @@ async function readResources(): Promise<StdioWork> {
     mode === "official"
       ? // its default of 10 MiB would end every larger read
         new StdioClientTransport({ command, args, maxBufferSize: 2 ** 30 })
-      : createStdioTransport({ command, args, maxMessageBytes: 2 ** 30 });
+      : createStdioClientTransport({ command, args, maxMessageBytes: 2 ** 30 });
   await client.connect(transport);
   await read(client, warmUp);
   const startedAt = performance.now();

@@ -10,7 +10,7 @@ import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { binaryReads } from "@sluice/binary-transfer";
 import { createSluice } from "@sluice/server";
 import { createFsBackend } from "@sluice/storage-fs";
-import { createStdioTransport } from "@sluice/transport-stdio";
+import { createStdioServerTransport } from "@sluice/transport-stdio";
 
 const [mode, directory = ".", name = ""] = process.argv.slice(2);
 
@@ -18,7 +18,7 @@ if (mode === "raw") await writeFile(join(directory, name));
 else if (mode === "official") serveStdio(base64Server);
 else
   serveStdio(mode === "base64" ? base64Server : sluiceServer, {
-    transport: createStdioTransport(),
+    transport: createStdioServerTransport(),
   });
 
 function base64Server(): McpServer {

@@ -5,8 +5,8 @@ import { requireBearerAuth } from "@modelcontextprotocol/express";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createAuditFile, openKeyFile } from "@sluice/server/node";
-import { createRedisEventStore, createRedisStateStore } from "@sluice/state-redis";
+import { openAuditFile, openKeyFile } from "@sluice/server/node";
+import { createRedisStores } from "@sluice/state-redis";
 import { protect } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
 import { createHandler } from "@sluice/transport-http";
@@ -30,14 +30,14 @@ export async function serve(settings: Settings): Promise<Serving> {
   // #region shared
   const redis = await connectRedis(settings.redis);
   const keys = await openKeyFile({ path: settings.keysFile });
-  const audit = await createAuditFile({ path: settings.auditFile });
+  const audit = await openAuditFile({ path: settings.auditFile });
   const { bucket, prefix, s3Endpoint } = settings;
   const storage = createS3Backend({
     bucket,
     ...(prefix !== undefined && { prefix }),
     ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
   });
-  const state = createRedisStateStore({ redis, durable: settings.redisDurable });
+  const stores = createRedisStores({ redis, durable: settings.redisDurable });
   const perPrincipal = new RateLimiterRedis({
     storeClient: redis,
     keyPrefix: "{sluice}:requests",
@@ -49,7 +49,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     baseUri: "files://cluster/",
     endpoint: settings.endpoint,
     keys,
-    state,
+    stores,
     principal: ({ authInfo }) => authInfo && principalOf(authInfo.clientId),
     limits: { requests: { perPrincipal } },
     audit,
@@ -67,7 +67,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     });
     return sluice.attach(mcp);
   };
-  const resume = createResume({ store: createRedisEventStore({ redis }) });
+  const resume = createResume();
   const handler = createHandler({ sluice, create: createMcp, resume });
   // #endregion
 

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "@modelcontextprotocol/client";
-import { formatBytes } from "@sluice/cli";
+import { formatBytes } from "@sluice/cli/internal";
 import { streamResource } from "@sluice/client";
 import { verifyAuditFiles } from "@sluice/server/node";
 import { callTool, connect, pastNginx } from "./outside-client.ts";

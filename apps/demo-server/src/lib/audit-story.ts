@@ -1,7 +1,8 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
-import { formatBytes } from "@sluice/cli";
+import { formatBytes } from "@sluice/cli/internal";
 import type { AuditRecord } from "@sluice/server";
-import { formatHead, verifyAuditFiles } from "@sluice/server/node";
+import { formatHead } from "@sluice/server/internal/node";
+import { verifyAuditFiles } from "@sluice/server/node";
 
 /** What an audit trail says, and what a check of it says. */
 export interface AuditStory {

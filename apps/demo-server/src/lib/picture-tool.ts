@@ -4,31 +4,20 @@ import { imageSize } from "image-size";
 
 /** Registers a tool that asks the user for a picture and says what it is. */
 export function registerPictureTool(mcp: McpServer, uploads: Uploads): void {
-  mcp.registerTool(
+  uploads.registerTool(
+    mcp,
     "describe_picture",
     {
       description: "Asks the user for a picture; gives its size in pixels and its SHA-256",
+      message: "Which picture shall I describe?",
+      fields: {
+        picture: { type: "file", title: "Picture", accept: ["image/*"], maxBytes: 50 * 2 ** 20 },
+      },
     },
-    async (ctx) => {
-      const outcome = await uploads.requestFiles(ctx, {
-        mcp,
-        message: "Which picture shall I describe?",
-        fields: {
-          picture: { type: "file", title: "Picture", accept: ["image/*"], maxBytes: 50 * 2 ** 20 },
-        },
-      });
-      // a modern client is asked by the result of the call, and calls again with the answer
-      if (outcome.action === "ask") return outcome.result;
-      if (outcome.action !== "accept")
-        return { content: [{ type: "text", text: "The user sent no picture." }] };
-      const { picture } = outcome.files;
-      try {
-        const facts = await describePicture(picture);
-        const text = `${facts.name}: ${facts.width} × ${facts.height}, SHA-256 ${facts.sha256}`;
-        return { content: [{ type: "text", text }], structuredContent: facts };
-      } finally {
-        await picture.remove();
-      }
+    async ({ files }) => {
+      const facts = await describePicture(files.picture);
+      const text = `${facts.name}: ${facts.width} × ${facts.height}, SHA-256 ${facts.sha256}`;
+      return { content: [{ type: "text", text }], structuredContent: facts };
     },
   );
 }

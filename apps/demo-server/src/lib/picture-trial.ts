@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import type { Showing, Shown } from "../client-process.ts";
 import type { ServerSettings } from "../server-process.ts";
 import { digestOf } from "./digest.ts";

@@ -1,4 +1,4 @@
-import { formatBytes, formatDuration } from "@sluice/cli";
+import { formatBytes, formatDuration } from "@sluice/cli/internal";
 import type { MemoryUse } from "./peer.ts";
 import type { Result } from "./trial.ts";
 

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { ProgressBar } from "@sluice/cli";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { ProgressBar } from "@sluice/cli/internal";
+import type { DeliveryMode } from "@sluice/core/internal";
 import type { Errand, Fetched } from "../client-process.ts";
 import type { ServerSettings } from "../server-process.ts";
 import type { CuttingProxy } from "./cutting-proxy.ts";

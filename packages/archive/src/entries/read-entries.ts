@@ -1,5 +1,5 @@
-import { discardSource, SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { discardSource, onAbort } from "@sluice/core/internal";
 import type { OpenedObject } from "@sluice/storage";
 import { quoteKey } from "@sluice/storage/plugin";
 import { uniquePaths } from "../names/entry-paths.ts";

@@ -1,4 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { createTarPacker, type TarPackController } from "modern-tar";
 import type { ArchiveEntry } from "../entries/archive-file.ts";
 

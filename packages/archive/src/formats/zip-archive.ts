@@ -1,4 +1,4 @@
-import { builtInModule } from "@sluice/core";
+import { builtInModule } from "@sluice/core/internal";
 import type { ArchiveEntry } from "../entries/archive-file.ts";
 import { RecordWriter } from "./record-writer.ts";
 import {

@@ -1,4 +1,4 @@
-import { sanitizeFileName } from "@sluice/core";
+import { sanitizeFileName } from "@sluice/core/internal";
 
 /** Longest segment, in UTF-8 bytes: the limit of file systems. */
 const maxSegmentBytes = 255;

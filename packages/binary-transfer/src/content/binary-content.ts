@@ -1,11 +1,12 @@
+import { SluiceError } from "@sluice/core";
 import {
+  BINARY_EXTENSION_ID,
+  type BinaryTransferContent,
   createSha256,
+  definedMembers,
   discardSource,
   encodeBase64,
-  SluiceError,
-  definedMembers,
-} from "@sluice/core";
-import { BINARY_EXTENSION_ID, type BinaryTransferContent } from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { BinaryReads } from "@sluice/server";
 import { type SizedSource, discardBytes } from "../peer/outbox.ts";
 import { outletOf, type Outlet, asksForBinary } from "../peer/outlet.ts";

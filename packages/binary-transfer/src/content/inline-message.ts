@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID } from "@sluice/core/internal";
 import { base64Of } from "./binary-content.ts";
 import { findRefs } from "../peer/binary-refs.ts";
 import { isObject } from "../peer/negotiation.ts";

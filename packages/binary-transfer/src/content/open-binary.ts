@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import { BINARY_EXTENSION_ID, definedMembers } from "@sluice/core/internal";
 import { isObject } from "../peer/negotiation.ts";
 import { takeTransfer } from "../peer/untaken.ts";
 

@@ -1,12 +1,11 @@
+import { SluiceError, type FetchLike } from "@sluice/core";
 import {
+  type BinaryRef,
   eventsIn,
   isEventStream,
   readRpc,
-  SluiceError,
-  type FetchLike,
   type RpcCall,
-} from "@sluice/core";
-import type { BinaryRef } from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import { boundaryOf } from "../multipart/boundary.ts";
 import { readMultipart, type MultipartReader } from "../multipart/read-multipart.ts";
 import { readJsonPart, receiveParts } from "../multipart/receive-parts.ts";

@@ -1,4 +1,4 @@
-import { isResponse, namesMethod, readRpc, type RpcCall } from "@sluice/core";
+import { isResponse, namesMethod, readRpc, type RpcCall } from "@sluice/core/internal";
 
 /** The call in a JSON text; `undefined` for responses, batches and everything else. */
 export function callOf(text: string): RpcCall | undefined {

@@ -1,4 +1,4 @@
-import { parseMediaType } from "@sluice/core";
+import { parseMediaType } from "@sluice/core/internal";
 import { malformed } from "./part-headers.ts";
 
 /** The boundary in a `Content-Type` of `multipart/mixed`; `undefined` for other types, and unless there is exactly one. */

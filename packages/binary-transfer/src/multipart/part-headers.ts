@@ -1,4 +1,5 @@
-import { definedMembers, parseMediaType, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, parseMediaType } from "@sluice/core/internal";
 
 /** The headers of a part. */
 export interface PartHeaders {

@@ -1,5 +1,5 @@
-import { ByteQueue, SluiceError } from "@sluice/core";
-import type { BinaryRef } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import { type BinaryRef, ByteQueue } from "@sluice/core/internal";
 import type { IncomingStream } from "../peer/incoming-stream.ts";
 import type { Inbox } from "../peer/inbox.ts";
 import { malformed, type PartHeaders } from "./part-headers.ts";

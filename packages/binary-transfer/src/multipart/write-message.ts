@@ -1,5 +1,5 @@
-import { formatContentType } from "@sluice/core";
-import type { TransferResult } from "@sluice/server/transport";
+import { formatContentType } from "@sluice/core/internal";
+import type { TransferResult } from "@sluice/server/internal";
 import { findRefs } from "../peer/binary-refs.ts";
 import type { Sending } from "../peer/peer.ts";
 import { writeMultipart, type OutgoingMultipart } from "./write-multipart.ts";

@@ -1,5 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import type { BinaryRef } from "@sluice/core/wire";
+import { type BinaryRef, definedMembers } from "@sluice/core/internal";
 import { isObject } from "./negotiation.ts";
 
 /** Something in a message that refers to bytes beside it. */

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { BinaryRef } from "@sluice/core/wire";
+import type { BinaryRef } from "@sluice/core/internal";
 import { IncomingStream } from "./incoming-stream.ts";
 import { forgetEnded, isUntaken, offerTransfer, rememberEnding, takeTransfer } from "./untaken.ts";
 

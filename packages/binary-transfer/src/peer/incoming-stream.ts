@@ -1,6 +1,12 @@
-import { ByteQueue, createSha256, definedMembers, SluiceError } from "@sluice/core";
-import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
-import type { BinaryRef } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  type BinaryRef,
+  ByteQueue,
+  createSha256,
+  definedMembers,
+  IdleTimer,
+  ThroughputBudget,
+} from "@sluice/core/internal";
 import { createBody } from "@sluice/storage/plugin";
 
 /** Limits of an incoming stream. */

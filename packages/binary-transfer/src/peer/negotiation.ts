@@ -1,5 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import { BINARY_EXTENSION_ID, type BinaryMode } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID, type BinaryMode, definedMembers } from "@sluice/core/internal";
 
 /** Which end of a connection declares: the RFC has another field for each. */
 export type BinaryRole = "server" | "client";

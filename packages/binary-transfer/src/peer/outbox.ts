@@ -1,7 +1,11 @@
-import { definedMembers, discardSource, SluiceError, type Source } from "@sluice/core";
-import { backgroundClock } from "@sluice/core/async";
-import type { BinaryRef } from "@sluice/core/wire";
-import type { TransferResult } from "@sluice/server/transport";
+import { SluiceError, type Source } from "@sluice/core";
+import {
+  backgroundClock,
+  type BinaryRef,
+  definedMembers,
+  discardSource,
+} from "@sluice/core/internal";
+import type { TransferResult } from "@sluice/server/internal";
 
 /** A source that knows how much it gives. */
 export interface SizedSource {

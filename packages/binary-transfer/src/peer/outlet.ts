@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
+import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/internal";
 import { isObject, type BinaryTerms } from "./negotiation.ts";
 import { discardBytes, type OutgoingBytes } from "./outbox.ts";
 import { findPeer, type BinaryPeer } from "./peer.ts";

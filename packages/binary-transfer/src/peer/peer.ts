@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { BINARY_EXTENSION_ID, type BinaryRef } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import { BINARY_EXTENSION_ID, type BinaryRef, definedMembers } from "@sluice/core/internal";
 import { findRefs, mayHoldRefs, type RefHolder } from "./binary-refs.ts";
 import { Inbox, type InboxOptions } from "./inbox.ts";
 import {

@@ -1,6 +1,5 @@
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { backgroundClock } from "@sluice/core/async";
-import type { BinaryRef } from "@sluice/core/wire";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { backgroundClock, type BinaryRef, definedMembers } from "@sluice/core/internal";
 import { createBody } from "@sluice/storage/plugin";
 
 /** A transfer as the application takes it. */

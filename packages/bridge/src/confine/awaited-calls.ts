@@ -1,6 +1,5 @@
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
-import { cancelledBy, keyOf } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { cancelledBy, keyOf, onAbort } from "@sluice/core/internal";
 import { isAnswer, isCall } from "../messages/messages.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 

@@ -1,6 +1,6 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { abortable } from "@sluice/core/internal";
 import { membersOf, type Members } from "../messages/messages.ts";
 import type { HostQuestions } from "./consent.ts";
 

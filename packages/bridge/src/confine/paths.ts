@@ -1,4 +1,5 @@
-import { SluiceError, type SluiceErrorCode, isPlainPath } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { isPlainPath } from "@sluice/core/internal";
 
 /** A fault of the file system, in words for a model; `path` is the user's own. Anything else passes unchanged. */
 export function diskFault(error: unknown, path?: string): unknown {

@@ -1,7 +1,8 @@
 import { lstat, realpath, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { definedMembers, localFileName, SluiceError } from "@sluice/core";
-import { holdFolder, type HeldFolder } from "@sluice/storage-fs";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, localFileName } from "@sluice/core/internal";
+import { holdFolder, type HeldFolder } from "@sluice/storage-fs/internal";
 import { diskFault, namesOf } from "./paths.ts";
 
 /** Where a file is to be saved. */

@@ -2,7 +2,7 @@ import { realpath, type FileHandle, lstat, open, readlink } from "node:fs/promis
 import { isAbsolute, join, relative, sep } from "node:path";
 import { constants } from "node:fs";
 import { SluiceError } from "@sluice/core";
-import { holdFolder } from "@sluice/storage-fs";
+import { holdFolder } from "@sluice/storage-fs/internal";
 import { diskFault, namesOfOwn } from "./paths.ts";
 
 /** A file that may be sent. */

@@ -32,7 +32,7 @@ import {
   checkRenewal,
 } from "./checks/reach-checks.ts";
 import type { Check, Evidence, SeenServer } from "./evidence.ts";
-import type { Finding } from "./finding.ts";
+import type { TransferFinding } from "./transfer-finding.ts";
 import { ByteBudget, watchedFetch } from "./probe/watched-fetch.ts";
 import { probeBody, probeSession, probeCut, probeEvents } from "./probe/probe-session.ts";
 import {
@@ -69,7 +69,7 @@ export interface Diagnosis {
   /** Absent if there was no session. */
   readonly server?: SeenServer | undefined;
   /** What stands in the way, and none that another one explains. */
-  readonly findings: readonly Finding[];
+  readonly findings: readonly TransferFinding[];
   /** False where a finding, or the time, left something that was not looked at. */
   readonly isComplete: boolean;
 }
@@ -176,7 +176,7 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
     budget,
     signal: end,
   };
-  const findings: Finding[] = [];
+  const findings: TransferFinding[] = [];
   let isComplete = false;
   try {
     isComplete = await runStages(visit, findings);
@@ -197,13 +197,16 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
  * one explains. Changes nothing there, downloads at most 1 MiB, and follows no redirect. Rejects with
  * `invalid_argument`, or the abort's reason.
  */
-export async function diagnose(url: URL, options: DiagnoseOptions = {}): Promise<Finding[]> {
+export async function diagnose(
+  url: URL,
+  options: DiagnoseOptions = {},
+): Promise<TransferFinding[]> {
   const { findings } = await examine(url, options);
   return [...findings];
 }
 
 /** False where a finding ended it before the last stage. */
-async function runStages(visit: Visit, findings: Finding[]): Promise<boolean> {
+async function runStages(visit: Visit, findings: TransferFinding[]): Promise<boolean> {
   const { evidence, direction } = visit;
   for (const stage of stages) {
     if (direction && stage.direction && stage.direction !== direction) continue;
@@ -217,7 +220,7 @@ async function runStages(visit: Visit, findings: Finding[]): Promise<boolean> {
   return true;
 }
 
-function firstOf(checks: readonly Check[], evidence: Evidence): Finding | undefined {
+function firstOf(checks: readonly Check[], evidence: Evidence): TransferFinding | undefined {
   for (const check of checks) {
     const finding = check(evidence);
     if (finding) return finding;
@@ -225,7 +228,7 @@ function firstOf(checks: readonly Check[], evidence: Evidence): Finding | undefi
   return undefined;
 }
 
-function slow({ endpoint }: Evidence, timeoutMs: number): Finding {
+function slow({ endpoint }: Evidence, timeoutMs: number): TransferFinding {
   return {
     cause: "connection",
     message: `${endpoint.host} did not finish within ${Math.round(timeoutMs / 1_000)} s: check its load, and that no firewall stands between.`,

@@ -1,5 +1,5 @@
 import type { AcceptedUrl } from "@sluice/client/internal";
-import type { Finding } from "./finding.ts";
+import type { TransferFinding } from "./transfer-finding.ts";
 
 /** A JSON-RPC message as it was sent. */
 export interface SentCall {
@@ -115,7 +115,7 @@ export interface Evidence {
 }
 
 /** Judges what was seen. */
-export type Check = (evidence: Evidence) => Finding | undefined;
+export type Check = (evidence: Evidence) => TransferFinding | undefined;
 
 /** True for a stream that the server keeps open until it has something to say. */
 export function isStream({ httpMethod, rpcMethod, status, headers }: SeenExchange): boolean {

@@ -1,5 +1,5 @@
 import { SluiceError, type FetchLike } from "@sluice/core";
-import { systemClock, within, type Clock } from "@sluice/core/async";
+import { systemClock, within, type Clock } from "@sluice/core/internal";
 import { codes, type Members } from "../messages/messages.ts";
 import { SendError } from "../upstream/send-fault.ts";
 import { examine as examineServer, type Diagnosis, type DiagnoseOptions } from "./diagnose.ts";

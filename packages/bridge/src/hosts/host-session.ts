@@ -1,5 +1,5 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import type { Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
 import type { BridgeLimits } from "../messages/limits.ts";

@@ -9,8 +9,7 @@ import {
   createMcpHandler,
   isInitializeRequest,
 } from "@modelcontextprotocol/server";
-import { isRequest, readJson } from "@sluice/core";
-import { createSessionTable, type SessionTable } from "@sluice/core/async";
+import { createSessionTable, isRequest, readJson, type SessionTable } from "@sluice/core/internal";
 import type { BridgeLimits } from "../messages/limits.ts";
 import { type HostFacts, type HostParts, type OpenServer, RunningBridge } from "./host-session.ts";
 import {

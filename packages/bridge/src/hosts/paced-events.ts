@@ -1,5 +1,4 @@
-import { isEventStream, pullStream } from "@sluice/core";
-import { Notifier, onAbort } from "@sluice/core/async";
+import { isEventStream, Notifier, onAbort, pullStream } from "@sluice/core/internal";
 
 /** Bytes that may wait for the host before the server is held back. */
 const maxWaitingBytes = 2 ** 20;

@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
-import { keyOf } from "@sluice/core";
+import { keyOf } from "@sluice/core/internal";
 import { membersOf } from "../messages/messages.ts";
 
 /** A call of a host whose answer is not there yet. */

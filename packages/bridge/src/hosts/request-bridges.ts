@@ -5,8 +5,7 @@ import type {
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/client";
-import { cancelledBy } from "@sluice/core";
-import type { SessionEntry, SessionTable } from "@sluice/core/async";
+import { cancelledBy, type SessionEntry, type SessionTable } from "@sluice/core/internal";
 import { membersOf } from "../messages/messages.ts";
 import { envelopeOf } from "../messages/envelope.ts";
 import { defaultLimits } from "../messages/limits.ts";

@@ -5,7 +5,7 @@ import type {
   RequestId,
 } from "@modelcontextprotocol/client";
 import { PerRequestHTTPServerTransport, SdkError } from "@modelcontextprotocol/server";
-import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
+import { FIRST_MODERN_VERSION } from "@sluice/core/internal";
 import { codes, isAnswer, isCall, membersOf, refusal, type Members } from "../messages/messages.ts";
 import { defer, type Deferred } from "../messages/deferred.ts";
 import { refuseRequest } from "./http-refusal.ts";

@@ -1,6 +1,6 @@
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/client";
 import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
-import { cancelledBy, isRequest, keyOf } from "@sluice/core";
+import { cancelledBy, isRequest, keyOf } from "@sluice/core/internal";
 import { codes, isAnswer, refusal, isCall } from "../messages/messages.ts";
 import { pacedEvents, type PacedEvents } from "./paced-events.ts";
 import { progressTokenOf, relatedCall, type HostCall } from "./related-call.ts";

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { ConcurrencyLimiter } from "@sluice/core/async";
+import { ConcurrencyLimiter } from "@sluice/core/internal";
 import { createUriMapper, type StorageBackend } from "@sluice/storage";
 import type { SpoolPart } from "../spool/spooled-string.ts";
 import {

@@ -1,4 +1,5 @@
-import { createSha256, type SluiceError } from "@sluice/core";
+import type { SluiceError } from "@sluice/core";
+import { createSha256 } from "@sluice/core/internal";
 import type { ObjectWriter, ObjectInfo, StorageBackend } from "@sluice/storage";
 import { createBody, withBody } from "@sluice/storage/plugin";
 import type { SpoolPart } from "../spool/spooled-string.ts";

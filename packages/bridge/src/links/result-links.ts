@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import { SluiceError, type FetchLike, curlLine } from "@sluice/core";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { curlLine } from "@sluice/core/internal";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
 import type { BridgeCalls, RelayHooks } from "../messages/hooks.ts";
 import { isCall, membersOf } from "../messages/messages.ts";

@@ -1,5 +1,5 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
-import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
+import { FIRST_MODERN_VERSION } from "@sluice/core/internal";
 import { isMembers, membersOf, type Members } from "./messages.ts";
 
 // Members of `_meta` with which each request of 2026-07-28 says what `initialize` said before.

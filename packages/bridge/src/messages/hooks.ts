@@ -1,5 +1,5 @@
 import type { JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import type { Answer, Members } from "./messages.ts";
 
 /** What a hook can do beside answering: calls in the name of the bridge. */

@@ -6,8 +6,8 @@ import type {
   RequestId,
   Transport,
 } from "@modelcontextprotocol/client";
-import { keyOf, SluiceError } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { keyOf, within } from "@sluice/core/internal";
 import type { Flow } from "../upstream/upstream.ts";
 import { defer, type Deferred } from "../messages/deferred.ts";
 import {

@@ -1,5 +1,5 @@
 import type { JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextprotocol/client";
-import { keyOf } from "@sluice/core";
+import { keyOf } from "@sluice/core/internal";
 import { SendError } from "../upstream/send-fault.ts";
 import type { ServerLink } from "../upstream/server-link.ts";
 import { answerTo, codes, refusal } from "../messages/messages.ts";

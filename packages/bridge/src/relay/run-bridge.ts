@@ -4,9 +4,8 @@ import type {
   JSONRPCResponse,
   Transport,
 } from "@modelcontextprotocol/client";
-import { cancelledBy, keyOf, SluiceError } from "@sluice/core";
-import { isInTime, onAbort } from "@sluice/core/async";
-import type { RevisionKind } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import { cancelledBy, isInTime, keyOf, onAbort, type RevisionKind } from "@sluice/core/internal";
 import { SendError } from "../upstream/send-fault.ts";
 import { ServerLink } from "../upstream/server-link.ts";
 import type { Upstream } from "../upstream/upstream.ts";

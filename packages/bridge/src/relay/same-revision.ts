@@ -4,8 +4,7 @@ import type {
   JSONRPCRequest,
   JSONRPCResponse,
 } from "@modelcontextprotocol/client";
-import { cancelledBy } from "@sluice/core";
-import type { RevisionKind } from "@sluice/core/wire";
+import { cancelledBy, type RevisionKind } from "@sluice/core/internal";
 import type { OpenConnection } from "../upstream/server-link.ts";
 import {
   answerOf,

@@ -1,7 +1,7 @@
 import type { Readable, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { ResultGap, sleep } from "@sluice/core/async";
+import { ResultGap, sleep } from "@sluice/core/internal";
 import { linesOf, LineWriter, readLine } from "../upstream/line-transport.ts";
 
 /** Options of {@link createStdioHost}. */

@@ -3,7 +3,7 @@ import { constants, type Stats } from "node:fs";
 import { lstat, open, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { SluiceError } from "@sluice/core";
-import { holdFolder } from "@sluice/storage-fs";
+import { holdFolder } from "@sluice/storage-fs/internal";
 import { createRoom, type SharedRoom } from "../spool/files/room.ts";
 import {
   type NamedRecord,

@@ -1,13 +1,13 @@
 import mime from "mime";
+import { SluiceError } from "@sluice/core";
 import {
   isResponse,
-  SluiceError,
   extensionOf,
   localFileName,
   parseMediaType,
   type LooseResponse,
   type RpcId,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import { findPlaces, mediaTypeOf, nameHintOf, type FoundPlace } from "./found-places.ts";
 import type { SpooledString, SpooledStrings, StringCoding } from "./spooled-string.ts";
 import type { StringFacts, StringFile } from "./files/string-file.ts";

@@ -1,4 +1,4 @@
-import { fileNameFromUri } from "@sluice/core";
+import { fileNameFromUri } from "@sluice/core/internal";
 import { maxLevels } from "./scan/string-scanner.ts";
 
 /** Where a value of a message that stands for a file lies. */

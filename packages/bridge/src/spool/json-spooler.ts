@@ -1,5 +1,5 @@
-import { parseMediaType, SluiceError, type FetchLike } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { abortable, parseMediaType } from "@sluice/core/internal";
 import { createDocumentFraming, createEventFraming, createLineFraming } from "./scan/framing.ts";
 import { MessageSpooler, type SpoolLimits } from "./message-spooler.ts";
 import type { SpooledStrings } from "./spooled-string.ts";

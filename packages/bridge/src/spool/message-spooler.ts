@@ -1,4 +1,5 @@
-import { ByteQueue, SluiceError, type RpcId } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { ByteQueue, type RpcId } from "@sluice/core/internal";
 import { finishMessage, type FoundString } from "./finish-message.ts";
 import type { Framing } from "./scan/framing.ts";
 import { newMarker, type SpooledStrings, type SpoolTarget } from "./spooled-string.ts";

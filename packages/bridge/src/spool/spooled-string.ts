@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { keyOf, type RpcId } from "@sluice/core";
+import { keyOf, type RpcId } from "@sluice/core/internal";
 import { findPlaces } from "./found-places.ts";
 
 /** How a file holds a string: its text as UTF-8, or the bytes that it is base64 of. */

@@ -1,7 +1,7 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
 import { ensureTrustedOrigins, withStreaming } from "@sluice/client/internal";
 import { SluiceError, type FetchLike } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { createAwaitedCalls } from "../confine/awaited-calls.ts";
 import { HostQuestions, QuestionInResult } from "../confine/consent.ts";
 import { NamedLoopback } from "../confine/named-loopback.ts";

@@ -1,14 +1,14 @@
 import { rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { SluiceError } from "@sluice/core";
 import { randomPartName, saveBytes, saveFile } from "@sluice/client/internal";
 import {
   createSha256,
   decodeBase64,
   fileNameFromUri,
   isSameResource,
-  SluiceError,
   parseReprDigest,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import type { Reservation } from "../spool/files/room.ts";
 import { membersOf, type Members } from "../messages/messages.ts";
 import { findPlaces } from "../spool/found-places.ts";

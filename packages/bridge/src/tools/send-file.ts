@@ -1,6 +1,11 @@
 import type { RequestingClient } from "@sluice/client";
-import { definedMembers, encodeBase64, SluiceError } from "@sluice/core";
-import { FILE_KEYWORD, UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  definedMembers,
+  encodeBase64,
+  FILE_KEYWORD,
+  UPLOADS_EXTENSION_ID,
+} from "@sluice/core/internal";
 import { readSendable, type SendableFile, type SendFolders } from "../confine/send-folders.ts";
 import { membersOf, type Members, isMembers } from "../messages/messages.ts";
 import { asksForFiles, type FileAnswers } from "./asked/file-answers.ts";

@@ -1,6 +1,6 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
-import { retryWords, SluiceError } from "@sluice/core";
-import { backgroundClock } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { backgroundClock, retryWords } from "@sluice/core/internal";
 import type { BridgeCalls } from "../messages/hooks.ts";
 import { membersOf, type Members } from "../messages/messages.ts";
 

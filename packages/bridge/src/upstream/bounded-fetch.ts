@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { isEventStream, SluiceError, type FetchLike } from "@sluice/core";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { isEventStream } from "@sluice/core/internal";
 import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 import type { Flow } from "./upstream.ts";
 

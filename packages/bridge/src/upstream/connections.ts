@@ -1,6 +1,6 @@
 import type { LookupFunction } from "node:net";
 import type { ConnectionOptions } from "node:tls";
-import { openTunnel, proxyFor } from "@sluice/core/node";
+import { openTunnel, proxyFor } from "@sluice/core/internal/node";
 import { Agent, buildConnector, type Dispatcher, fetch as undiciFetch } from "undici";
 import type { FetchLike } from "@sluice/core";
 

@@ -5,7 +5,7 @@ import {
   type TransportSendOptions,
 } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import { isCall } from "../messages/messages.ts";
 import { sentMessage, type SentMessage } from "./bounded-fetch.ts";
 import { unreadableAnswer } from "./line-transport.ts";

@@ -4,7 +4,8 @@ import {
   type StreamableHTTPClientTransportOptions,
   type JSONRPCRequest,
 } from "@modelcontextprotocol/client";
-import { ensureConfidential, SluiceError, type FetchLike } from "@sluice/core";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { ensureConfidential } from "@sluice/core/internal";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { FallbackTransport } from "./fallback-transport.ts";
 import { SignIn, type SignInOptions, sendWithScope } from "./oauth/sign-in.ts";

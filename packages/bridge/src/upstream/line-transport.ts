@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream";
 import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
-import { isResponse, readJson, readRpc, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { isResponse, readJson, readRpc } from "@sluice/core/internal";
 import { maxResponseContainers } from "../spool/scan/string-scanner.ts";
 
 /** Largest amount of bytes that wait for a reader of our output. */

@@ -1,6 +1,7 @@
 import { SdkError, SdkErrorCode, type JSONRPCErrorResponse } from "@modelcontextprotocol/client";
-import { parseMediaType, SluiceError } from "@sluice/core";
-import { proxyOrigin } from "@sluice/core/node";
+import { SluiceError } from "@sluice/core";
+import { parseMediaType } from "@sluice/core/internal";
+import { proxyOrigin } from "@sluice/core/internal/node";
 import { isMembers } from "../messages/messages.ts";
 
 /** Why a message did not get to the server, and what follows from it. */

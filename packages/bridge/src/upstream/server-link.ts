@@ -5,8 +5,8 @@ import type {
   JSONRPCResponse,
   Transport,
 } from "@modelcontextprotocol/client";
-import { SluiceError, keyOf } from "@sluice/core";
-import { isInTime, sleep, onAbort, within, type Deadline } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { type Deadline, isInTime, keyOf, onAbort, sleep, within } from "@sluice/core/internal";
 import type { BridgeLimits } from "../messages/limits.ts";
 import { isAnswer } from "../messages/messages.ts";
 import { SendError, sendFaultOf } from "./send-fault.ts";

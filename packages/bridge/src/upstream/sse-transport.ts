@@ -8,7 +8,8 @@ import {
   type SSEClientTransportOptions,
   type Transport,
 } from "@modelcontextprotocol/client";
-import { definedMembers, SluiceError, type FetchLike } from "@sluice/core";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { defer } from "../messages/deferred.ts";
 import { type SignIn, sendWithScope } from "./oauth/sign-in.ts";
 

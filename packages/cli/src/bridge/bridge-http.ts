@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { RequestListener } from "node:http";
 import type { ResultLinks } from "@sluice/bridge";
 import { createHttpHosts, type HttpHosts, type OpenedServer } from "@sluice/bridge/hosts";
-import { definedMembers, isLoopbackHost } from "@sluice/core";
+import { definedMembers, isLoopbackHost } from "@sluice/core/internal";
 import { createRoutedHandler, createRouter, withRoutes } from "@sluice/transport-http/internal";
 import { drainServer, toNodeHandler } from "@sluice/transport-http/node";
 import { headersFrom } from "../server-calls/connect.ts";

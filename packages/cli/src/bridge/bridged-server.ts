@@ -7,7 +7,7 @@ import {
   type HttpUpstreamOptions,
   type Upstream,
 } from "@sluice/bridge";
-import { isLoopbackHost } from "@sluice/core";
+import { isLoopbackHost } from "@sluice/core/internal";
 import { fault } from "../terminal/failure.ts";
 
 /** The server behind a bridge: a URL, or a program. */

@@ -1,5 +1,5 @@
 import type { Caller, Sluice } from "@sluice/server";
-import { problem, problemOf, type Reply } from "@sluice/server/transport";
+import { problem, problemOf, type Reply } from "@sluice/server/internal";
 import { createUriMapper, type StorageBackend } from "@sluice/storage";
 import type { Routes } from "@sluice/transport-http";
 import { readFolder, listingHtml, listingPolicy } from "./listing-html.ts";

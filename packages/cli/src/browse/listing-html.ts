@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { formatBytes } from "../terminal/quantity.ts";
 
 /** One folder as a page of HTML. Every name in it is escaped, and it has no script. */

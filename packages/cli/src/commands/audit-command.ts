@@ -1,4 +1,5 @@
-import { formatHead, parseHead, verifyAuditFiles, type AuditVerdict } from "@sluice/server/node";
+import { formatHead, parseHead } from "@sluice/server/internal/node";
+import { verifyAuditFiles, type AuditVerdict } from "@sluice/server/node";
 import { errnoOf, fault } from "../terminal/failure.ts";
 import { note, print, printable } from "../terminal/print.ts";
 

@@ -1,4 +1,4 @@
-import { examine, type Diagnosis } from "@sluice/bridge";
+import { examine, type Diagnosis } from "@sluice/bridge/internal";
 import { ensureTrust, headersFrom } from "../server-calls/connect.ts";
 import { fault } from "../terminal/failure.ts";
 import { print, printable, printableJson } from "../terminal/print.ts";

@@ -9,7 +9,7 @@ import {
   type SealingKey,
   type KeyState,
 } from "@sluice/core";
-import { parseKeyFile } from "@sluice/server/node";
+import { parseKeyFile } from "@sluice/server/internal/node";
 import { errnoOf, fault } from "../terminal/failure.ts";
 import { note, print, printable } from "../terminal/print.ts";
 import { formatDuration } from "../terminal/quantity.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { realpath } from "node:fs/promises";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { endpointOf } from "../serve/listen.ts";
 import { defaultPort, type ServeOptions } from "../serve/serve-options.ts";
 import { parseStorageUrl, plugins } from "../storages/storage-url.ts";

@@ -1,4 +1,4 @@
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 
 /** A path that belongs to one save of this run. */
 export interface PlaceInOrder {

@@ -1,12 +1,6 @@
 import { createHash } from "node:crypto";
-import {
-  isPlainPath,
-  localFileName,
-  SluiceError,
-  type SluiceErrorCode,
-  definedMembers,
-  discardSource,
-} from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, discardSource, isPlainPath, localFileName } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 

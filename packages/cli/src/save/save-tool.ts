@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import { lstat, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, discardSource, excerpt, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, discardSource, excerpt } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/transport";
+import { callerOf, revisionOf, tagOf, toolFault, type AuditEntry } from "@sluice/server/internal";
 import type { OpenedObject } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
@@ -43,7 +44,8 @@ export async function openSaveTool(
   const root = await realpath(folder);
   const target = createFsBackend({ root, writable: true });
   // most servers save nothing, and start without it
-  const { bridgeStateFolder, openSaving } = await import("@sluice/bridge");
+  const { bridgeStateFolder } = await import("@sluice/bridge");
+  const { openSaving } = await import("@sluice/bridge/internal");
   const { maxTotalBytes, isShared } = bounds;
   const stateFolder = isShared ? bridgeStateFolder() : undefined;
   const { saved } = await openSaving(root, Infinity, { maxTotalBytes, stateFolder, spool: false });
@@ -51,7 +53,7 @@ export async function openSaveTool(
   async function save({ mcp, ctx, uri, path }: SaveCall): Promise<SavedCopy> {
     const { signal } = ctx.mcpReq;
     const { principal } = await host.identify(callerOf(ctx, mcp));
-    const facts = { uri, era: revisionOf(mcp), principal: tagOf(principal) };
+    const facts = { uri, revision: revisionOf(mcp), principal: tagOf(principal) };
     return recorded(host.beginAudit({ action: "read", ...facts }), signal, async (entry) => {
       const name = host.nameOf(uri);
       const { key, storage } = await host.authorize({ principal, name, action: "stream" });
@@ -91,7 +93,7 @@ export async function openSaveTool(
       if (!isTaken(error)) throw error;
       conflict = error;
     };
-    const writing = target.write!(to, terms).catch(noteConflict);
+    const writing = target.write(to, terms).catch(noteConflict);
     await using writer = await writing.catch(giveUp(rethrowOfTarget));
     // nothing is read for a file that cannot be the one that is there
     if (!writer && size !== undefined) {

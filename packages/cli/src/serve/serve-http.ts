@@ -1,6 +1,6 @@
 import type { RequestListener, IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { definedMembers, isLoopbackHost } from "@sluice/core";
+import { definedMembers, isLoopbackHost } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { createHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/internal";

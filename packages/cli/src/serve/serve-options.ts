@@ -1,4 +1,4 @@
-import { isLoopbackHost } from "@sluice/core";
+import { isLoopbackHost } from "@sluice/core/internal";
 import { fault } from "../terminal/failure.ts";
 
 /** Options of `sluice serve`. */

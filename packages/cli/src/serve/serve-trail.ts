@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { AuditRecord, SluiceOptions } from "@sluice/server";
-import { createAuditFile, type AuditFile } from "@sluice/server/node";
+import { openAuditFile, type AuditFile } from "@sluice/server/node";
 import { errnoOf, fault } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
@@ -17,7 +17,7 @@ interface TrailPlace {
 export async function openTrail({ audit, host, port }: TrailPlace): Promise<AuditFile | undefined> {
   if (audit === false) return undefined;
   try {
-    return await createAuditFile({
+    return await openAuditFile({
       ...(audit === undefined ? { name: `${host}_${port}` } : { path: audit }),
       onWarning: (message) => note(`sluice: ${printable(message)}`),
     });

@@ -7,25 +7,26 @@ import {
   type McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { createRecentEntries, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createRecentEntries } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { callerOf, tagOf, toolFault } from "@sluice/server/transport";
+import { callerOf, tagOf, toolFault } from "@sluice/server/internal";
+import type { WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";
 import type { SluiceHandler } from "@sluice/transport-http";
 import {
-  createFileTransfer,
   createUploads,
   fileInput,
   openAiFileMeta,
   uploadIdInput,
-  withUploads,
   type CloseUploadsOptions,
   type FileArgument,
-  type ToolCall,
   type UploadedFile,
   type Uploads,
 } from "@sluice/uploads";
+import { createFileTransfer } from "@sluice/uploads/experimental";
+import { withUploads } from "@sluice/uploads/internal";
 import { z } from "zod";
 import { isSameFile, isTaken } from "../save/save-path.ts";
 import { formatBytes } from "../terminal/quantity.ts";
@@ -62,21 +63,21 @@ export async function openServedUploads(
   const waitingFolder = await makeWaitingFolder(folder);
   const uploads = createUploads(sluice, {
     storage: createFsBackend({ root: waitingFolder.path, writable: true }),
-    unscanned: "allow",
+    scan: "none",
     maxBytes,
     quota: uploadQuota(maxBytes),
   });
-  const transfer = createFileTransfer(sluice, uploads);
+  const transfer = createFileTransfer(uploads);
   const target = createFsBackend({ root: folder, writable: true });
   const terms = { maxBytes } as const;
   const outcomes = createRecentEntries<Promise<SaveOutcome>>(maxOutcomes, maxOutcomes);
 
   /** Saves the file of a call, and removes it from where it waits. */
-  async function save({ file: argument, upload_id: uploadId }: SaveInput, call: ToolCall) {
+  async function save({ file: argument, upload_id: uploadId }: SaveInput, call: IncomingCall) {
     const answer =
       argument === undefined
         ? await askFor(uploads, call, { maxBytes, uploadId })
-        : { file: await transfer.open(argument, terms, call) };
+        : { file: await uploads.open(argument, terms, call) };
     if (answer.result) return { result: answer.result };
     const { file } = answer;
     const { size, sha256 } = file;
@@ -180,12 +181,12 @@ type GivenFile =
 /** Asks the user for the file: in the client, on the upload page, or by an answer that leads a model there. */
 async function askFor(
   uploads: Uploads,
-  { mcp, ctx }: ToolCall,
+  call: IncomingCall,
   { maxBytes, uploadId }: { readonly maxBytes: number; readonly uploadId: string | undefined },
 ): Promise<GivenFile> {
   const fields = { file: { type: "file", title: "File", maxBytes } } as const;
   const message = "Which file shall be saved on the server?";
-  const outcome = await uploads.requestFiles(ctx, { mcp, message, fields, uploadId });
+  const outcome = await uploads.ask({ message, fields, uploadId }, call);
   if (outcome.action === "ask") return { result: outcome.result };
   if (outcome.action === "accept") return { file: outcome.files.file };
   return { result: refusal("The user sent no file.") };
@@ -195,7 +196,7 @@ function refusal(text: string): CallToolResult {
   return { isError: true, content: [{ type: "text", text }] };
 }
 
-type TargetFolder = ReturnType<typeof createFsBackend>;
+type TargetFolder = WritableBackend;
 
 /** Saves a file under its name, with a number when that is taken. */
 async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string> {
@@ -217,7 +218,7 @@ async function saveAs(target: TargetFolder, file: UploadedFile): Promise<string>
 
 async function write(target: TargetFolder, name: string, file: UploadedFile): Promise<void> {
   const { size } = file;
-  await using writer = await target.write!(name, { ifAbsent: true, size });
+  await using writer = await target.write(name, { ifAbsent: true, size });
   const { body } = await file.open();
   for await (const chunk of body) await writer.write(chunk);
   await writer.commit();

@@ -1,6 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/client";
-import { SluiceError, tlsFault, type SluiceErrorCode } from "@sluice/core";
-import { errorTable, type Reason } from "@sluice/core/wire";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { errorTable, type Reason, tlsFault } from "@sluice/core/internal";
 import { answerOrigin, causesOf } from "../terminal/failure.ts";
 
 /** What a call to a server needs besides the call itself. */

@@ -9,10 +9,10 @@ import {
   withStreaming,
 } from "@sluice/client/internal";
 import type { FileSender } from "@sluice/client/send";
-import { abortable, onAbort } from "@sluice/core/async";
-import { proxyFor } from "@sluice/core/node";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { ensureConfidential, SluiceError } from "@sluice/core";
+import { abortable, ensureConfidential, onAbort } from "@sluice/core/internal";
+import { proxyFor } from "@sluice/core/internal/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
+import { SluiceError } from "@sluice/core";
 import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
@@ -56,7 +56,7 @@ async function transportTo(url: URL, token: string | undefined): Promise<Transpo
     return createWebSocketTransport(url, token === undefined ? {} : { token });
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   // the fetch of Node knows no proxies, and this one takes its time to load
-  const fetch = proxyFor(url) && (await import("@sluice/bridge")).serverFetch;
+  const fetch = proxyFor(url) && (await import("@sluice/bridge/internal")).serverFetch;
   const streaming = withStreaming(fetch, "node");
   return new StreamableHTTPClientTransport(url, {
     fetch: async (input, init) => boundAnswers(await streaming(input, init)),

@@ -1,4 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { fault, type Advice } from "../terminal/failure.ts";
 import { callServer } from "./call-server.ts";
 import type { ServerConnection } from "./connect.ts";

@@ -1,5 +1,5 @@
-import { isSameResource, SluiceError } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import { EXTENSION_ID, isSameResource } from "@sluice/core/internal";
 import { callServer } from "./call-server.ts";
 import type { ServerConnection } from "./connect.ts";
 import { Advice, answerOrigin, fault } from "../terminal/failure.ts";

@@ -1,5 +1,5 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { within } from "@sluice/core/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { fault } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";

@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 
 /** What a storage URL names. */
 export type StorageUrl =

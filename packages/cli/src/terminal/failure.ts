@@ -1,5 +1,6 @@
-import { clearOrigin, isTlsFault, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { proxyOrigin } from "@sluice/core/node";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { clearOrigin, isTlsFault } from "@sluice/core/internal";
+import { proxyOrigin } from "@sluice/core/internal/node";
 import { exitCodes, outcomes, type Outcome } from "./exit-code.ts";
 import { printable } from "./print.ts";
 import { formatBytes } from "./quantity.ts";

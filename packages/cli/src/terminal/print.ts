@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { withoutCredentials } from "@sluice/core";
+import { withoutCredentials } from "@sluice/core/internal";
 import { exitCodes } from "./exit-code.ts";
 
 /** Writes a line to standard output and waits while its reader is slow. */

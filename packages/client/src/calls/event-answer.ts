@@ -1,5 +1,5 @@
-import { isResponse, readJson, SluiceError, type ByteFlow } from "@sluice/core";
-import { systemClock } from "@sluice/core/async";
+import { SluiceError, type ByteFlow } from "@sluice/core";
+import { isResponse, readJson, systemClock } from "@sluice/core/internal";
 import { createParser } from "eventsource-parser";
 import { streamOf } from "../net/flow-stream.ts";
 import { unanswered } from "../net/timeouts.ts";

@@ -1,11 +1,5 @@
-import {
-  isResponse,
-  keyOf,
-  type LooseMessage,
-  readJson,
-  SluiceError,
-  type ByteFlow,
-} from "@sluice/core";
+import { SluiceError, type ByteFlow } from "@sluice/core";
+import { isResponse, keyOf, type LooseMessage, readJson } from "@sluice/core/internal";
 import { readText } from "../net/read-text.ts";
 
 /** Maximum bytes of a JSON response to `resources/stream`, and of the body of a refusal. */

@@ -1,5 +1,10 @@
-import { type SluiceError, definedMembers } from "@sluice/core";
-import { STREAM_METHOD, type ClientStreaming, EXTENSION_ID } from "@sluice/core/wire";
+import type { SluiceError } from "@sluice/core";
+import {
+  type ClientStreaming,
+  definedMembers,
+  EXTENSION_ID,
+  STREAM_METHOD,
+} from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
 

@@ -1,13 +1,13 @@
+import { type FetchLike, SluiceError } from "@sluice/core";
 import {
   contentCodings,
-  type FetchLike,
   httpError,
+  onAbort,
   parseMediaType,
   readJson,
-  SluiceError,
-} from "@sluice/core";
-import { onAbort, systemClock } from "@sluice/core/async";
-import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+  RESOURCE_URI_HEADER,
+  systemClock,
+} from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { isRedirect, isSuccess, retryAfterOf } from "../net/http-status.ts";

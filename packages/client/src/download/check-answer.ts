@@ -1,3 +1,4 @@
+import { SluiceError, type ByteRange } from "@sluice/core";
 import {
   contentCodings,
   isSameResource,
@@ -7,11 +8,9 @@ import {
   parseMediaType,
   parseReprDigest,
   parseResourceUri,
-  SluiceError,
+  RESOURCE_URI_HEADER,
   unpromisedFormat,
-  type ByteRange,
-} from "@sluice/core";
-import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
 import { errorText } from "./download-faults.ts";

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { abortable, definedMembers } from "@sluice/core/internal";
 import type { StreamFacts, Consent, TransferScale } from "./stream-options.ts";
 
 /** The scale of one or more resources that were asked for. */

@@ -1,5 +1,10 @@
-import { linkWith, parseMediaType, SluiceError } from "@sluice/core";
-import { RESOURCE_SIZE_HEADER, RESOURCE_TYPE_HEADER } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  linkWith,
+  parseMediaType,
+  RESOURCE_SIZE_HEADER,
+  RESOURCE_TYPE_HEADER,
+} from "@sluice/core/internal";
 import type { HopAnswer } from "../net/exchange.ts";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { ensureNamed } from "./check-answer.ts";

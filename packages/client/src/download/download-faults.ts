@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import type { Lateness } from "@sluice/core/async";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, type Lateness } from "@sluice/core/internal";
 
 /** True for a fault of the network, which another try may mend. */
 export function isNetworkFault(error: unknown): boolean {

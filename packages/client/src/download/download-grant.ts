@@ -1,4 +1,4 @@
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import type { SessionCredentials } from "../net/hop-headers.ts";
 import type { AcceptedUrl, UrlPolicy } from "../trust/accept-url.ts";

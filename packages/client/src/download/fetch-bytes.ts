@@ -1,5 +1,10 @@
-import { definedMembers, formatRange, parseMediaType, SluiceError } from "@sluice/core";
-import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  definedMembers,
+  formatRange,
+  parseMediaType,
+  RESOURCE_URI_HEADER,
+} from "@sluice/core/internal";
 import { acceptUrl, type AcceptedUrl } from "../trust/accept-url.ts";
 import type { HopAnswer } from "../net/exchange.ts";
 import { hopHeaders, type HopDemand } from "../net/hop-headers.ts";

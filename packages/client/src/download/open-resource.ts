@@ -1,11 +1,5 @@
-import {
-  definedMembers,
-  fileNameFromUri,
-  localFileName,
-  SluiceError,
-  type Sha256,
-  type ByteFlow,
-} from "@sluice/core";
+import { SluiceError, type ByteFlow } from "@sluice/core";
+import { definedMembers, fileNameFromUri, localFileName, type Sha256 } from "@sluice/core/internal";
 import type { RequestingClient } from "../calls/stream-calls.ts";
 import type { HopExchange } from "../net/exchange.ts";
 import { streamOf } from "../net/flow-stream.ts";

@@ -1,5 +1,12 @@
-import { httpError, SluiceError, definedMembers } from "@sluice/core";
-import { STREAM_METHOD, errorTable, type ErrorRow, type Reason } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  definedMembers,
+  type ErrorRow,
+  errorTable,
+  httpError,
+  type Reason,
+  STREAM_METHOD,
+} from "@sluice/core/internal";
 import type { StreamCall } from "../calls/stream-calls.ts";
 
 /** The error with which the SDK's client rejected a call, as one of ours. */

@@ -1,6 +1,14 @@
-import { definedMembers, parseEntityTag, parseReprDigest, SluiceError } from "@sluice/core";
-import { onAbort, systemClock } from "@sluice/core/async";
-import { EXTENSION_ID, STREAM_METHOD, type DownloadUrlMeta } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  definedMembers,
+  type DownloadUrlMeta,
+  EXTENSION_ID,
+  onAbort,
+  parseEntityTag,
+  parseReprDigest,
+  STREAM_METHOD,
+  systemClock,
+} from "@sluice/core/internal";
 import { acceptUrl, type AcceptedUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import { unanswered } from "../net/timeouts.ts";
 import type { HopExchange } from "../net/exchange.ts";

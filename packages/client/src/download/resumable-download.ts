@@ -1,16 +1,18 @@
+import { SluiceError, type Lending } from "@sluice/core";
 import {
   advanceTransfer,
   definedMembers,
   httpError,
-  SluiceError,
-  startTransfer,
   type Interruption,
   type KeptBytes,
+  type Lateness,
+  sleep,
+  startTransfer,
+  systemClock,
   type Transfer,
   type TransferEvent,
-  type Lending,
-} from "@sluice/core";
-import { sleep, systemClock, watchThroughput, type Lateness } from "@sluice/core/async";
+  watchThroughput,
+} from "@sluice/core/internal";
 import type { ChunkSink } from "../net/exchange.ts";
 import { lateError, throughputRules } from "../net/timeouts.ts";
 import { checkAnswer, type CheckedAnswer } from "./check-answer.ts";

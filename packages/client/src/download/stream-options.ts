@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";
 import { fairMsOf, peerTimeouts, type PeerTimeouts } from "../net/timeouts.ts";
 

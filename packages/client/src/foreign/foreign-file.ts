@@ -1,13 +1,13 @@
+import { SluiceError } from "@sluice/core";
 import {
   contentCodings,
   definedMembers,
   fileNameFromUri,
   httpError,
+  onAbort,
   parseContentDisposition,
   parseMediaType,
-  SluiceError,
-} from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+} from "@sluice/core/internal";
 import { transferTimeouts } from "../download/stream-options.ts";
 import type { HopExchange, HopAnswer } from "../net/exchange.ts";
 import { hopHeaders } from "../net/hop-headers.ts";

@@ -1,4 +1,4 @@
-import { parseRetryAfter } from "@sluice/core";
+import { parseRetryAfter } from "@sluice/core/internal";
 import type { HopAnswer } from "./exchange.ts";
 
 /** True for a success (RFC 9110 §15.3). */

@@ -16,7 +16,5 @@ export function createLoader<Code>(load: () => Promise<Code>, what: string): () 
 }
 
 /** SHA-256 of bytes as they come, which browsers do not have. */
-export const loadSha256: () => Promise<typeof import("@sluice/core/sha256")> = createLoader(
-  () => import("@sluice/core/sha256"),
-  "SHA-256",
-);
+export const loadSha256: () => Promise<typeof import("@sluice/core/internal/sha256")> =
+  createLoader(() => import("@sluice/core/internal/sha256"), "SHA-256");

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, type Lateness, type ThroughputRules } from "@sluice/core/async";
+import { systemClock, type Lateness, type ThroughputRules } from "@sluice/core/internal";
 
 /** How long to wait for a peer, in milliseconds, in either direction. */
 export interface PeerTimeouts {

@@ -1,6 +1,6 @@
 import { SluiceError, type Lending, type SluiceErrorCode } from "@sluice/core";
-import { leastRoomBytes } from "@sluice/core/node";
-import { systemClock } from "@sluice/core/async";
+import { minRoomBytes } from "@sluice/core/internal/node";
+import { systemClock } from "@sluice/core/internal";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
@@ -93,7 +93,7 @@ function newSharedMemory(bytes: number): Uint8Array {
 
 /** A block is written once nothing more is read into it. */
 function writeBytesOf({ blockBytes }: Lending): number {
-  return blockBytes - leastRoomBytes + 1;
+  return blockBytes - minRoomBytes + 1;
 }
 
 // a request for less costs more time than it saves

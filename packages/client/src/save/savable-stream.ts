@@ -1,4 +1,4 @@
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import { type RequestingClient, outgoingCall } from "../calls/stream-calls.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { bodyOf, openResource, type OpenedResource } from "../download/open-resource.ts";

@@ -1,8 +1,8 @@
 import { join, basename, dirname } from "node:path";
 import { constants, type Stats } from "node:fs";
 import { open, rename, unlink } from "node:fs/promises";
-import { parseHttpDate, SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { abortable, parseHttpDate } from "@sluice/core/internal";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import { fetchShares, fetchWhole, type Filling } from "./fetch-into.ts";
 import { isFullDisk } from "./disk-error.ts";

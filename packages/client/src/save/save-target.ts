@@ -1,8 +1,8 @@
 import type { Stats } from "node:fs";
 import { link, lstat, mkdir, open, rename, stat, statfs, unlink } from "node:fs/promises";
 import { basename, dirname, extname, join, resolve, sep } from "node:path";
-import { localFileName, SluiceError } from "@sluice/core";
-import { createSharedRuns } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { createSharedRuns, localFileName } from "@sluice/core/internal";
 import { diskError } from "./disk-error.ts";
 import { randomPartName } from "./part-name.ts";
 import { isMine } from "./resume-record.ts";

@@ -1,4 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 
 /** The rules for fetching a URL that the server named. */
 export interface UrlPolicy {

@@ -1,7 +1,7 @@
 /** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
-import { formatContentType, SluiceError, type FetchLike } from "@sluice/core";
-import type { BinaryElicitation } from "@sluice/core/wire";
+import { SluiceError, type FetchLike } from "@sluice/core";
+import { type BinaryElicitation, formatContentType } from "@sluice/core/internal";
 import { createLoader } from "../net/load-code.ts";
 import type { RequestingClient } from "../calls/stream-calls.ts";
 import { ensureTrustedOrigins } from "../trust/accept-url.ts";

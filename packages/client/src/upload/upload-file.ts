@@ -1,10 +1,11 @@
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import {
+  abortable,
   AUTHORIZE_UPLOAD_METHOD,
-  UPLOADS_EXTENSION_ID,
+  definedMembers,
   type UploadEndpointMeta,
-} from "@sluice/core/wire";
+  UPLOADS_EXTENSION_ID,
+} from "@sluice/core/internal";
 import type { RequestingClient } from "../calls/stream-calls.ts";
 import {
   isOneOf,

@@ -72,7 +72,7 @@ function fit<A extends HttpAgent>(agent: A, readBytes: number): A {
 }
 
 /** A block is handed on, rather than read into, when it has less room than this. */
-export const leastRoomBytes: number = 65_536;
+export const minRoomBytes: number = 65_536;
 
 interface Block {
   readonly bytes: Uint8Array;
@@ -110,7 +110,7 @@ function createInlet(readBytes: number): OpenInlet {
    * socket asks for memory before it stops, so one block stays in reserve.
    */
   function rotate(): void {
-    if (roomOf(current()) < leastRoomBytes && next().lent === 0) {
+    if (roomOf(current()) < minRoomBytes && next().lent === 0) {
       at = (at + 1) % ring.length;
       current().filled = 0;
     }

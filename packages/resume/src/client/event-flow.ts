@@ -1,17 +1,21 @@
+import { SluiceError } from "@sluice/core";
 import {
   cancelledBy,
   createEventReader,
+  isInTime,
   isRequest,
   isResponse,
   keyOf,
   type LooseResponse,
+  Notifier,
+  onAbort,
   readJson,
   type ServerEvent,
-  SluiceError,
-} from "@sluice/core";
-import { isInTime, Notifier, onAbort, sleep, systemClock } from "@sluice/core/async";
+  sleep,
+  systemClock,
+} from "@sluice/core/internal";
 import type { LinkRequest } from "./link-request.ts";
-import type { ResumeOptions } from "./options.ts";
+import type { ResumableFetchOptions } from "./options.ts";
 
 export interface EventFlowOptions {
   readonly first: ReadableStream<Uint8Array>;
@@ -19,7 +23,7 @@ export interface EventFlowOptions {
   readonly link: LinkRequest;
   /** Id of the request that the stream answers; `undefined` when any response is the last. */
   readonly requestId: unknown;
-  readonly limits: Required<ResumeOptions>;
+  readonly limits: Required<ResumableFetchOptions>;
   readonly signal: AbortSignal;
 }
 
@@ -90,7 +94,7 @@ export class EventFlow {
         if (
           !SluiceError.is(error) ||
           !error.retryable ||
-          this.#failures >= this.#options.limits.maxTries
+          this.#failures >= this.#options.limits.maxAttempts
         )
           throw error;
         body = undefined;
@@ -168,7 +172,11 @@ export class EventFlow {
     if (this.#unansweredKeys.size > 0) {
       this.#silences = 0;
       this.#answered = new Notifier();
-      await isInTime(this.#answered.wait(), this.#options.limits.renewMs, this.#options.signal);
+      await isInTime(
+        this.#answered.wait(),
+        this.#options.limits.renewIntervalMs,
+        this.#options.signal,
+      );
       if (this.#unansweredKeys.size > 0) return undefined;
     }
     if (this.#answers.length === 0)

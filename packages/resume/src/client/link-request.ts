@@ -1,12 +1,11 @@
+import { type FetchLike, SluiceError } from "@sluice/core";
 import {
-  type FetchLike,
   httpError,
   isEventStream,
   parseRetryAfter,
-  SluiceError,
+  systemClock,
   tlsFault,
-} from "@sluice/core";
-import { systemClock } from "@sluice/core/async";
+} from "@sluice/core/internal";
 import { streamLinkOf } from "../protocol/stream-link.ts";
 
 type Body = ReadableStream<Uint8Array>;

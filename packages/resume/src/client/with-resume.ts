@@ -1,19 +1,19 @@
+import { type FetchLike, SluiceError } from "@sluice/core";
 import {
+  backgroundClock,
   cancelledBy,
-  type FetchLike,
   isEventStream,
   isRequest,
   isResponse,
   keyOf,
+  onAbort,
   readJson,
-  SluiceError,
-} from "@sluice/core";
-import { backgroundClock, onAbort } from "@sluice/core/async";
+} from "@sluice/core/internal";
 import { isStateless } from "../protocol/revision.ts";
 import { streamLinkOf } from "../protocol/stream-link.ts";
 import { EventFlow } from "./event-flow.ts";
 import { LinkRequest } from "./link-request.ts";
-import { readResumeOptions, type ResumeOptions } from "./options.ts";
+import { readResumeOptions, type ResumableFetchOptions } from "./options.ts";
 
 /** A response that is followed over its connections. */
 interface FollowedAnswer {
@@ -31,9 +31,9 @@ interface FollowedAnswer {
  * requests of the server are kept until it is the client's turn. Answers without a link, and every other
  * request, go through as they are.
  */
-export function withResume(
+export function withResumableFetch(
   fetch: FetchLike = globalThis.fetch,
-  options: ResumeOptions = {},
+  options: ResumableFetchOptions = {},
 ): FetchLike {
   const limits = readResumeOptions(options);
   const answers = new Set<FollowedAnswer>();

@@ -1,4 +1,4 @@
-import { FIRST_MODERN_VERSION } from "@sluice/core/wire";
+import { FIRST_MODERN_VERSION } from "@sluice/core/internal";
 
 /** True for a revision of MCP without sessions: it has no streams to pick up. */
 export function isStateless(version: string | null): boolean {

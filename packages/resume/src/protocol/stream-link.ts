@@ -1,5 +1,4 @@
-import { linkWith } from "@sluice/core";
-import { STREAM_RELATION } from "@sluice/core/wire";
+import { linkWith, STREAM_RELATION } from "@sluice/core/internal";
 
 /** `Link` header of a response whose stream continues at a URL. */
 export function formatStreamLink(url: string): string {

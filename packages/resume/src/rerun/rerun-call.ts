@@ -4,16 +4,16 @@ import type {
   Transport,
   TransportSendOptions,
 } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
 import {
   cancelledBy,
   definedMembers,
   isRequest,
   isResponse,
-  SluiceError,
-  type RpcId,
   type LooseMessage,
-} from "@sluice/core";
-import { noteRequest, notesOf } from "@sluice/server/transport";
+  type RpcId,
+} from "@sluice/core/internal";
+import { noteRequest, notesOf } from "@sluice/server/internal";
 import { formatQuestionId, noAnswer, questionName } from "../stream/question.ts";
 import type { InterruptedCall } from "../stream/rerun.ts";
 import type { RunningCall } from "../stream/stream-writer.ts";

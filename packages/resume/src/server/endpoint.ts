@@ -1,7 +1,6 @@
 import { isLegacyRequest, type McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { cancelledBy, isRequest } from "@sluice/core";
-import { STREAM_METHOD } from "@sluice/core/wire";
-import { problem, problemOf, tagOf } from "@sluice/server/transport";
+import { cancelledBy, isRequest, STREAM_METHOD } from "@sluice/core/internal";
+import { problem, problemOf, tagOf } from "@sluice/server/internal";
 import { toResponse } from "@sluice/transport-http/internal";
 import type { StreamPage } from "@sluice/state";
 import { isStateless, statelessAdvice, takesPriming } from "../protocol/revision.ts";
@@ -59,7 +58,7 @@ export async function answerGet(parts: ResumeParts, asked: SessionRequest): Prom
   const eventId = request.headers.get("last-event-id");
   if (eventId !== null && isStateless(request.headers.get("mcp-protocol-version")))
     return toResponse(
-      problem(405, { reason: "era", detail: statelessAdvice, headers: ["Allow", "POST"] }),
+      problem(405, { reason: "revision", detail: statelessAdvice, headers: ["Allow", "POST"] }),
     );
   const position = parseEventId(eventId);
   if (!position) return handler.fetch(request, mcpOptions);

@@ -1,4 +1,4 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { StreamPage } from "@sluice/state";
 import { markPaced } from "@sluice/transport-http/internal";
 import { eventFeed, type SendAway } from "../stream/event-feed.ts";

@@ -1,7 +1,8 @@
 import { readRequestBody } from "@modelcontextprotocol/server";
-import { definedMembers, readJson, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, readJson } from "@sluice/core/internal";
 import type { StreamPage } from "@sluice/state";
-import { problem, problemOf, tagOf } from "@sluice/server/transport";
+import { problem, problemOf, tagOf } from "@sluice/server/internal";
 import type { CorsTerms, Routes } from "@sluice/transport-http";
 import { routesBelow, toResponse } from "@sluice/transport-http/internal";
 import { isStateless, statelessAdvice } from "../protocol/revision.ts";
@@ -53,7 +54,7 @@ async function serve(parts: ResumeParts, asked: SessionRequest, token: string): 
   if (method !== "GET" && method !== "POST")
     return toResponse(problem(405, { headers: ["Allow", allowed] }));
   if (isStateless(request.headers.get("mcp-protocol-version")))
-    return toResponse(problem(400, { reason: "era", detail: statelessAdvice }));
+    return toResponse(problem(400, { reason: "revision", detail: statelessAdvice }));
   const { position: linked, member } = await links.open(token, callerOf(asked));
   await sluice.host.usage.admit(tagOf(member.principal), "request");
   const { streamId } = linked;

@@ -1,11 +1,11 @@
-import type { EventStore } from "@sluice/state";
+import type { Stores } from "@sluice/state";
 import type { EndpointOptions, SluiceHandler } from "@sluice/transport-http";
 import type { Rerun } from "../stream/rerun.ts";
 
 /** Options of `createResume`. */
-export interface WithResumeOptions extends EndpointOptions {
-  /** Where streams are kept: `createMemoryEventStore()` for one process, a store that they share for several. */
-  readonly store: EventStore;
+export interface ResumeOptions extends EndpointOptions {
+  /** Where streams are kept. Default: the stores of the Sluice. */
+  readonly stores?: Pick<Stores, "events">;
   /** Milliseconds for which a reader is kept while there is nothing to read. 0 sends it away at once. Default: 25 s. */
   readonly holdMs?: number;
   /** Milliseconds before a reader reconnects, sent as `retry`. Default: 1 s. */
@@ -57,7 +57,7 @@ export interface ResumeTimes {
 }
 
 /** Fills in the times that were not set. Throws a `RangeError` for one that is out of its bounds. */
-export function readTimes(options: WithResumeOptions): ResumeTimes {
+export function readTimes(options: ResumeOptions): ResumeTimes {
   const { holdMs = 25_000, retryMs = 1_000, leaseMs = 8_000 } = options;
   const { maxAgeMs = 3_600_000, keepMs = 60_000 } = options;
   const times = { holdMs, retryMs, leaseMs, maxAgeMs, keepMs };

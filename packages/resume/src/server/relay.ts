@@ -6,7 +6,7 @@ import {
   type EventReader,
   type LooseMessage,
   type RpcId,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import type { McpFetchHandler } from "@sluice/transport-http";
 import { formatQuestionId, ownIdOf } from "../stream/question.ts";
 import type { RunningCalls } from "./running-calls.ts";

@@ -1,6 +1,5 @@
-import type { RpcId } from "@sluice/core";
+import { backgroundClock, isInTime, type RpcId } from "@sluice/core/internal";
 import type { EventStore } from "@sluice/state";
-import { backgroundClock, isInTime } from "@sluice/core/async";
 import type { Sluice } from "@sluice/server";
 import type { RunningCall, StreamWriter } from "../stream/stream-writer.ts";
 import type { CloseResumeOptions } from "./options.ts";

@@ -1,7 +1,7 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { principalTag } from "@sluice/core";
 import type { Caller, Sluice } from "@sluice/server";
-import { notesOf } from "@sluice/server/transport";
+import { notesOf } from "@sluice/server/internal";
 
 /** A request to the endpoint or to a link of it. */
 export interface SessionRequest {

@@ -1,5 +1,5 @@
-import { isEventStream, type LooseRequest } from "@sluice/core";
-import { noteRequest, notesOf } from "@sluice/server/transport";
+import { isEventStream, type LooseRequest } from "@sluice/core/internal";
+import { noteRequest, notesOf } from "@sluice/server/internal";
 import { takesPriming } from "../protocol/revision.ts";
 import { newStreamId } from "../stream/event-id.ts";
 import { answerWithEvents } from "./event-answer.ts";

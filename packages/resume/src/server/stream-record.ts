@@ -1,4 +1,4 @@
-import type { RpcId } from "@sluice/core";
+import type { RpcId } from "@sluice/core/internal";
 import type { StreamPage } from "@sluice/state";
 import type { RerunRecord } from "../stream/rerun.ts";
 

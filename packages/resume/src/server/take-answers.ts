@@ -1,5 +1,6 @@
-import { SluiceError, type LooseResponse } from "@sluice/core";
-import { problem, problemOf, tagOf } from "@sluice/server/transport";
+import { SluiceError } from "@sluice/core";
+import type { LooseResponse } from "@sluice/core/internal";
+import { problem, problemOf, tagOf } from "@sluice/server/internal";
 import { toResponse } from "@sluice/transport-http/internal";
 import { answerText, isAnswer, questionName, streamOfQuestion } from "../stream/question.ts";
 import type { ResumeParts } from "./parts.ts";

@@ -1,5 +1,5 @@
 import type { EventStore, StreamPage } from "@sluice/state";
-import { Notifier, systemClock } from "@sluice/core/async";
+import { Notifier, systemClock } from "@sluice/core/internal";
 import { formatEventId, type StreamPosition } from "./event-id.ts";
 import type { StreamWriter } from "./stream-writer.ts";
 

@@ -1,4 +1,5 @@
-import { isResponse, resourceTag, type RpcId, type LooseResponse } from "@sluice/core";
+import { resourceTag } from "@sluice/core";
+import { isResponse, type RpcId, type LooseResponse } from "@sluice/core/internal";
 import { isStreamId, streamIdLength } from "./event-id.ts";
 
 /**

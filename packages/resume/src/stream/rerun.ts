@@ -1,5 +1,5 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import type { LooseRequest } from "@sluice/core";
+import type { LooseRequest } from "@sluice/core/internal";
 import type { StateStore, StreamPage } from "@sluice/state";
 import type { RunningCall, StreamWriter } from "./stream-writer.ts";
 

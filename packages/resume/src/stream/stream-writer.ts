@@ -1,15 +1,16 @@
+import { SluiceError } from "@sluice/core";
 import {
   cancelledBy,
   definedMembers,
+  errorTable,
   isRequest,
   isResponse,
-  SluiceError,
-  type RpcId,
   type LooseMessage,
-} from "@sluice/core";
+  type Reason,
+  type RpcId,
+  systemClock,
+} from "@sluice/core/internal";
 import type { EventStore } from "@sluice/state";
-import { systemClock } from "@sluice/core/async";
-import { errorTable, type Reason } from "@sluice/core/wire";
 import { noAnswer, questionName } from "./question.ts";
 
 /** Terms that the writers of one endpoint share. */

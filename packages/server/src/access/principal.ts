@@ -1,11 +1,6 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import {
-  SluiceError,
-  createSha256,
-  principalTag,
-  tokenLifetimes,
-  type Principal,
-} from "@sluice/core";
+import { SluiceError, principalTag, tokenLifetimes, type Principal } from "@sluice/core";
+import { createSha256 } from "@sluice/core/internal";
 
 /** A caller, as the transport saw it. Nothing in it is verified but `authInfo`. */
 export interface Caller {

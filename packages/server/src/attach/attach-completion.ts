@@ -1,5 +1,6 @@
 import type { CompleteResult, McpServer } from "@modelcontextprotocol/server";
-import { definedMembers, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { UriMapper } from "@sluice/storage";
 import { allowedUris } from "../access/access.ts";
 import type { Callers } from "../access/principal.ts";

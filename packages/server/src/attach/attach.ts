@@ -6,8 +6,7 @@ import type {
   ServerContext,
   StandardSchemaV1,
 } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
-import { STREAM_METHOD } from "@sluice/core/wire";
+import { definedMembers, STREAM_METHOD } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { Callers } from "../access/principal.ts";
 import { cacheHint } from "../calls/request-caller.ts";

@@ -6,11 +6,11 @@ import { chainLine } from "./audit-chain.ts";
 import { noteHead } from "./audit-head.ts";
 import type { AuditRecord } from "./audit-record.ts";
 import { AuditRoom, isFull } from "./audit-room.ts";
-import type { AuditOptions, AuditSink } from "./audit.ts";
+import type { AuditFile } from "./audit-options.ts";
 import { followRotation, openChain } from "./open-chain.ts";
 import { syncFolder } from "./plain-file.ts";
 
-/** Options of {@link createAuditFile}: the file by its path, or a server by its name. */
+/** Options of {@link openAuditFile}: the file by its path, or a server by its name. */
 export type AuditFileOptions = (
   | {
       /** The file; made when it is not there, mode 0600. Beside it lie `<path>.head` and `<path>.reserve`. */
@@ -43,30 +43,16 @@ interface AuditFileSettings {
   readonly onWarning?: (message: string) => void;
 }
 
-/** A chained file that records go to: what `audit` of `createSluice` takes. */
-export interface AuditFile extends AuditOptions {
-  readonly path: string;
-  /** Nothing is sent, shown or issued without its record. To keep what can be kept, pass the `sink` alone. */
-  readonly required: true;
-  /**
-   * Resolves when the record is kept, rejects with `unavailable` when it is not. Records are kept in the order of the calls.
-   * While the disk is full, a refusal resolves without being kept: a later line says how many there were.
-   */
-  readonly sink: AuditSink;
-  /** Waits for pending writes and closes the file. Idempotent. */
-  readonly close: () => Promise<void>;
-}
-
 /**
  * Opens a file of JSON lines in which each names the hash of the one before it, and continues where an earlier
  * process ended. A half line that a crash left is cut off, and a line says so. When the file is renamed or emptied,
  * the next record begins a new one that continues the chain. One process at a time writes a file.
  *
  * Rejects with `corrupt` if the file there has no chain, or is not the one whose head was kept: check it with `sluice
- * audit verify` and move it away. Also for a link in place of one of the files, and with a `RangeError` for
+ * audit verify` and move it away; with `unsupported` if it has a format of another version. Also for a link in place of one of the files, and with a `RangeError` for
  * `reserveBytes` that is not a whole number from 0.
  */
-export async function createAuditFile(options: AuditFileOptions): Promise<AuditFile> {
+export async function openAuditFile(options: AuditFileOptions): Promise<AuditFile> {
   const {
     sync = "always",
     reserveBytes = 2 ** 20,
@@ -74,7 +60,7 @@ export async function createAuditFile(options: AuditFileOptions): Promise<AuditF
     onWarning = (message) => console.warn(`sluice: ${message}`),
   } = options;
   if (!Number.isSafeInteger(reserveBytes) || reserveBytes < 0)
-    throw new RangeError("createAuditFile: reserveBytes must be a whole number from 0");
+    throw new RangeError("openAuditFile: reserveBytes must be a whole number from 0");
   const path = options.path ?? (await makePlace(options.name));
   const noting = { sync: sync === "always" };
   let chain = await openChain(path);

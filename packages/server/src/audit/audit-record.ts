@@ -1,4 +1,4 @@
-import type { DeliveryMode, RevisionKind } from "@sluice/core/wire";
+import type { DeliveryMode, RevisionKind } from "@sluice/core/internal";
 
 /**
  * What a caller did: `link` made a link, `download` is a request to a download URL or a link, `upload` a step of an upload,
@@ -67,7 +67,7 @@ export interface AuditRecord {
   /** With `upload`: which step it was. `inspect`, a look at how far it is, is recorded only where it was refused. */
   readonly step?: "reserve" | "receive" | "inspect" | "confirm" | "discard";
   /** Absent for `download` and `upload`, which do not know. */
-  readonly era?: RevisionKind;
+  readonly revision?: RevisionKind;
   /** How the bytes travel. */
   readonly mode?: DeliveryMode | "link";
   /** With `list` and `templates`: how many were shown; with `completion`: names that were suggested. */

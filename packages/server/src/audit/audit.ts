@@ -1,37 +1,9 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
+import { systemClock, within } from "@sluice/core/internal";
 import type { AuditFacts, AuditOutcome, AuditRecord } from "./audit-record.ts";
+import { readAudit, type AuditInput, type AuditSink } from "./audit-options.ts";
 import { Refusals } from "./refusals.ts";
 import type { CarrierReader, Telemetry, TelemetrySpan } from "./telemetry.ts";
-
-/**
- * Takes the records, one at a time, and may take its time. What it throws or rejects with goes to
- * `onError`; where records are required, it also ends the operation.
- */
-export type AuditSink = (record: AuditRecord) => void | Promise<void>;
-
-/**
- * A sink and what depends on it.
- *
- * Each operation is one record, and each refusal of a caller that was identified. Of a caller that was not, the
- * first refusals of a kind (action, step, outcome, reason, grant, address) in a minute are a record each: 5, and 32 KiB of all kinds
- * together. The others of that kind are counted in one record at the end of the minute, or when `close` of the Sluice is called.
- */
-export interface AuditOptions {
-  readonly sink: AuditSink;
-  /**
-   * No record, no bytes: nothing is sent, shown or issued before the sink has its record, and a
-   * record that is not there after 5 s counts as missing. Default false.
-   */
-  readonly required?: boolean;
-  /**
-   * Whether records have the address of the client, where it is known. It is personal data in many places: keep it
-   * no longer than you may. Default false.
-   */
-  readonly addresses?: boolean;
-  /** Called by `close` of the Sluice, after the last record. */
-  readonly close?: () => Promise<void>;
-}
 
 /** Facts that the end of an operation adds. */
 export interface AuditEnding {
@@ -57,7 +29,7 @@ export interface AuditEntry {
 export type BeginAudit = (facts: AuditFacts, carrier?: CarrierReader) => AuditEntry;
 
 interface TrailOptions {
-  readonly audit: AuditSink | AuditOptions | undefined;
+  readonly audit: AuditInput | undefined;
   readonly telemetry: Telemetry | undefined;
   readonly onError: (error: unknown) => void;
 }
@@ -67,6 +39,7 @@ export class AuditTrail {
   readonly #options: TrailOptions;
   readonly #sink: AuditSink | undefined;
   readonly #addresses: boolean;
+  readonly #close: (() => Promise<void>) | undefined;
   readonly #ledger: AuditLedger;
   readonly #refusals: Refusals;
   readonly #newId = createIds();
@@ -74,14 +47,11 @@ export class AuditTrail {
 
   constructor(options: TrailOptions) {
     const { audit, onError } = options;
-    const {
-      sink,
-      required = false,
-      addresses = false,
-    }: Partial<AuditOptions> = typeof audit === "function" ? { sink: audit } : (audit ?? {});
+    const { sink, required, addresses, close } = readAudit(audit);
     this.#options = options;
     this.#sink = sink;
     this.#addresses = addresses;
+    this.#close = close;
     this.#refusals = new Refusals(this.#newId, (record) => this.#keepMany(record));
     this.#ledger = {
       isKept: sink !== undefined,
@@ -113,6 +83,11 @@ export class AuditTrail {
   async flush(): Promise<void> {
     this.#refusals.flush();
     await Promise.all(this.#flushing);
+  }
+
+  /** Closes what the records go to. Call it after the last `flush`. */
+  async close(): Promise<void> {
+    await this.#close?.();
   }
 
   #keep(record: AuditRecord): Promise<void> | undefined {

@@ -12,7 +12,7 @@ import {
   type Meter,
   type Tracer,
 } from "@opentelemetry/api";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { AuditAction, AuditRecord } from "./audit-record.ts";
 import type { CarrierReader, Telemetry } from "./telemetry.ts";
 
@@ -73,14 +73,14 @@ export function createTelemetry(options: TelemetryOptions = {}): Telemetry {
     countStreams: (change) => streams.add(change),
     runApart: (work) => context.with(ROOT_CONTEXT, work),
     begin(facts, carrier) {
-      const { action, uri, era } = facts;
+      const { action, uri, revision } = facts;
       const isCall = action !== "download" && action !== "upload";
       // making a link is not a method of MCP
       const method = isCall && action !== "link" ? { "mcp.method.name": names[action] } : {};
       const { parent, links } = parentOf(carrier, isCall);
       const attributes: Attributes = definedMembers({
         ...method,
-        "sluice.era": era,
+        "sluice.revision": revision,
         "mcp.resource.uri": uri,
       });
       const span = tracer.startSpan(

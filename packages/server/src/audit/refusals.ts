@@ -1,4 +1,4 @@
-import { backgroundClock } from "@sluice/core/async";
+import { backgroundClock } from "@sluice/core/internal";
 import type { AuditRecord } from "./audit-record.ts";
 
 const windowMs = 60_000;

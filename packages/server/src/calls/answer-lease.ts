@@ -1,6 +1,6 @@
 import { SdkError, SdkErrorCode, type ServerContext } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import { createByteAccount, type ByteAccount, type ByteLease } from "../limits/byte-account.ts";
 import { ensureLimit, shareOf, type ShareLimits } from "../limits/share.ts";

@@ -1,4 +1,4 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { RpcFault } from "../faults/rpc-fault.ts";
 import { discardReply, type Reply } from "../http/reply.ts";
 import type { ByteLease } from "../limits/byte-account.ts";

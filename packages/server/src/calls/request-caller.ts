@@ -1,5 +1,5 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import type { Caller } from "../access/principal.ts";
 import { exchangeOf, notesOf, type ReplySlot } from "./exchange.ts";
 

@@ -5,7 +5,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import type { RevisionKind } from "@sluice/core/wire";
+import type { RevisionKind } from "@sluice/core/internal";
 import { tagOf, type Caller, type Callers, type Identity } from "../access/principal.ts";
 import type { AuditAction } from "../audit/audit-record.ts";
 import type { AuditEnding, AuditEntry, AuditTrail } from "../audit/audit.ts";
@@ -63,7 +63,7 @@ interface ResourceCallsOptions {
 /** A call, with what depends on how it came in. */
 interface CountedRun<Result> extends CountedCall {
   readonly caller: Caller;
-  readonly era?: RevisionKind;
+  readonly revision?: RevisionKind;
   readonly carrier: CarrierReader;
   readonly isGone: () => boolean;
   readonly onIdentified?: (principal: Principal | undefined) => void;
@@ -112,7 +112,7 @@ export class ResourceCalls {
     return this.#run({
       ...counted,
       caller: callerOf(ctx, mcp),
-      era: revisionOf(mcp),
+      revision: revisionOf(mcp),
       carrier: carrierIn(ctx.mcpReq._meta),
       isGone: () => signal.aborted || ctx.mcpReq.signal.aborted,
       onIdentified: (principal) => {
@@ -161,7 +161,7 @@ export class ResourceCalls {
     action,
     uri,
     kind,
-    era,
+    revision,
     carrier,
     isGone,
     onIdentified,
@@ -169,7 +169,7 @@ export class ResourceCalls {
   }: CountedRun<Result>): Promise<Result> {
     const { callers, usage, audit } = this.#options;
     const address = callers.addressOf(caller);
-    const entry = audit.begin({ action, era, uri, address }, carrier);
+    const entry = audit.begin({ action, revision, uri, address }, carrier);
     return entry.run(async () => {
       try {
         const identity = await callers.identify(caller);

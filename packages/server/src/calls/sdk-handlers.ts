@@ -5,7 +5,8 @@ import {
   type Result,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 
 /** A handler that a server has for a method, to be asked as the SDK would. */
 export type SdkHandler<Answer = Record<string, unknown>> = (

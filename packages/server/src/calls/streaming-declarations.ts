@@ -3,13 +3,14 @@ import {
   type McpServer,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
+  type ClientStreaming,
+  definedMembers,
+  type DeliveryMode,
   deliveryModes,
   EXTENSION_ID,
-  type ClientStreaming,
-  type DeliveryMode,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { ReplySlot } from "./exchange.ts";
 import { revisionOf } from "./request-caller.ts";
 import { findHandler, type SdkHandler } from "./sdk-handlers.ts";

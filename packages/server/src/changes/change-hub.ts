@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, sleep } from "@sluice/core/async";
+import { backgroundClock, sleep } from "@sluice/core/internal";
 import type { ChangeBatch, ObjectInfo, StorageBackend } from "@sluice/storage";
 
 /** Changes for one listener: keys that changed, and keys that came or went. */

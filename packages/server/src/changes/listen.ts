@@ -1,6 +1,6 @@
 import { SUBSCRIPTION_ID_META_KEY, type ScopeChallengeHandler } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import { backgroundClock, onAbort } from "@sluice/core/async";
+import { SluiceError, type Principal } from "@sluice/core";
+import { backgroundClock, definedMembers, onAbort } from "@sluice/core/internal";
 import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditTrail } from "../audit/audit.ts";
 import { carrierIn } from "../audit/telemetry.ts";
@@ -137,7 +137,7 @@ async function followOne(parts: ListenParts, request: FollowRequest): Promise<bo
   const { audit, subscribers, scopeChallenge } = parts;
   const { uri, address, principal, subscriber, signal } = request;
   const entry = audit.begin(
-    { action: "subscribe", era: "modern", uri, principal: tagOf(principal), address },
+    { action: "subscribe", revision: "modern", uri, principal: tagOf(principal), address },
     carrierIn(request.params?.["_meta"]),
   );
   return entry.run(async () => {

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import { Notifier } from "@sluice/core/async";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, Notifier } from "@sluice/core/internal";
 import type { ObjectInfo, StorageBackend } from "@sluice/storage";
 import { allowedUris, type AccessAction } from "../access/access.ts";
 import { hiddenFault } from "../faults/storage-fault.ts";

@@ -1,4 +1,5 @@
-import { builtInModule, contentCodings, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { builtInModule, contentCodings } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { advised } from "../faults/advice.ts";
 

@@ -1,4 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { CallOptions, ObjectInfo, OpenedObject, StorageBackend } from "@sluice/storage";
 import { decodeHead } from "./content-coding.ts";
 import { beginsAsText, headBytes, knownType, resourceType, storedAsText } from "./resource-type.ts";

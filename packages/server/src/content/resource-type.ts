@@ -1,4 +1,4 @@
-import { formatContentType, parseMediaType } from "@sluice/core";
+import { formatContentType, parseMediaType } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { typeOfName } from "./type-names.ts";
 

@@ -1,4 +1,4 @@
-import { extensionOf } from "@sluice/core";
+import { extensionOf } from "@sluice/core/internal";
 import other from "mime/types/other.js";
 import standard from "mime/types/standard.js";
 

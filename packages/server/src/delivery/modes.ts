@@ -1,19 +1,17 @@
+import { SluiceError } from "@sluice/core";
 import {
-  SluiceError,
+  type ClientStreaming,
   definedMembers,
+  type DeliveryMode,
   discardSource,
+  type DownloadUrlMeta,
+  type DownloadUrlResult,
+  EXTENSION_ID,
   formatContentDisposition,
   formatEntityTag,
   formatReprDigest,
   trueFileName,
-} from "@sluice/core";
-import {
-  EXTENSION_ID,
-  type ClientStreaming,
-  type DeliveryMode,
-  type DownloadUrlResult,
-  type DownloadUrlMeta,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { tagOf, type Identity } from "../access/principal.ts";
 import type { AuditEntry } from "../audit/audit.ts";

@@ -4,15 +4,15 @@ import {
   type ReadResourceResult,
   type ServerContext,
 } from "@modelcontextprotocol/server";
+import { SluiceError, type Principal } from "@sluice/core";
 import {
-  fileNameFromUri,
-  SluiceError,
   decodeBase64,
+  fileNameFromUri,
   formatContentType,
+  onAbort,
   parseMediaType,
-  type Principal,
-} from "@sluice/core";
-import { onAbort, within } from "@sluice/core/async";
+  within,
+} from "@sluice/core/internal";
 import { createBytesBody, withBody } from "@sluice/storage/plugin";
 import { tagOf } from "../access/principal.ts";
 import type { AnswerLeases } from "../calls/answer-lease.ts";

@@ -1,6 +1,6 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, type DeliveryMode } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import { leaveReply } from "../calls/exchange.ts";
 import { revisionOf, slotOf } from "../calls/request-caller.ts";

@@ -1,4 +1,5 @@
-import { excerpt, retryWords, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { excerpt, retryWords } from "@sluice/core/internal";
 
 /** An error with advice that goes to the client. */
 class AdvisedError extends SluiceError {

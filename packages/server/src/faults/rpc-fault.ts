@@ -1,6 +1,6 @@
 import { ProtocolError } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { errorTable, type RevisionKind, type Reason } from "@sluice/core/wire";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, errorTable, type Reason, type RevisionKind } from "@sluice/core/internal";
 import { hiddenFault } from "./storage-fault.ts";
 
 /** A JSON-RPC error as it goes over the wire, and the HTTP response around it. */

@@ -1,3 +1,4 @@
+import type { ByteRange } from "@sluice/core";
 import {
   contentCodings,
   formatContentDisposition,
@@ -5,9 +6,8 @@ import {
   formatEntityTag,
   formatReprDigest,
   formatResourceUri,
-  type ByteRange,
-} from "@sluice/core";
-import { RESOURCE_URI_HEADER } from "@sluice/core/wire";
+  RESOURCE_URI_HEADER,
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { inlineType, isActiveType } from "./media-types.ts";
 

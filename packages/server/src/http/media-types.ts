@@ -1,4 +1,4 @@
-import { parseMediaType } from "@sluice/core";
+import { parseMediaType } from "@sluice/core/internal";
 
 /**
  * True for the types of MCP's own answers: JSON in any form and event streams. Bytes of such a

@@ -1,4 +1,4 @@
-import { isLoopbackHost, withoutCredentials } from "@sluice/core";
+import { isLoopbackHost, withoutCredentials } from "@sluice/core/internal";
 import { problem } from "./problem.ts";
 import type { Reply } from "./reply.ts";
 

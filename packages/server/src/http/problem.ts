@@ -1,4 +1,5 @@
-import { formatContentRange, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { formatContentRange } from "@sluice/core/internal";
 import { formatChallenge } from "../faults/rpc-fault.ts";
 import { shieldHeaders } from "./byte-headers.ts";
 import type { Reply } from "./reply.ts";
@@ -12,7 +13,7 @@ export type ProblemReason =
   | "range"
   | "draining"
   | "answers"
-  | "era";
+  | "revision";
 
 /** What else a problem carries. */
 export interface ProblemOptions {

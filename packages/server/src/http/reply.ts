@@ -1,4 +1,5 @@
-import { definedMembers, discardSource, type Source } from "@sluice/core";
+import type { Source } from "@sluice/core";
+import { definedMembers, discardSource } from "@sluice/core/internal";
 
 /** An HTTP answer as plain values: any transport can send it, and none has to build web objects for it. */
 export interface Reply {

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { sleep } from "@sluice/core/internal";
 import { createMemoryLimiter } from "./memory-limiter.ts";
 import { consumeAt, type RateLimiter } from "./rate-limits.ts";
 import { addressShare } from "./share.ts";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { systemClock, within } from "@sluice/core/async";
+import { systemClock, within } from "@sluice/core/internal";
 
 /**
  * A counter with a window. Every limiter of rate-limiter-flexible is one, in memory, in Redis or in

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { ConcurrencyLimiter } from "@sluice/core/async";
+import { ConcurrencyLimiter } from "@sluice/core/internal";
 import { ensureLimit, shareOf } from "./share.ts";
 
 /** Maximum streams at the same time; a `resources/read` is also one, until its response is sent. */

@@ -1,6 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { createTextSealer, ensureKnownOptions } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createTextSealer, ensureKnownOptions } from "@sluice/core/internal";
+import { createMemoryStores } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
 import { Attachments } from "../attach/attach.ts";
@@ -14,7 +14,7 @@ import { createFailedRedemptions } from "../limits/failed-redemptions.ts";
 import { UsageMeter } from "../limits/rate-limits.ts";
 import { createStreamLimiter } from "../limits/stream-limiter.ts";
 import { Transfers } from "../limits/transfers.ts";
-import { linkTo } from "../resources/resource-link.ts";
+import { createResourceLink } from "../resources/resource-link.ts";
 import { ResourceReader } from "../resources/resource-reader.ts";
 import { walkFolder } from "../resources/walk-folder.ts";
 import { ensureDeliveryOptions } from "../storage/delivery-policy.ts";
@@ -22,13 +22,14 @@ import { storageMount, defaultMaxReadBytes, namePrefixOf } from "../storage/moun
 import { Mounts } from "../storage/mounts.ts";
 import { providerMount } from "../storage/provider-mount.ts";
 import { Grants } from "../urls/grants.ts";
-import { linkUrl, type LinkUrl } from "../urls/link-url.ts";
+import { createLink, type CreateLink } from "../urls/create-link.ts";
 import { Redemptions } from "../urls/redeem.ts";
 import { revoke } from "../urls/revoke.ts";
 import {
   readEndpoint,
   ensureCount,
   ensureGuarded,
+  ensureStores,
   accessWarning,
   areFollowed,
   mountsIn,
@@ -49,7 +50,9 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   ensureKnownOptions("createSluice", options, sluiceOptions);
   const mountOptions = mountsIn(options);
   const { limits = {}, telemetry, grant = {}, cacheTtlMs } = options;
-  const { resourceMetadataUrl, scopeChallenge, state = createMemoryStateStore() } = options;
+  const { resourceMetadataUrl, scopeChallenge, stores = createMemoryStores() } = options;
+  ensureStores(stores);
+  const { state } = stores;
   // oxlint-disable-next-line no-console -- the documented default
   const { onError = (error) => console.error("sluice:", error) } = options;
   // oxlint-disable-next-line no-console -- the documented default
@@ -147,7 +150,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       mounts,
       reader,
       listing: { ...listing, pageSize: toolPageSize },
-      url: (...asked) => url(...asked),
+      link: (...asked) => link(...asked),
       hasLinks,
       onError,
     },
@@ -161,7 +164,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };
-  const url: LinkUrl = (uri, linkOptions) => linkUrl(linking, uri, linkOptions);
+  const link: CreateLink = (uri, linkOptions) => createLink(linking, uri, linkOptions);
 
   const redemptions = new Redemptions({
     callers,
@@ -194,6 +197,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       endpoint,
       keys,
       state,
+      stores,
       nameOf: (uri) => mounts.find(uri).name,
       usage,
       failures,
@@ -222,8 +226,8 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     provide(uriOrTemplate, provider) {
       mounts.add(providerMount(uriOrTemplate, provider, { rules: options, onError }));
     },
-    link: url,
-    resourceLink: (uri, linkOptions) => linkTo(linking, uri, linkOptions),
+    link: link,
+    resourceLink: (uri, linkOptions) => createResourceLink(linking, uri, linkOptions),
     listen: (request) => listen(listening, request),
     redeem: (request) => redemptions.redeem(request),
     revoke: (revocation) =>
@@ -232,14 +236,14 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     isSessionOver: (sessionId) => isSessionOver(state, sessionId),
     async close() {
       await audit.flush();
-      const { keys: given, audit: trail } = options;
+      const { keys: given } = options;
       if (areFollowed(given)) given.close();
       await Promise.all(
         mountOptions.map(async ({ storage }) => {
           if (typeof storage === "object") await storage.close?.();
         }),
       );
-      if (typeof trail === "object") await trail.close?.();
+      await audit.close();
     },
   };
 }

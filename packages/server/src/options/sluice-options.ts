@@ -1,8 +1,8 @@
 import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import type { KeyRing, KeyRingInput } from "@sluice/core";
-import type { StateStore } from "@sluice/state";
+import type { Stores } from "@sluice/state";
 import type { Caller, PrincipalResolver } from "../access/principal.ts";
-import type { AuditOptions, AuditSink } from "../audit/audit.ts";
+import type { AuditInput } from "../audit/audit-options.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { StreamLimits } from "../limits/stream-limiter.ts";
@@ -41,12 +41,15 @@ export interface SluiceOptions extends MountRules {
   /**
    * Keys that seal the download tokens: a ring, its text, its keys, or a file of them (`openKeyFile`). `"ephemeral"` makes one for
    * this process, with a warning: it fits a server that is a single process and whose URLs may die with it.
-   * With a state store that processes share it is a `TypeError`. Default at a loopback endpoint: `"ephemeral"`, without the
+   * With stores that processes share it is a `TypeError`. Default at a loopback endpoint: `"ephemeral"`, without the
    * warning; at a public one there is none, and a Sluice without keys is a `TypeError`.
    */
   readonly keys?: KeyRing | KeyRingInput | FollowedKeys;
-  /** What must be shared between processes. Default: this process's memory. */
-  readonly state?: StateStore;
+  /**
+   * What must be shared between processes, also for uploads and resumable streams: `createRedisStores` of
+   * @sluice/state-redis. Default: this process's memory, `createMemoryStores()`.
+   */
+  readonly stores?: Stores;
   /**
    * Gives the principal of a caller. Without it, download URLs are bound to the bearer token itself; on a
    * loopback endpoint to the session. A public endpoint has it, or `anonymous: true`: without both it is a `TypeError`.
@@ -92,9 +95,10 @@ export interface SluiceOptions extends MountRules {
   readonly limits?: StreamLimits & WindowLimits;
   /**
    * Gets one record for each call and redemption, but for refusals of callers that were not identified: of those it gets the first
-   * ones and counts. With `required`, nothing leaves without a record.
+   * ones and counts. With `required`, nothing leaves without a record: so it is with a file, unless it is passed as
+   * `{ file, required: false }`.
    */
-  readonly audit?: AuditSink | AuditOptions;
+  readonly audit?: AuditInput;
   /** Traces and metrics: `createTelemetry()` of `@sluice/server/telemetry`. */
   readonly telemetry?: Telemetry;
   /** Gets faults that clients see only as `internal` or as a broken connection. Default: `console.error`. */

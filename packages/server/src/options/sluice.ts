@@ -1,6 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import type { KeyRing } from "@sluice/core";
-import type { StateStore } from "@sluice/state";
+import type { StateStore, Stores } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Caller, Identity } from "../access/principal.ts";
 import type { AttachOptions } from "../attach/attach.ts";
@@ -9,12 +9,12 @@ import type { AnyMcpServer } from "../calls/sdk-v1.ts";
 import type { Listen } from "../changes/listen.ts";
 import type { FailedRedemptions } from "../limits/failed-redemptions.ts";
 import type { UsageMeter } from "../limits/rate-limits.ts";
-import type { LinkTo } from "../resources/resource-link.ts";
+import type { CreateResourceLink } from "../resources/resource-link.ts";
 import type { WalkedObject, WalkRequest } from "../resources/walk-folder.ts";
 import type { AuthorizationRequest, AuthorizedStorage } from "../storage/authorized-storage.ts";
 import type { ProviderOptions } from "../storage/provider-mount.ts";
 import type { MintedGrant } from "../urls/grants.ts";
-import type { LinkUrl } from "../urls/link-url.ts";
+import type { CreateLink } from "../urls/create-link.ts";
 import type { LinkTerms, TokenForm } from "../urls/grant-options.ts";
 import type { Redeem } from "../urls/redeem.ts";
 import type { Revocation } from "../urls/revoke.ts";
@@ -46,7 +46,7 @@ export interface Sluice {
    * The content of a tool's result that points to a resource: a `resource_link` with its metadata and the
    * beginning of its text, both of one version. Rejects with `not_found` for what the caller may not read.
    */
-  readonly resourceLink: LinkTo;
+  readonly resourceLink: CreateResourceLink;
   /**
    * A link to a resource: a short URL that works in every browser and program without credentials, until it is over.
    * It acts for the caller that it is made for, whose rules, limits and records count at each request. It ends with
@@ -54,7 +54,7 @@ export interface Sluice {
    * `not_found` for what the caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and
    * `unsupported` where `links` is not set.
    */
-  readonly link: LinkUrl;
+  readonly link: CreateLink;
   /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
   readonly listen: Listen;
   /** Answers a GET or HEAD to a download URL or a link. Never rejects. For transports. */
@@ -77,7 +77,7 @@ export interface Sluice {
   isSessionOver(sessionId: string): Promise<boolean>;
   /**
    * Writes the records of refusals that were counted in the last minute, and closes what the Sluice was given: its storages, a
-   * key file and an audit file. Not the state store. Call it when the last request is answered. Idempotent.
+   * key file and an audit file. Not the stores. Call it when the last request is answered. Idempotent.
    */
   close(): Promise<void>;
 }
@@ -99,7 +99,9 @@ interface AuthorizedResource {
 export interface Host {
   readonly endpoint: Endpoint;
   readonly keys: KeyRing;
+  /** That of `stores`. */
   readonly state: StateStore;
+  readonly stores: Stores;
   /**
    * Name of the resource of a URI, by which it is authorized and download URLs are minted. Throws `not_found` outside of the
    * mounts, and `invalid_argument` for a malformed URI.

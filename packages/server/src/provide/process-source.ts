@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, isInTime } from "@sluice/core/async";
+import { backgroundClock, isInTime } from "@sluice/core/internal";
 import type { ProvidedPipe, ProvidedProcess } from "./provider.ts";
 import { readableSource, type ProvidedSource, type SourceTerms } from "./stream-source.ts";
 

@@ -1,5 +1,11 @@
-import { SluiceError, createSha256, definedMembers, type Principal } from "@sluice/core";
-import { onAbort, within, type Deadline } from "@sluice/core/async";
+import { SluiceError, type Principal } from "@sluice/core";
+import {
+  createSha256,
+  type Deadline,
+  definedMembers,
+  onAbort,
+  within,
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { beginOperation, type OperationOptions } from "@sluice/storage/plugin";
 import { discardProvided, toSource } from "./provided-body.ts";

@@ -1,10 +1,5 @@
-import {
-  definedMembers,
-  parseContentRange,
-  parseRetryAfter,
-  SluiceError,
-  type SluiceErrorCode,
-} from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseContentRange, parseRetryAfter } from "@sluice/core/internal";
 import type { ProvidedResponse } from "./provider.ts";
 import { streamSource, type ProvidedSource, type SourceTerms } from "./stream-source.ts";
 

@@ -6,8 +6,8 @@ import type {
   ResourceTemplateType,
   ListResourceTemplatesResult,
 } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, type Principal, type TextSealer } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, EXTENSION_ID, type TextSealer } from "@sluice/core/internal";
 import { tagOf } from "../access/principal.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import { mountsTemplate } from "../calls/resource-owner.ts";

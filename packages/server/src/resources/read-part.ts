@@ -1,4 +1,5 @@
-import { definedMembers, discardSource, formatEntityTag, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, discardSource, formatEntityTag } from "@sluice/core/internal";
 import type { ObjectInfo, OpenedObject, CallOptions, OpenOptions } from "@sluice/storage";
 import { decodeContent, isCoded } from "../content/content-coding.ts";
 import { joined, takeHead } from "../content/content-head.ts";

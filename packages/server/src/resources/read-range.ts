@@ -1,4 +1,5 @@
-import { definedMembers, type ByteRange } from "@sluice/core";
+import type { ByteRange } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { joined } from "../content/content-head.ts";
 import { advised } from "../faults/advice.ts";
 

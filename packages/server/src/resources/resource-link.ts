@@ -1,6 +1,6 @@
 import type { ContentBlock, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+import { EXTENSION_ID } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
@@ -14,12 +14,12 @@ import type { Mounts } from "../storage/mounts.ts";
 import { partMeta, readPart, type ResourcePart } from "./read-part.ts";
 
 /** The server and the context that the tool was called with, and how much of the content the link brings along. */
-export interface LinkOptions extends AnyCall {
+export interface ResourceLinkOptions extends AnyCall {
   /** Maximum bytes of the preview, which only text has. Default 2,048; 0 for none. */
   readonly previewBytes?: number;
 }
 
-interface LinkToParts {
+interface ResourceLinkParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
@@ -28,16 +28,19 @@ interface LinkToParts {
 }
 
 /** Makes the content of a tool's result that points to a resource. */
-export type LinkTo = (uri: string, options: LinkOptions) => Promise<ContentBlock[]>;
+export type CreateResourceLink = (
+  uri: string,
+  options: ResourceLinkOptions,
+) => Promise<ContentBlock[]>;
 
 /**
  * Makes a link to a resource: a `resource_link` and, for text, the beginning of the resource, both
  * of one version, whose etag is in the link. An error has a message that a tool may let through.
  */
-export async function linkTo(
-  { calls, mounts, isOursOn, onError }: LinkToParts,
+export async function createResourceLink(
+  { calls, mounts, isOursOn, onError }: ResourceLinkParts,
   uri: string,
-  given: LinkOptions,
+  given: ResourceLinkOptions,
 ): Promise<ContentBlock[]> {
   const { mcp, ctx } = callInV2(given);
   const { previewBytes = 2_048 } = given;

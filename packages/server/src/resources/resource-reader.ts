@@ -1,12 +1,12 @@
 import type { McpServer, ReadResourceResult, ServerContext } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
 import {
   definedMembers,
-  encodeBase64,
-  SluiceError,
   discardSource,
+  encodeBase64,
+  EXTENSION_ID,
   formatEntityTag,
-} from "@sluice/core";
-import { EXTENSION_ID } from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { tagOf } from "../access/principal.ts";
 import { answerBytes, expectedBytes, type AnswerLeases } from "../calls/answer-lease.ts";

@@ -1,4 +1,5 @@
-import { definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { ListPage, ObjectInfo, StorageBackend, UriMapper } from "@sluice/storage";
 import type { Access } from "../access/access.ts";
 import { rethrowStorageFault } from "../faults/storage-fault.ts";

@@ -1,4 +1,5 @@
-import { discardSource, definedMembers, SluiceError, type Principal } from "@sluice/core";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, discardSource } from "@sluice/core/internal";
 import {
   protect,
   type CallOptions,

@@ -1,5 +1,10 @@
-import { withoutCredentials, type Principal } from "@sluice/core";
-import { deliveryModes, type ClientStreaming, type DeliveryMode } from "@sluice/core/wire";
+import type { Principal } from "@sluice/core";
+import {
+  type ClientStreaming,
+  type DeliveryMode,
+  deliveryModes,
+  withoutCredentials,
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 
 /**

@@ -1,5 +1,6 @@
 import type { ResourceTemplateType } from "@modelcontextprotocol/server";
-import { definedMembers, resourceTag, type Principal } from "@sluice/core";
+import { resourceTag, type Principal } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { createUriMapper, type StorageBackend, type UriMapper } from "@sluice/storage";
 import {
   createAccess,

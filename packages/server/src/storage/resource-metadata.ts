@@ -1,14 +1,14 @@
 import type { Resource } from "@modelcontextprotocol/server";
+import { SluiceError } from "@sluice/core";
 import {
   definedMembers,
+  EXTENSION_ID,
   formatContentType,
-  parseMediaType,
-  SluiceError,
   formatEntityTag,
+  parseMediaType,
   trueFileName,
-} from "@sluice/core";
-import { within } from "@sluice/core/async";
-import { EXTENSION_ID } from "@sluice/core/wire";
+  within,
+} from "@sluice/core/internal";
 import type { ObjectInfo, UriMapper } from "@sluice/storage";
 
 /** What the author of a server knows about a resource beside what storage knows. */

@@ -1,12 +1,12 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { curlLine, definedMembers } from "@sluice/core";
+import { curlLine, definedMembers } from "@sluice/core/internal";
 import { z } from "zod/v4";
-import type { ResourceUrl } from "../urls/link-url.ts";
+import type { IssuedLink } from "../urls/create-link.ts";
 import { toolRefusal, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
 /** Registers the tool that makes links. */
 export function registerLinkTool(parts: ToolParts, { mcp }: ToolPlace, name: string): void {
-  const { url, onError } = parts;
+  const { link: url, onError } = parts;
   mcp.registerTool(name, description, async ({ uri, disposition }, ctx) => {
     try {
       return linkAnswer(await url(uri, { mcp, ctx, ...definedMembers({ disposition }) }));
@@ -51,7 +51,7 @@ interface LinkAnswer extends CallToolResult {
 }
 
 /** A link as a tool's result: some hosts show the text, some the `resource_link`, some read the structure. */
-export function linkAnswer(link: ResourceUrl, preface = ""): LinkAnswer {
+export function linkAnswer(link: IssuedLink, preface = ""): LinkAnswer {
   const { url, name, mimeType, size, sha256, resourceUri, use } = link;
   const facts = [
     name,

@@ -1,5 +1,5 @@
 import type { Resource } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import { listFiles } from "../resources/list-resources.ts";
 import { toolRefusal, type ToolParts, type ToolPlace } from "./tool-parts.ts";

@@ -1,12 +1,13 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, trueFileName } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { isStreaming } from "../calls/streaming-declarations.ts";
 import { partMeta, type ResourcePart } from "../resources/read-part.ts";
 import { parseAskedRange } from "../resources/read-range.ts";
 import type { Mounts } from "../storage/mounts.ts";
-import type { ResourceUrl } from "../urls/link-url.ts";
+import type { IssuedLink } from "../urls/create-link.ts";
 import { linkAnswer } from "./link-tool.ts";
 import { toolRefusal, type ToolNames, type ToolParts, type ToolPlace } from "./tool-parts.ts";
 
@@ -21,7 +22,7 @@ export function registerReadTool(
   { mcp, isOurs, names }: ToolPlace,
   name: string,
 ): void {
-  const { calls, reader, mounts, url, onError } = parts;
+  const { calls, reader, mounts, link: url, onError } = parts;
   mcp.registerTool(name, descriptionOf(mounts, names), async ({ uri, range, etag }, ctx) => {
     const call = { mcp, ctx, action: "read", uri, kind: "transfer" } as const;
     try {
@@ -145,7 +146,7 @@ async function linkOf(
 }
 
 /** The same with a link that every program can fetch. */
-function binaryAnswer(part: ResourcePart, link: ResourceUrl): CallToolResult {
+function binaryAnswer(part: ResourcePart, link: IssuedLink): CallToolResult {
   const { content, structuredContent } = linkAnswer(link, `${notText(part)}. `);
   const { download_url, expires_at, mime_type } = structuredContent;
   const facts = { uri: link.resourceUri, mime_type, download_url, expires_at };

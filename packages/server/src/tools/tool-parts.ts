@@ -1,12 +1,12 @@
 import type { McpServer, CallToolResult, ServerContext } from "@modelcontextprotocol/server";
-import { excerpt } from "@sluice/core";
+import { excerpt } from "@sluice/core/internal";
 import type { ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
 import { toolFault } from "../faults/advice.ts";
 import type { ListParts } from "../resources/list-resources.ts";
 import type { ResourceReader } from "../resources/resource-reader.ts";
 import type { Mounts } from "../storage/mounts.ts";
-import type { LinkUrl } from "../urls/link-url.ts";
+import type { CreateLink } from "../urls/create-link.ts";
 
 /** Names of the tools to register; false for one that is not wanted. */
 export interface ToolOptions {
@@ -32,7 +32,7 @@ export interface ToolParts {
   readonly reader: ResourceReader;
   /** For the tool that lists. */
   readonly listing: ListParts;
-  readonly url: LinkUrl;
+  readonly link: CreateLink;
   readonly hasLinks: boolean;
   readonly onError: (error: unknown) => void;
 }

@@ -1,15 +1,14 @@
+import { SluiceError, type ByteRange } from "@sluice/core";
 import {
-  matchesIfMatch,
-  matchesIfNoneMatch,
-  parseHttpDate,
   definedMembers,
   discardSource,
   formatEntityTag,
+  matchesIfMatch,
+  matchesIfNoneMatch,
   matchesIfRange,
+  parseHttpDate,
   parseRange,
-  SluiceError,
-  type ByteRange,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import type { KeptObject } from "@sluice/storage/plugin";
 import { OpenedKept, type AuthorizedStorage } from "../storage/authorized-storage.ts";

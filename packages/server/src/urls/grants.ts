@@ -1,6 +1,5 @@
 import {
   createSealer,
-  maxKeyBytes,
   SluiceError,
   tokenLifetimes,
   type IssuedToken,
@@ -8,13 +7,14 @@ import {
   type Sealer,
   type TokenClaims,
 } from "@sluice/core";
+import { maxKeyBytes } from "@sluice/core/internal";
 import {
   createTokenStore,
-  isStoredToken,
   type ClaimedBody,
   type StateStore,
   type TokenStore,
 } from "@sluice/state";
+import { isStoredToken } from "@sluice/state/internal";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Identity } from "../access/principal.ts";
 import { advised } from "../faults/advice.ts";

@@ -1,5 +1,4 @@
 import {
-  isExpired,
   resourceTag,
   type GrantUse,
   type KeyRing,
@@ -8,6 +7,7 @@ import {
   type Sealer,
   type TokenAuth,
 } from "@sluice/core";
+import { isExpired } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import type { Mounts, Place } from "../storage/mounts.ts";
 import type { LinkDisposition } from "./grant-options.ts";

@@ -1,5 +1,7 @@
-import { definedMembers, discardSource, SluiceError, type Principal } from "@sluice/core";
-import { leaseCharge, type ClaimedBody } from "@sluice/state";
+import { SluiceError, type Principal } from "@sluice/core";
+import { definedMembers, discardSource } from "@sluice/core/internal";
+import type { ClaimedBody } from "@sluice/state";
+import { leaseCharge } from "@sluice/state/internal";
 import type { OpenedObject } from "@sluice/storage";
 import { tagOf, type Callers, type Caller } from "../access/principal.ts";
 import type { AuditEntry, AuditTrail } from "../audit/audit.ts";

@@ -1,5 +1,12 @@
-import { formatContentType, formatResourceUri, isLoopbackHost, SluiceError } from "@sluice/core";
-import { RESOURCE_SIZE_HEADER, RESOURCE_TYPE_HEADER, RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  formatContentType,
+  formatResourceUri,
+  isLoopbackHost,
+  RESOURCE_SIZE_HEADER,
+  RESOURCE_TYPE_HEADER,
+  RESOURCE_URI_HEADER,
+} from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import type { Reply } from "../http/reply.ts";
 import { RedirectError } from "../provide/provider.ts";

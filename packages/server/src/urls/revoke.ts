@@ -1,10 +1,5 @@
-import {
-  clockSkewMs,
-  resourceTag,
-  SluiceError,
-  tokenLifetimes,
-  type Principal,
-} from "@sluice/core";
+import { resourceTag, SluiceError, tokenLifetimes, type Principal } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import type { GrantSelector, StateStore } from "@sluice/state";
 import { tagOf } from "../access/principal.ts";
 import type { Mounts } from "../storage/mounts.ts";

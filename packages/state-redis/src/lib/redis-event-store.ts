@@ -1,5 +1,4 @@
 import {
-  lastEventBytes,
   readEventStoreLimits,
   storeError,
   type Ask,
@@ -8,6 +7,7 @@ import {
   type StoreRefusal,
   type StreamPage,
 } from "@sluice/state";
+import { lastEventBytes } from "@sluice/state/internal";
 import {
   answerScript,
   appendScript,
@@ -19,7 +19,7 @@ import {
 } from "./event-scripts.ts";
 import {
   createCommander,
-  defaultPrefix,
+  keyPrefix,
   lifeOf,
   unreadable,
   type RedisOptions,
@@ -32,7 +32,7 @@ import {
  * processes together, which must be given the same ones; a `RangeError` for an invalid bound.
  */
 export function createRedisEventStore(options: RedisOptions & EventStoreLimits): EventStore {
-  const { prefix = defaultPrefix } = options;
+  const prefix = keyPrefix(options);
   const limits = readEventStoreLimits("redis event store", options);
   const commander = createCommander("redis event store", options);
 

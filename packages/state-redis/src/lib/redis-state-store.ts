@@ -1,19 +1,18 @@
-import { clockSkewMs, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import {
-  leaseAllowance,
-  leaseCharge,
-  leaseMs,
   readSelector,
   storeError,
   type GrantClaim,
   type StateStore,
   type StateStoreLimits,
 } from "@sluice/state";
+import { leaseAllowance, leaseCharge, leaseMs } from "@sluice/state/internal";
 import {
   createCommander,
-  defaultPrefix,
   defaultTimeoutMs,
   graceMs,
+  keyPrefix,
   leadKey,
   lifeOf,
   unreadable,
@@ -48,7 +47,8 @@ export interface RedisStateStoreOptions extends RedisOptions, StateStoreLimits {
  * that was answered may be forgotten by a Redis that fails over before it was replicated.
  */
 export function createRedisStateStore(options: RedisStateStoreOptions): StateStore {
-  const { prefix = defaultPrefix, timeoutMs = defaultTimeoutMs, durable = false } = options;
+  const { timeoutMs = defaultTimeoutMs, durable = false } = options;
+  const prefix = keyPrefix(options);
   const { maxRecordsPerOwner = 10_000 } = options;
   if (!Number.isSafeInteger(maxRecordsPerOwner) || maxRecordsPerOwner < 1)
     throw new RangeError("redis state store: maxRecordsPerOwner must be an integer from 1");

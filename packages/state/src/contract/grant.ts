@@ -1,4 +1,5 @@
-import { clockSkewMs, isExpired, type GrantUse } from "@sluice/core";
+import type { GrantUse } from "@sluice/core";
+import { clockSkewMs, isExpired } from "@sluice/core/internal";
 
 /** A permission to move one object, as it was issued. Times are unix milliseconds. */
 export interface GrantTerms {

@@ -1,4 +1,4 @@
-import { builtInModule, clockSkewMs } from "@sluice/core";
+import { builtInModule, clockSkewMs } from "@sluice/core/internal";
 import {
   claimGrant,
   refundGrant,

@@ -1,15 +1,12 @@
 import {
-  clockSkewMs,
   createSealer,
-  createSha256,
-  encodeBase64Url,
   type IssuedToken,
   type OpenedToken,
   type SealerOptions,
-  type TextSealer,
   type TokenClaims,
   type TokenPurpose,
 } from "@sluice/core";
+import { clockSkewMs, createSha256, encodeBase64Url, type TextSealer } from "@sluice/core/internal";
 import type { RecordTerms, StateStore } from "../contract/state-store.ts";
 
 /** Options of {@link createSealedRecords}. */

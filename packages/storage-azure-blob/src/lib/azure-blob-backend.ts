@@ -1,4 +1,4 @@
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { readExtent, unlessMissing } from "@sluice/storage/plugin";
 import { type AzureContainer, beginCall, createRoot } from "./container.ts";
 import { listBlobs } from "./list-blobs.ts";
@@ -19,7 +19,7 @@ export type AzureBlobBackendOptions = AzureContainer & {
   /** Give the backend a `watch`, from the events in this queue. */
   readonly events?: EventQueue;
   /** Milliseconds between two looks into an empty queue. Default: 1000. */
-  readonly pollMs?: number;
+  readonly pollIntervalMs?: number;
 };
 
 /**
@@ -29,15 +29,19 @@ export type AzureBlobBackendOptions = AzureContainer & {
  * `presign` is there with a shared key and with a token credential; a SAS cannot sign another one.
  * Throws `invalid_argument` for an invalid container, connection string or prefix.
  */
+export function createAzureBlobBackend(
+  options: AzureBlobBackendOptions & { readonly writable: true },
+): WritableBackend;
+export function createAzureBlobBackend(options: AzureBlobBackendOptions): StorageBackend;
 export function createAzureBlobBackend(options: AzureBlobBackendOptions): StorageBackend {
   if (typeof options !== "object")
     throw new TypeError(
       "createAzureBlobBackend: pass the url of a container, or a connectionString and the name of its container",
     );
-  const { prefix, writable = false, events, pollMs = 1000 } = options;
+  const { prefix, writable = false, events, pollIntervalMs = 1000 } = options;
   const root = createRoot(options, prefix);
   const signUrl = urlSignerOf(root);
-  const watches = events && watchBlobs(root, events, pollMs);
+  const watches = events && watchBlobs(root, events, pollIntervalMs);
 
   return {
     name: "azure-blob",

@@ -1,12 +1,7 @@
 import type { RestError } from "@azure/storage-blob";
-import {
-  definedMembers,
-  parseContentRange,
-  parseRetryAfter,
-  SluiceError,
-  type SluiceErrorCode,
-} from "@sluice/core";
-import { staleConnection } from "@sluice/core/node";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseContentRange, parseRetryAfter } from "@sluice/core/internal";
+import { staleConnection } from "@sluice/core/internal/node";
 
 type AzureMeaning = readonly [code: SluiceErrorCode, text: string];
 

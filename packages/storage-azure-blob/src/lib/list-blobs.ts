@@ -1,5 +1,5 @@
 import type { BlobItem } from "@azure/storage-blob";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { ListOptions, ListPage } from "@sluice/storage";
 import { listPage } from "@sluice/storage/plugin";
 import { type BlobRoot, toKey } from "./container.ts";

@@ -1,13 +1,8 @@
 import { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import type { BlobDownloadResponseParsed } from "@azure/storage-blob";
-import {
-  type ByteFlow,
-  type ByteRange,
-  createFlowBody,
-  definedMembers,
-  SluiceError,
-} from "@sluice/core";
+import { type ByteFlow, type ByteRange, SluiceError } from "@sluice/core";
+import { createFlowBody, definedMembers } from "@sluice/core/internal";
 import { flowOfReadable } from "@sluice/core/node";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import {

@@ -7,7 +7,7 @@ import {
   type SASQueryParameters,
   StorageSharedKeyCredential,
 } from "@azure/storage-blob";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { PresignedUrl, PresignOptions } from "@sluice/storage";
 import { beginCall, type BlobRoot } from "./container.ts";
 import { DelegationKeys } from "./delegation-keys.ts";

@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { StepOptions, StepWriter } from "@sluice/storage";
 import {
   createStepPartDriver,

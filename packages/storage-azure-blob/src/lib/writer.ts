@@ -1,5 +1,5 @@
 import { createHash, getFips } from "node:crypto";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { ObjectWriter, WriteOptions } from "@sluice/storage";
 import {
   createPartDriver,

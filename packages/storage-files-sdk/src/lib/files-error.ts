@@ -1,4 +1,5 @@
-import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter } from "@sluice/core/internal";
 
 /** The parts of a `FilesError` that are read here, so that any installed copy of files-sdk will do. */
 interface FilesErrorParts {

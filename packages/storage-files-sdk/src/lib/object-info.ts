@@ -1,4 +1,4 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { toStrongEtag } from "@sluice/storage/plugin";
 import type { StoredFile } from "files-sdk";

@@ -1,4 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import {
   createBody,

@@ -1,6 +1,6 @@
 import { close, constants, lstat, open } from "node:fs";
 import { promisify } from "node:util";
-import { backgroundClock } from "@sluice/core/async";
+import { backgroundClock } from "@sluice/core/internal";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
 import { type FoundPage, listPage, type ListRequest } from "@sluice/storage/plugin";
 import { SluiceError } from "@sluice/core";

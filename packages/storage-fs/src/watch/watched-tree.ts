@@ -1,7 +1,7 @@
 import { type FSWatcher, lstat, watch } from "node:fs";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, onAbort, sleep } from "@sluice/core/async";
+import { backgroundClock, onAbort, sleep } from "@sluice/core/internal";
 import type { ChangeBatch, WatchOptions } from "@sluice/storage";
 import { createPause, createWatches, type Watches } from "@sluice/storage/plugin";
 import { openDirectory } from "../read/open-directory.ts";

@@ -1,4 +1,4 @@
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { ensureCondition, unlessMissing } from "@sluice/storage/plugin";
 import { Address, beginCall, type GraphRoot } from "./address.ts";
 import { mintUrl, openDownload } from "./download/open-download.ts";
@@ -40,6 +40,10 @@ export interface GraphBackendOptions {
  * Creates a backend over a drive of Microsoft Graph, or one folder of it. Nothing is asked yet.
  * Throws `TypeError` when `baseUrl` is not an HTTPS origin, or for an invalid path of the root.
  */
+export function createGraphBackend(
+  options: GraphBackendOptions & { readonly writable: true },
+): WritableBackend;
+export function createGraphBackend(options: GraphBackendOptions): StorageBackend;
 export function createGraphBackend(options: GraphBackendOptions): StorageBackend {
   const { driveId, credential: given } =
     (options as Partial<GraphBackendOptions> | undefined) ?? {};

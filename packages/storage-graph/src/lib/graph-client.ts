@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 import type { Readable } from "node:stream";
 import { SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
-import { staleConnection } from "@sluice/core/node";
+import { abortable } from "@sluice/core/internal";
+import { staleConnection } from "@sluice/core/internal/node";
 import { Agent, type Dispatcher } from "undici";
 import type { Address } from "./address.ts";
 import { DownloadHosts, type HostRequest } from "./download/download-hosts.ts";

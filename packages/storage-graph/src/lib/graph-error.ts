@@ -1,4 +1,5 @@
-import { definedMembers, parseRetryAfter, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter } from "@sluice/core/internal";
 
 /** The rest of a response whose body was read. */
 export interface GraphAnswer {

@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { abortable, definedMembers } from "@sluice/core/internal";
 
 /** A bearer token, as `@azure/identity` gives it. */
 export interface AccessToken {

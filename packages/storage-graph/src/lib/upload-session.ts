@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { abortable, within } from "@sluice/core/async";
+import { abortable, within } from "@sluice/core/internal";
 import type { WriteOptions } from "@sluice/storage";
 import { repeaterOf } from "@sluice/storage/plugin";
 import type { DriveItem } from "./drive-item.ts";

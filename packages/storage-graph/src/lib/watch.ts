@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, onAbort, sleep } from "@sluice/core/async";
+import { backgroundClock, onAbort, sleep } from "@sluice/core/internal";
 import type { ChangeBatch, WatchOptions } from "@sluice/storage";
 import {
   createPause,

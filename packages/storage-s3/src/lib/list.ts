@@ -1,5 +1,6 @@
 import { type _Object, ListObjectsV2Command } from "@aws-sdk/client-s3";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { ListOptions, ListPage, ObjectInfo } from "@sluice/storage";
 import { listPage, toStrongEtag } from "@sluice/storage/plugin";
 import type { Calls } from "./calls.ts";

@@ -4,13 +4,8 @@ import {
   type GetObjectCommandOutput,
   HeadObjectCommand,
 } from "@aws-sdk/client-s3";
-import {
-  type ByteRange,
-  createFlowBody,
-  definedMembers,
-  formatRange,
-  SluiceError,
-} from "@sluice/core";
+import { type ByteRange, SluiceError } from "@sluice/core";
+import { createFlowBody, definedMembers, formatRange } from "@sluice/core/internal";
 import { flowOfReadable } from "@sluice/core/node";
 import type { ObjectInfo, OpenedObject, OpenOptions } from "@sluice/storage";
 import {

@@ -1,7 +1,7 @@
 import { DeleteObjectCommand, S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { createInletAgents } from "@sluice/core/node";
-import type { StorageBackend } from "@sluice/storage";
+import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { Calls } from "./calls.ts";
 import { listObjects } from "./list.ts";
@@ -46,6 +46,10 @@ export interface S3BackendOptions {
  * Creates a backend over a bucket of S3, or of a store that speaks its protocol. Nothing is sent
  * before the first call. An illegal prefix throws `invalid_argument`.
  */
+export function createS3Backend(
+  options: S3BackendOptions & { readonly writable: true },
+): WritableBackend;
+export function createS3Backend(options: S3BackendOptions): StorageBackend;
 export function createS3Backend(options: S3BackendOptions): StorageBackend {
   if (!(options as Partial<S3BackendOptions> | undefined)?.bucket)
     throw new TypeError('createS3Backend: bucket must be the name of one: { bucket: "files" }');

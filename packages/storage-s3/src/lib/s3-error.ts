@@ -1,11 +1,6 @@
-import {
-  definedMembers,
-  parseRetryAfter,
-  parseContentRange,
-  SluiceError,
-  type SluiceErrorCode,
-} from "@sluice/core";
-import { staleConnection } from "@sluice/core/node";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers, parseRetryAfter, parseContentRange } from "@sluice/core/internal";
+import { staleConnection } from "@sluice/core/internal/node";
 
 /**
  * Facts from an error of the SDK. HEAD answers have no body, so their code is "Unknown" and the

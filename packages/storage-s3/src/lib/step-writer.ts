@@ -1,5 +1,6 @@
 import { type CompletedPart, ListPartsCommand } from "@aws-sdk/client-s3";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { ObjectInfo, StepOptions, StepWriter } from "@sluice/storage";
 import {
   createStepPartDriver,

@@ -10,7 +10,7 @@ import {
   UploadPartCommand,
 } from "@aws-sdk/client-s3";
 import { SluiceError } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { within } from "@sluice/core/internal";
 import type { WriteOptions } from "@sluice/storage";
 import {
   formatIfMatch,

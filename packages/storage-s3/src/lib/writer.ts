@@ -1,4 +1,4 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { ObjectWriter, WriteOptions } from "@sluice/storage";
 import {
   createPartDriver,

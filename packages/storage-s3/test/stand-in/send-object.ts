@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { formatContentRange, parseRange } from "@sluice/core";
+import { formatContentRange, parseRange } from "@sluice/core/internal";
 import type { Deviation, Fault } from "./options.ts";
 import { Refusal } from "./refusal.ts";
 import type { StoredObject } from "./store.ts";

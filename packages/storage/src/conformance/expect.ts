@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
-import { within } from "@sluice/core/async";
+import { within } from "@sluice/core/internal";
 import type { SluiceErrorCode } from "@sluice/core";
 import { type LastCall, withLastCall } from "./record-calls.ts";
 import { showFailure } from "./show.ts";

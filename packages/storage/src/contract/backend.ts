@@ -58,6 +58,9 @@ export interface StorageBackend {
   close?(): Promise<void>;
 }
 
+/** A backend that writes and removes: what an upload target needs. */
+export type WritableBackend = StorageBackend & Required<Pick<StorageBackend, "write" | "remove">>;
+
 /**
  * An `open` may say where whole objects lie in memory. That belongs to the function, not to the backend: a wrapper that
  * puts another function in its place is never passed by.

@@ -1,4 +1,5 @@
-import { SluiceError, withoutCredentials } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { withoutCredentials } from "@sluice/core/internal";
 import { ensureKey, quoteKey } from "./key.ts";
 
 /** Translates between storage keys and the MCP resource URIs below one base. */

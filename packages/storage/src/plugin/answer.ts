@@ -1,4 +1,5 @@
-import { type ByteRange, parseContentRange, SluiceError } from "@sluice/core";
+import { type ByteRange, SluiceError } from "@sluice/core";
+import { parseContentRange } from "@sluice/core/internal";
 import type { ObjectInfo } from "../contract/backend.ts";
 
 /** Statements of a response with bytes about itself. */

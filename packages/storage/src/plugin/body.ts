@@ -1,5 +1,5 @@
 import { type ByteRange, SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 
 /** Steps of a body made by {@link createBody}. */
 export interface BodySteps {

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { within } from "@sluice/core/internal";
 
 /** One call of a service, as its errors name it and as it ends. */
 export interface ServiceCall {

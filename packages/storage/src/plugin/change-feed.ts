@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { Notifier, onAbort } from "@sluice/core/async";
+import { Notifier, onAbort } from "@sluice/core/internal";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 
 /** Maximum keys that wait for a slow reader; it then gets `reset`. */

@@ -1,4 +1,4 @@
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 import { type ChangeFeed, createChangeFeed } from "./change-feed.ts";
 import type { Watches } from "./watches.ts";

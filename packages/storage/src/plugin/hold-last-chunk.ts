@@ -1,4 +1,5 @@
-import { type ByteFlow, createFlowBody, flowOf, type Lending } from "@sluice/core";
+import type { ByteFlow, Lending } from "@sluice/core";
+import { createFlowBody, flowOf } from "@sluice/core/internal";
 
 /**
  * A body whose last chunk waits until `verify` resolves: bytes of an object that changed during the

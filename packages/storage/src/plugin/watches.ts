@@ -1,4 +1,4 @@
-import { backgroundClock, onAbort, sleep } from "@sluice/core/async";
+import { backgroundClock, onAbort, sleep } from "@sluice/core/internal";
 import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 
 /** The watches of one backend. */

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import type { ObjectInfo, ObjectWriter } from "../contract/backend.ts";
 
 /** The calls of one service for one writer. {@link createWriter} calls one method at a time. */

@@ -1,5 +1,5 @@
 import { type ByteFlow, type Lending, SluiceError, type WriteChunk } from "@sluice/core";
-import { type Deadline, onAbort, systemClock } from "@sluice/core/async";
+import { type Deadline, onAbort, systemClock } from "@sluice/core/internal";
 
 /** Requirements of a body. */
 export interface ExpectedBody {

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { type Clock, within } from "@sluice/core/async";
+import { type Clock, within } from "@sluice/core/internal";
 import type { StorageBackend } from "../contract/backend.ts";
 import { quoteKey } from "../contract/key.ts";
 

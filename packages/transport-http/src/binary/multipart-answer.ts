@@ -1,20 +1,20 @@
+import { SluiceError } from "@sluice/core";
 import {
+  errorTable,
   eventsIn,
   isEventStream,
   pullStream,
-  SluiceError,
   type RpcCall,
   type RpcEvent,
   type RpcMessage,
-} from "@sluice/core";
-import { errorTable } from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import {
   type BinaryPeer,
   inlineMessage,
   isAnswerTo,
   writeMessage,
-} from "@sluice/binary-transfer/transport";
-import { shieldHeaders, type Reply } from "@sluice/server/transport";
+} from "@sluice/binary-transfer/internal";
+import { shieldHeaders, type Reply } from "@sluice/server/internal";
 import { toResponse } from "../endpoint/web-response.ts";
 
 /** An exchange whose answer may have bytes beside it. */

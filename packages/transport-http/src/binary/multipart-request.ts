@@ -1,12 +1,12 @@
-import { SluiceError, type RpcCall } from "@sluice/core";
-import { ThroughputBudget } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { type RpcCall, ThroughputBudget } from "@sluice/core/internal";
 import {
   type BinaryPeer,
   callOf,
   readJsonPart,
   readMultipart,
   receiveParts,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 
 /** A request of several parts, as far as its JSON was read. */
 export interface MultipartRequest {

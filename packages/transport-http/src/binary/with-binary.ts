@@ -1,14 +1,14 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { namesMethod, SluiceError, type RpcCall } from "@sluice/core";
-import { BINARY_EXTENSION_ID } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import { BINARY_EXTENSION_ID, namesMethod, type RpcCall } from "@sluice/core/internal";
 import {
   type BinaryPeer,
   boundaryOf,
   createBinaryPeer,
   opensExchange,
   type Received,
-} from "@sluice/binary-transfer/transport";
-import { problem } from "@sluice/server/transport";
+} from "@sluice/binary-transfer/internal";
+import { problem } from "@sluice/server/internal";
 import { errorResponse } from "../endpoint/error-response.ts";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import { HttpExchange } from "../endpoint/http-exchange.ts";

@@ -1,7 +1,7 @@
 import { createMcpHandler, type McpServer } from "@modelcontextprotocol/server";
-import { ensureKnownOptions } from "@sluice/core";
+import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import { withBinary, type BinaryOptions } from "../binary/with-binary.ts";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { addRoutes } from "../endpoint/routed-handler.ts";
@@ -39,8 +39,7 @@ export interface HandlerParts extends WithSluiceOptions {
   readonly binary?: BinaryOptions | boolean;
   /** What `createUploads` of `@sluice/uploads` gave, for the same Sluice. Default: no uploads. */
   readonly uploads?: {
-    readonly host: Host;
-    routes(base: string): Routes;
+    readonly host: { readonly sluice: Host; routes(base: string): Routes };
     close(options?: CloseOptions): Promise<void>;
   };
 }
@@ -123,9 +122,9 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
     throw new TypeError(`${who}: sessions are those of the servers that create makes: pass create`);
   if ((resume || binary) && !create && (!behind || behind === "app"))
     throw new TypeError(`${who}: resume and binary are for JSON-RPC: pass create`);
-  if (uploads && typeof uploads.routes !== "function")
+  if (uploads && typeof (uploads as Partial<typeof uploads>).host?.routes !== "function")
     throw new TypeError(`${who}: uploads must be what createUploads gave`);
-  if (uploads && uploads.host !== sluice.host)
+  if (uploads && uploads.host.sluice !== sluice.host)
     throw new TypeError(
       `${who}: uploads were made for another Sluice: pass sluice to createUploads`,
     );
@@ -139,7 +138,7 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
     handler = withSluice(resume ? resume.wrap(mcp, sluice, endpoint) : mcp, sluice, endpoint);
     if (binary) handler = withBinary(handler, binary === true ? {} : binary);
   }
-  if (uploads) handler = addRoutes(handler, uploads.routes(handler.router.base));
+  if (uploads) handler = addRoutes(handler, uploads.host.routes(handler.router.base));
   return {
     handler,
     async drain(closing) {

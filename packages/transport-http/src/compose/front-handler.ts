@@ -1,4 +1,4 @@
-import { createSessionTable } from "@sluice/core/async";
+import { createSessionTable } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import {
   entryFor,

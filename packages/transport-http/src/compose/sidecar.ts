@@ -1,5 +1,5 @@
 import type { Sluice } from "@sluice/server";
-import { problem } from "@sluice/server/transport";
+import { problem } from "@sluice/server/internal";
 import { createDownloadRoutes } from "../download/download-route.ts";
 import { createRoutedHandler } from "../endpoint/routed-handler.ts";
 import { createRouter, type EndpointOptions } from "../endpoint/router.ts";

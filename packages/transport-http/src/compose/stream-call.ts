@@ -1,14 +1,15 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { isAnswerTo } from "@sluice/binary-transfer/transport";
+import { isAnswerTo } from "@sluice/binary-transfer/internal";
 import {
   eventsIn,
+  HEADER_MISMATCH_CODE,
   isEventStream,
-  parseResourceUri,
   type LooseRequest,
+  NAME_HEADER,
+  parseResourceUri,
   type RpcMessage,
-} from "@sluice/core";
-import { HEADER_MISMATCH_CODE, NAME_HEADER } from "@sluice/core/wire";
-import { closeReplySlot } from "@sluice/server/transport";
+} from "@sluice/core/internal";
+import { closeReplySlot } from "@sluice/server/internal";
 import type { SessionCapabilities } from "../sessions/session-memory.ts";
 import { errorResponse, faultResponse, sessionOf } from "../endpoint/error-response.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";

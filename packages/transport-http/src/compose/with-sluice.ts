@@ -1,8 +1,13 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { isEventStream, isRequest, type LooseRequest } from "@sluice/core";
-import { LISTEN_METHOD, STREAM_METHOD } from "@sluice/core/wire";
+import {
+  isEventStream,
+  isRequest,
+  LISTEN_METHOD,
+  type LooseRequest,
+  STREAM_METHOD,
+} from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { closeReplySlot } from "@sluice/server/transport";
+import { closeReplySlot } from "@sluice/server/internal";
 import { createDownloadRoutes } from "../download/download-route.ts";
 import { boundEvents, hasEvents, holdHead } from "../events/bound-events.ts";
 import { mergeEvents } from "../events/merge-events.ts";

@@ -1,5 +1,5 @@
 import type { Sluice } from "@sluice/server";
-import { problem, type Reply } from "@sluice/server/transport";
+import { problem, type Reply } from "@sluice/server/internal";
 import { routesBelow, type CorsTerms, type Routes } from "../endpoint/router.ts";
 import type { PlainRequest } from "../endpoint/plain-route.ts";
 

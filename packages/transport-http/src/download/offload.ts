@@ -3,9 +3,9 @@ import { fstat, lstat, realpathSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { relative, sep } from "node:path";
 import { promisify } from "node:util";
-import { parseContentRange, type FileRegion } from "@sluice/core";
-import { OFFLOAD_HEADER } from "@sluice/core/wire";
-import type { Reply } from "@sluice/server/transport";
+import type { FileRegion } from "@sluice/core";
+import { OFFLOAD_HEADER, parseContentRange } from "@sluice/core/internal";
+import type { Reply } from "@sluice/server/internal";
 
 /** Has the nginx in front send files, which this process then only decides about. */
 export interface OffloadOptions {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { Notifier } from "@sluice/core/async";
-import { isForwarded, ReaderWatch } from "@sluice/core/node";
+import { Notifier } from "@sluice/core/internal";
+import { isForwarded, ReaderWatch } from "@sluice/core/internal/node";
 
 /** Bounds on how slowly a reader may take its bytes. */
 export interface OutflowOptions {

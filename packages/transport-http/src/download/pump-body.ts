@@ -1,4 +1,5 @@
-import { flowOf, SluiceError, type Lending } from "@sluice/core";
+import { SluiceError, type Lending } from "@sluice/core";
+import { flowOf } from "@sluice/core/internal";
 import type { BufferLender } from "./buffer-pool.ts";
 import type { Outflow } from "./outflow.ts";
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { discardReply, problemOf, type Reply, type ReplyTransfer } from "@sluice/server/transport";
+import { discardReply, problemOf, type Reply, type ReplyTransfer } from "@sluice/server/internal";
 import { BufferPool } from "./buffer-pool.ts";
 import type { Offload } from "./offload.ts";
 import { createOutflow, type OutflowOptions } from "./outflow.ts";

@@ -1,5 +1,5 @@
-import { definedMembers, type LooseRequest, type RpcId } from "@sluice/core";
-import type { RpcFault } from "@sluice/server/transport";
+import { definedMembers, type LooseRequest, type RpcId } from "@sluice/core/internal";
+import type { RpcFault } from "@sluice/server/internal";
 
 interface ErrorResponseOptions {
   /** Id of the request; `null` where it was not read. Default: `null`. */

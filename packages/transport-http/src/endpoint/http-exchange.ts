@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { Exchange, ownExchangeOf } from "@sluice/server/transport";
+import { Exchange, ownExchangeOf } from "@sluice/server/internal";
 import type { Admission, EndpointRouter, Route } from "./router.ts";
 
 /** Lets the handlers behind answer a request, with the headers that it has by now. */

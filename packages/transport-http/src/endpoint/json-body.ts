@@ -3,8 +3,8 @@ import {
   readRequestBody,
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
-import { readJson } from "@sluice/core";
-import type { Reply } from "@sluice/server/transport";
+import { readJson } from "@sluice/core/internal";
+import type { Reply } from "@sluice/server/internal";
 import { HttpExchange } from "./http-exchange.ts";
 import { toResponse } from "./web-response.ts";
 

@@ -1,4 +1,4 @@
-import { readTarget } from "@sluice/core";
+import { readTarget } from "@sluice/core/internal";
 
 /** The target of a web request: what its URL has behind the authority. */
 export function targetOf({ url }: Pick<Request, "url">): string {

@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
+import { SHARED_REQUEST_HEADER } from "@sluice/server/internal";
 import { HttpExchange } from "./http-exchange.ts";
 import {
   admit,

@@ -1,5 +1,5 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
-import { readTarget } from "@sluice/core";
+import { readTarget } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import {
   createOriginGate,
@@ -8,7 +8,7 @@ import {
   type OriginGate,
   type OriginGateOptions,
   type Reply,
-} from "@sluice/server/transport";
+} from "@sluice/server/internal";
 import type { PlainRequest } from "./plain-route.ts";
 import { readBase } from "./request-target.ts";
 

@@ -1,6 +1,6 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import type { HttpExchange } from "./http-exchange.ts";
 import type { PlainRequest, RequestBody } from "./plain-route.ts";
 import { targetOf } from "./request-target.ts";

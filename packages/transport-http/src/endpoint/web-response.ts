@@ -1,4 +1,4 @@
-import type { Reply, ReplyTransfer } from "@sluice/server/transport";
+import type { Reply, ReplyTransfer } from "@sluice/server/internal";
 
 /** What a layer answers: a web response, or the reply that {@link toResponse} would make one of. */
 export type LayerAnswer = Response | Reply;

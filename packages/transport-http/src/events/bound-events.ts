@@ -1,6 +1,6 @@
-import { isEventStream, pullStream, SluiceError } from "@sluice/core";
-import { Notifier, sleep } from "@sluice/core/async";
-import type { ByteLease } from "@sluice/server/transport";
+import { SluiceError } from "@sluice/core";
+import { isEventStream, Notifier, pullStream, sleep } from "@sluice/core/internal";
+import type { ByteLease } from "@sluice/server/internal";
 
 /** What a chunk that waits costs beside its bytes. */
 const chunkBytes = 256;

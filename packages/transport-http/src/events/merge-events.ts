@@ -1,5 +1,4 @@
-import { pullStream } from "@sluice/core";
-import { Notifier } from "@sluice/core/async";
+import { Notifier, pullStream } from "@sluice/core/internal";
 
 /** Where further messages come from. */
 export interface MessageSource {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { readTarget } from "@sluice/core";
-import { SHARED_REQUEST_HEADER } from "@sluice/server/transport";
+import { readTarget } from "@sluice/core/internal";
+import { SHARED_REQUEST_HEADER } from "@sluice/server/internal";
 import { captureAnswer } from "./captured-answer.ts";
 import type { EndpointRouter } from "../endpoint/router.ts";
 import type { HttpExchange } from "../endpoint/http-exchange.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
-import { isInTime } from "@sluice/core/async";
-import { problem } from "@sluice/server/transport";
+import { isInTime } from "@sluice/core/internal";
+import { problem } from "@sluice/server/internal";
 import { drainBody } from "./node-body.ts";
 import { Connection, connectionsOf } from "./connection.ts";
 import { NodeExchange } from "./node-exchange.ts";

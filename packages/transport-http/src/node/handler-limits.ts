@@ -1,11 +1,11 @@
 import type { ServerResponse } from "node:http";
-import { ConcurrencyLimiter } from "@sluice/core/async";
+import { ConcurrencyLimiter } from "@sluice/core/internal";
 import {
   addressShare,
   createByteAccount,
   type ByteLease,
   type RequestNotes,
-} from "@sluice/server/transport";
+} from "@sluice/server/internal";
 import { ensureLimit } from "../endpoint/ensure-arguments.ts";
 
 /** Bounds on bytes of responses of any kind that wait in memory for their readers. */

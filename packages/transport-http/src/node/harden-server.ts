@@ -2,9 +2,9 @@ import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } 
 import { Server as HttpsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { refuseFields, addressShare } from "@sluice/server/transport";
-import { ConcurrencyLimiter } from "@sluice/core/async";
-import { socketAddress } from "@sluice/server/node";
+import { refuseFields, addressShare } from "@sluice/server/internal";
+import { ConcurrencyLimiter } from "@sluice/core/internal";
+import { socketAddress } from "@sluice/server/internal/node";
 import { holdContinue, setBodyDeadline } from "./node-body.ts";
 import { Connection, noteConnections } from "./connection.ts";
 import { ensureLimit } from "../endpoint/ensure-arguments.ts";

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { endBody, nodeBody } from "./node-body.ts";
 import { SluiceError } from "@sluice/core";
-import type { ByteLease } from "@sluice/server/transport";
+import type { ByteLease } from "@sluice/server/internal";
 import type { RequestBody } from "../endpoint/plain-route.ts";
 import { smallJsonBytes } from "./handler-limits.ts";
 

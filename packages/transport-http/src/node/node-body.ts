@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { SluiceError } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { onAbort } from "@sluice/core/internal";
 import type { RequestBody } from "../endpoint/plain-route.ts";
 import { NodeExchange } from "./node-exchange.ts";
 

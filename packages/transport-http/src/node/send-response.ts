@@ -1,7 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { isEventStream } from "@sluice/core";
-import { LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/wire";
-import { problemOf, type ByteLease } from "@sluice/server/transport";
+import { isEventStream, LISTEN_METHOD, METHOD_HEADER } from "@sluice/core/internal";
+import { problemOf, type ByteLease } from "@sluice/server/internal";
 import { NodeExchange } from "./node-exchange.ts";
 import { createOutflow, type Outflow, type OutflowOptions } from "../download/outflow.ts";
 import { sendReply, untilTaken } from "../download/send-reply.ts";

@@ -1,8 +1,8 @@
 import type { McpHandlerRequestOptions } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import type { SessionEntry, SessionTable } from "@sluice/core/async";
+import type { SessionEntry, SessionTable } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { notesOf, problemOf, tagOf } from "@sluice/server/transport";
+import { notesOf, problemOf, tagOf } from "@sluice/server/internal";
 import { errorResponse } from "../endpoint/error-response.ts";
 import { headerReader } from "../endpoint/web-request.ts";
 import { toResponse } from "../endpoint/web-response.ts";

@@ -1,4 +1,4 @@
-import type { RpcCall } from "@sluice/core";
+import type { RpcCall } from "@sluice/core/internal";
 
 /** What a process remembers of sessions beside their servers. */
 export interface SessionMemory<Value> {

@@ -2,7 +2,8 @@ import type {
   McpHandlerRequestOptions,
   WebStandardStreamableHTTPServerTransport,
 } from "@modelcontextprotocol/server";
-import { definedMembers, resourceTag, SluiceError } from "@sluice/core";
+import { resourceTag, SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { StateStore } from "@sluice/state";
 
 /** What is kept of a session for other processes. */

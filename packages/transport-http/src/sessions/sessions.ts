@@ -7,9 +7,9 @@ import {
   type McpServer,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { createSessionTable, type SessionBounds, type SessionEntry } from "@sluice/core/async";
+import { createSessionTable, type SessionBounds, type SessionEntry } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { problem, problemOf } from "@sluice/server/transport";
+import { problem, problemOf } from "@sluice/server/internal";
 import { defaultMaxBodySize, readJsonBody } from "../endpoint/json-body.ts";
 import {
   entryFor,

@@ -1,5 +1,4 @@
-import { isEventStream, pullStream } from "@sluice/core";
-import { onAbort } from "@sluice/core/async";
+import { isEventStream, onAbort, pullStream } from "@sluice/core/internal";
 
 /**
  * A response that calls `onEnd` once when its body was read, cancelled or broken; at once if it is not a stream of

@@ -3,10 +3,10 @@ import type { Readable, Stream, Writable } from "node:stream";
 import type { JSONRPCMessage, Transport } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
-import { isInTime } from "@sluice/core/async";
+import { isInTime } from "@sluice/core/internal";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
-/** Options of {@link createStdioTransport}. */
+/** Options of {@link createStdioClientTransport}. */
 export interface StdioClientTransportOptions extends StdioLimits {
   /** The program that is the server. No shell is involved. */
   readonly command: string;

@@ -4,7 +4,7 @@ import type { Outlet } from "@sluice/binary-transfer";
 import { SluiceError } from "@sluice/core";
 import { StdioChannel, type StdioLimits } from "./stdio-channel.ts";
 
-/** Options of {@link createStdioTransport}. */
+/** Options of {@link createStdioServerTransport}. */
 export interface StdioServerTransportOptions extends StdioLimits {
   /** Default: of this process. */
   readonly stdin?: Readable;

@@ -5,9 +5,9 @@ import {
   createBinaryPeer,
   type IncomingStream,
   outletTo,
-} from "@sluice/binary-transfer/transport";
-import { readRpc, SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { PeerWatch, TurnQueue } from "@sluice/core/async";
+} from "@sluice/binary-transfer/internal";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { PeerWatch, readRpc, TurnQueue } from "@sluice/core/internal";
 import type { FrameHeader, FrameKind } from "../frames/frame-format.ts";
 import { FrameParser, type FrameTaker, type PayloadTaker } from "../frames/frame-parser.ts";
 import { FrameWriter } from "../frames/frame-writer.ts";

@@ -1,6 +1,7 @@
 import { read } from "node:fs";
 import { promisify } from "node:util";
-import { discardSource, SluiceError, type FileRegion, type Source } from "@sluice/core";
+import { SluiceError, type FileRegion, type Source } from "@sluice/core";
+import { discardSource } from "@sluice/core/internal";
 
 const readAt = promisify(read);
 

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { decodeStreamId, encodeStreamId, streamIdBytes } from "@sluice/binary-transfer/transport";
+import { decodeStreamId, encodeStreamId, streamIdBytes } from "@sluice/binary-transfer/internal";
 
 /**
  * The frames between messages when chunks are interleaved: one of these bytes, then a header. None

@@ -1,4 +1,5 @@
-import { ByteQueue, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { ByteQueue } from "@sluice/core/internal";
 import {
   frameKindOf,
   headerBytes,

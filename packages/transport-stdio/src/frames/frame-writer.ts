@@ -1,7 +1,14 @@
 import type { Writable } from "node:stream";
-import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/transport";
+import { discardBytes, type OutgoingStream } from "@sluice/binary-transfer/internal";
 import { SluiceError } from "@sluice/core";
-import { backgroundClock, Notifier, PeerWatch, ResultGap, sleep, within } from "@sluice/core/async";
+import {
+  backgroundClock,
+  Notifier,
+  PeerWatch,
+  ResultGap,
+  sleep,
+  within,
+} from "@sluice/core/internal";
 import { createChunkReader } from "./chunk-reader.ts";
 import { formatFrame } from "./frame-format.ts";
 import { OutgoingTransfer } from "./outgoing-transfer.ts";

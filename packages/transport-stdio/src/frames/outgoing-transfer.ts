@@ -1,6 +1,6 @@
-import type { OutgoingStream } from "@sluice/binary-transfer/transport";
-import { definedMembers, SluiceError } from "@sluice/core";
-import { IdleTimer, ThroughputBudget } from "@sluice/core/async";
+import type { OutgoingStream } from "@sluice/binary-transfer/internal";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, IdleTimer, ThroughputBudget } from "@sluice/core/internal";
 import { createChunkReader, type ChunkReader } from "./chunk-reader.ts";
 
 /** Parts of a transfer. */

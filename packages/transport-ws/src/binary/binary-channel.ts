@@ -1,11 +1,11 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/wire";
+import { BINARY_ABORT_METHOD, BINARY_CREDIT_METHOD } from "@sluice/core/internal";
 import {
   type BinaryPeer,
   type BinaryPeerOptions,
   createBinaryPeer,
   type BinaryLimits,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 import { FrameInlet } from "./frame-inlet.ts";
 import { FrameOutlet } from "./frame-outlet.ts";
 

@@ -1,11 +1,11 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import type { BinaryRef } from "@sluice/core/wire";
+import type { BinaryRef } from "@sluice/core/internal";
 import {
   decodeStreamId,
   type Inbox,
   type IncomingStream,
   streamIdBytes,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 
 /** Tells the sender of an interleaved stream. */
 interface FrameControl {

@@ -1,10 +1,10 @@
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { onAbort, ThroughputBudget, within } from "@sluice/core/async";
+import { onAbort, ThroughputBudget, within } from "@sluice/core/internal";
 import {
   encodeStreamId,
   type OutgoingStream,
   streamIdBytes,
-} from "@sluice/binary-transfer/transport";
+} from "@sluice/binary-transfer/internal";
 
 /**
  * Bytes of a stream in one frame. A message never waits for more than one such frame. Frames larger

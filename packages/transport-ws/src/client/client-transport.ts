@@ -1,8 +1,8 @@
-import { readRpc, SluiceError } from "@sluice/core";
-import { abortable, sleep, TurnQueue, within } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { abortable, readRpc, sleep, TurnQueue, within } from "@sluice/core/internal";
 import type { JSONRPCMessage, Transport, RequestId } from "@modelcontextprotocol/client";
 import type { Outlet } from "@sluice/binary-transfer/client";
-import { outletTo, type BinaryLimits } from "@sluice/binary-transfer/transport";
+import { outletTo, type BinaryLimits } from "@sluice/binary-transfer/internal";
 import { type BinaryChannel, createBinaryChannel } from "../binary/binary-channel.ts";
 import { brokenBy, closingOf, closings, type Closing } from "../messages/closing.ts";
 import { PendingRequests } from "./pending-requests.ts";
@@ -230,7 +230,7 @@ export class WebSocketClientTransport implements Transport {
   async #reconnect(options: ReconnectOptions, reason: SluiceError): Promise<Line> {
     let error: unknown = reason;
     const { signal } = this.#ended;
-    while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
+    while (this.#tries < (options.maxAttempts ?? 8) && isTemporary(error)) {
       const retryAfterMs = SluiceError.is(error) ? (error.retryAfterMs ?? 0) : 0;
       await sleep(retryAfterMs + backoffMs(this.#tries, options), signal);
       this.#tries += 1;

@@ -1,14 +1,8 @@
 import type { Agent as HttpAgent, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import { onAbort } from "@sluice/core/async";
-import {
-  definedMembers,
-  parseRetryAfter,
-  SluiceError,
-  type SluiceErrorCode,
-  tlsFault,
-} from "@sluice/core";
-import { createTunnelAgents, proxyFor, ReaderWatch } from "@sluice/core/node";
+import { definedMembers, onAbort, parseRetryAfter, tlsFault } from "@sluice/core/internal";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { createTunnelAgents, proxyFor, ReaderWatch } from "@sluice/core/internal/node";
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";

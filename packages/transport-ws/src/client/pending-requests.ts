@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, RequestId } from "@modelcontextprotocol/client";
-import { cancelledBy } from "@sluice/core";
+import { cancelledBy } from "@sluice/core/internal";
 
 /** `error.data.reason` of a request whose answer was lost with its connection. */
 const lostReason = "connection_lost";

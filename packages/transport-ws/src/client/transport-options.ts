@@ -1,4 +1,4 @@
-import type { BinaryLimits } from "@sluice/binary-transfer/transport";
+import type { BinaryLimits } from "@sluice/binary-transfer/internal";
 
 /** When and how often to connect again. */
 export interface ReconnectOptions {
@@ -6,7 +6,7 @@ export interface ReconnectOptions {
    * Tries in a row before the transport gives up and closes; 8. A connection that brought a message, or
    * lasted longer than `maxMs`, ends the row.
    */
-  readonly maxTries?: number;
+  readonly maxAttempts?: number;
   /** Longest first pause in milliseconds; 500. It doubles with each try. */
   readonly baseMs?: number;
   /**

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { onAbort, sleep, ThroughputBudget } from "@sluice/core/async";
+import { onAbort, sleep, ThroughputBudget } from "@sluice/core/internal";
 import type { OpenSocket } from "./socket-port.ts";
 import { offeredProtocols, SUBPROTOCOL } from "../messages/closing.ts";
 

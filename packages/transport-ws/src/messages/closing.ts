@@ -1,4 +1,5 @@
-import { SluiceError, type MessageFault } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import type { MessageFault } from "@sluice/core/internal";
 
 /** Why a connection is ended: a close code (RFC 6455 §7.4.1) and a few words for the peer's log. */
 export interface Closing {

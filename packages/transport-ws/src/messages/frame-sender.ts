@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { ReaderWatch } from "@sluice/core/node";
+import type { ReaderWatch } from "@sluice/core/internal/node";
 import type { WebSocket } from "ws";
 
 /** Sends messages, and has their reader watched while they wait. */

@@ -5,7 +5,7 @@ import {
   type VerifyBearerTokenOptions,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { problem, problemOf, type FailedRedemptions, type Reply } from "@sluice/server/transport";
+import { problem, problemOf, type FailedRedemptions, type Reply } from "@sluice/server/internal";
 import type { Tickets } from "./tickets.ts";
 
 /** Which clients may connect. */

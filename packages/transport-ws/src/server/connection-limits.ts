@@ -1,4 +1,4 @@
-import { ConcurrencyLimiter } from "@sluice/core/async";
+import { ConcurrencyLimiter } from "@sluice/core/internal";
 
 /** Maximum connections at once. */
 export interface ConnectionLimits {

@@ -1,4 +1,4 @@
-import { backgroundClock, isInTime } from "@sluice/core/async";
+import { backgroundClock, isInTime } from "@sluice/core/internal";
 import type { WebSocket } from "ws";
 import { closings, type Closing } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";

@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { problem, refuseFields, type Reply } from "@sluice/server/transport";
+import { problem, refuseFields, type Reply } from "@sluice/server/internal";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
 import type { CloseOptions } from "./connections.ts";
 import { refuseUpgrade } from "./upgrade-request.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { problem, refuseFields } from "@sluice/server/transport";
+import { problem, refuseFields } from "@sluice/server/internal";
 import { refuseUpgrade } from "./upgrade-request.ts";
 
 /** Whether a request asks for a WebSocket and for nothing else. */

@@ -1,4 +1,4 @@
-import { definedMembers, cancelledBy } from "@sluice/core";
+import { cancelledBy, definedMembers, errorTable, STREAM_METHOD } from "@sluice/core/internal";
 import type {
   AuthInfo,
   McpServerFactory,
@@ -8,7 +8,6 @@ import type {
   RequestId,
 } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
-import { errorTable, STREAM_METHOD } from "@sluice/core/wire";
 import { closings } from "../messages/closing.ts";
 import type { ServerChannel } from "./server-channel.ts";
 

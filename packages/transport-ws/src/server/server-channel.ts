@@ -1,12 +1,11 @@
 import type { IncomingMessage } from "node:http";
-import type { BinaryLimits } from "@sluice/binary-transfer/transport";
-import { TurnQueue } from "@sluice/core/async";
-import { cancelledBy, readRpc, SluiceError } from "@sluice/core";
-import { isForwarded, ReaderWatch } from "@sluice/core/node";
-import type { ByteLease, AnswerKeeper } from "@sluice/server/transport";
+import type { BinaryLimits } from "@sluice/binary-transfer/internal";
+import { cancelledBy, EXTENSION_ID, readRpc, TurnQueue } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
+import { isForwarded, ReaderWatch } from "@sluice/core/internal/node";
+import type { ByteLease, AnswerKeeper } from "@sluice/server/internal";
 import type { JSONRPCMessage, RequestId, Transport } from "@modelcontextprotocol/server";
 import type { RawData, WebSocket } from "ws";
-import { EXTENSION_ID } from "@sluice/core/wire";
 import { createBinaryChannel, type BinaryChannel } from "../binary/binary-channel.ts";
 import { closingOf, closings, type Closing } from "../messages/closing.ts";
 import { FrameSender } from "../messages/frame-sender.ts";

@@ -1,13 +1,12 @@
 import {
   createKeyRing,
   createSealer,
-  createTextSealer,
-  definedMembers,
   resourceTag,
   SluiceError,
   type KeyRing,
   type KeyRingInput,
 } from "@sluice/core";
+import { createTextSealer, definedMembers } from "@sluice/core/internal";
 import type { StateStore } from "@sluice/state";
 import type { AuthInfo } from "@modelcontextprotocol/server";
 

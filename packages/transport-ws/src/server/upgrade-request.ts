@@ -1,7 +1,7 @@
 import { type IncomingMessage, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
-import { isLoopbackHost } from "@sluice/core";
-import type { Reply } from "@sluice/server/transport";
+import { isLoopbackHost } from "@sluice/core/internal";
+import type { Reply } from "@sluice/server/internal";
 
 /** The public URL of a WebSocket endpoint, read. */
 interface WebSocketEndpoint {

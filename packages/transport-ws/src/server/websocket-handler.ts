@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { principalTag, resourceTag, SluiceError } from "@sluice/core";
-import { backgroundClock, within, type Deadline } from "@sluice/core/async";
+import { backgroundClock, within, type Deadline } from "@sluice/core/internal";
 import {
   addressShare,
   createByteAccount,
@@ -11,8 +11,8 @@ import {
   problem,
   refuseFields,
   type Reply,
-} from "@sluice/server/transport";
-import { createClientAddress } from "@sluice/server/node";
+} from "@sluice/server/internal";
+import { createClientAddress } from "@sluice/server/internal/node";
 import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createAuthenticate, type Authentication } from "./authenticate.ts";

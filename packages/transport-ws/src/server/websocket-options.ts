@@ -1,6 +1,6 @@
 import type { PrincipalResolver, RateLimiter } from "@sluice/server";
-import type { OriginGateOptions } from "@sluice/server/transport";
-import type { BinaryLimits } from "@sluice/binary-transfer/transport";
+import type { OriginGateOptions } from "@sluice/server/internal";
+import type { BinaryLimits } from "@sluice/binary-transfer/internal";
 import type { MessageRate, ConnectionLimits } from "./connection-limits.ts";
 import type { AuthenticationOptions } from "./authenticate.ts";
 

@@ -1,5 +1,5 @@
 import type { Principal } from "@sluice/core";
-import { sleep, systemClock } from "@sluice/core/async";
+import { sleep, systemClock } from "@sluice/core/internal";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { z } from "zod/v4";
 import type { UploadPages } from "../page/upload-pages.ts";

@@ -1,7 +1,7 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { sleep, systemClock } from "@sluice/core/async";
+import { sleep, systemClock } from "@sluice/core/internal";
 import { unlessMissing } from "@sluice/storage/plugin";
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import type { GivenAnswer, UnansweredPage, UploadPages } from "../page/upload-pages.ts";
 import { type ClaimedFile, newId, type Slots, type UploadedFile } from "../slots/slots.ts";

@@ -5,8 +5,7 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { isInTime, systemClock } from "@sluice/core/async";
-import { ELICIT_METHOD } from "@sluice/core/wire";
+import { ELICIT_METHOD, isInTime, systemClock } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/slots.ts";

@@ -6,7 +6,7 @@ import {
   type InputRequiredResult,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { ELICIT_METHOD } from "@sluice/core/wire";
+import { ELICIT_METHOD } from "@sluice/core/internal";
 import type { UploadPages } from "../page/upload-pages.ts";
 import { newId } from "../slots/slots.ts";
 import type { AnswerConfirmation, AskingCall, FilesOutcome } from "./confirm-answer.ts";

@@ -4,7 +4,7 @@ import type {
   ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError, type Principal } from "@sluice/core";
-import { sleep, systemClock } from "@sluice/core/async";
+import { sleep, systemClock } from "@sluice/core/internal";
 import type { PageOutcome } from "../page/page-endings.ts";
 import type { UploadPages } from "../page/upload-pages.ts";
 import type { Slot, Slots, UploadedFile } from "../slots/slots.ts";

@@ -1,11 +1,6 @@
-import {
-  createTextSealer,
-  definedMembers,
-  type Principal,
-  type SluiceError,
-  type TextSealer,
-} from "@sluice/core";
-import type { Host } from "@sluice/server/transport";
+import type { Principal, SluiceError } from "@sluice/core";
+import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/internal";
+import type { Host } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { isPut } from "../slots/put-once.ts";
 import type { Slot } from "../slots/slots.ts";

@@ -6,8 +6,8 @@ import {
   type ServerContext,
 } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import type { BinaryElicitation } from "@sluice/core/wire";
-import { revisionOf } from "@sluice/server/transport";
+import type { BinaryElicitation } from "@sluice/core/internal";
+import { revisionOf } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { uploadError } from "../slots/upload-error.ts";
 
@@ -48,7 +48,7 @@ export function isStateless(mcp: McpServer): boolean {
  */
 export function noUploadId(mcp: McpServer): Error {
   const message =
-    "this host declares neither `elicitation.binary` nor `elicitation.url`, and the tool has no argument to take files up with: its author declares upload_id: uploadIdInput(), and passes it to requestFiles as uploadId";
+    "this host declares neither `elicitation.binary` nor `elicitation.url`, and the tool has no argument to take files up with: its author registers it with uploads.registerTool, or declares upload_id: uploadIdInput() and passes it to uploads.ask as uploadId";
   if (!isStateless(mcp)) return uploadError("unsupported", message);
   return new MissingRequiredClientCapabilityError(
     { requiredCapabilities: { elicitation: { binary: {} } } },

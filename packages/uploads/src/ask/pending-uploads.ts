@@ -1,12 +1,8 @@
-import {
-  createSha256,
-  createTextSealer,
-  principalTag,
-  type SluiceError,
-  type Principal,
-} from "@sluice/core";
-import type { Host } from "@sluice/server/transport";
-import { createSealedRecords, type RecordTerms, type SealedRecords } from "@sluice/state";
+import { principalTag, type SluiceError, type Principal } from "@sluice/core";
+import { createSha256, createTextSealer } from "@sluice/core/internal";
+import type { Host } from "@sluice/server/internal";
+import type { RecordTerms } from "@sluice/state";
+import { createSealedRecords, type SealedRecords } from "@sluice/state/internal";
 import { z } from "zod/v4";
 import { isId, type Slot } from "../slots/slots.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";

@@ -1,6 +1,6 @@
 import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { tokenLifetimes } from "@sluice/core";
-import { callerOf, type Host } from "@sluice/server/transport";
+import { callerOf, type Host } from "@sluice/server/internal";
 import {
   type BinaryQuestion,
   type Fields,
@@ -62,7 +62,7 @@ export async function reserveQuestion(
     const options = { ttlMs, selfAuthenticating: !isBound, share: owner ?? "" };
     reserved.set(name, await slots.reserve(principal, terms, options));
   }
-  if (reserved.size === 0) throw new TypeError("requestFiles: no field is a file");
+  if (reserved.size === 0) throw new TypeError("uploads.ask: no field is a file");
   const question = questionOf(request, reserved, auth);
   return { question, slots: reserved, expiresAt: Date.now() + ttlMs };
 }

@@ -1,13 +1,13 @@
 import type { CallToolResult } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import { acceptText, sizeText } from "../elicitation/limits-text.ts";
 import type { SlotTerms } from "../slots/slots.ts";
 import type { BegunUpload } from "./reserve-question.ts";
 
 /**
- * The schema of the argument with which a model calls a tool again that asked for files in its answer. Declare it as
- * `upload_id`, and pass it to `requestFiles` as `uploadId`.
+ * The schema of the argument with which a model calls a tool again that asked for files in its result. `registerTool` adds it;
+ * a tool over `ask` declares it as `upload_id`, and passes it on as `uploadId`.
  */
 export function uploadIdInput(): z.ZodOptional<z.ZodString> {
   return z.string().optional().describe("Only after an upload_required answer: its upload_id");
@@ -51,8 +51,8 @@ const requiredContent = z.object({
 });
 
 /**
- * The schema of the answer of a tool that asks for files. SDKs compare each answer with the `outputSchema` of its tool, so
- * a tool that has one allows both: `z.union([report, uploadRequiredOutput()])`.
+ * The schema of the answer of a tool that asks for files. SDKs compare each result with the `outputSchema` of its tool, so
+ * a tool over `ask` that has one allows both: `z.union([report, uploadRequiredOutput()])`. `registerTool` does so itself.
  */
 export function uploadRequiredOutput(): z.ZodType<UploadRequired> {
   return requiredContent;

@@ -1,4 +1,4 @@
-import { canonicalType } from "@sluice/core";
+import { canonicalType } from "@sluice/core/internal";
 import { ActiveTextFinder } from "./active-text.ts";
 import { kindOf, wrongType, type FileKind } from "./file-kind.ts";
 import { readFirstBytes } from "./first-bytes.ts";

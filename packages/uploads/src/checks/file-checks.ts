@@ -1,4 +1,4 @@
-import { definedMembers } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { createKindDetector } from "./detect-kind.ts";
 import { RefusedFile } from "../slots/upload-error.ts";
 import { createFileHash } from "./file-hash.ts";

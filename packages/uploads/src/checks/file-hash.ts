@@ -1,5 +1,4 @@
-import { builtInModule, createSha256 } from "@sluice/core";
-import { Notifier } from "@sluice/core/async";
+import { builtInModule, createSha256, Notifier } from "@sluice/core/internal";
 
 /** A SHA-256 over a file as it comes. */
 export interface FileHash {

@@ -1,4 +1,5 @@
-import { canonicalType, parseMediaType, type SluiceError } from "@sluice/core";
+import type { SluiceError } from "@sluice/core";
+import { canonicalType, parseMediaType } from "@sluice/core/internal";
 import { RefusedFile } from "../slots/upload-error.ts";
 import type { FirstBytes } from "./first-bytes.ts";
 import {

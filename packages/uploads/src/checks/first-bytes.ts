@@ -1,4 +1,4 @@
-import { canonicalType } from "@sluice/core";
+import { canonicalType } from "@sluice/core/internal";
 
 /** What the beginning of a file shows. */
 export interface FirstBytes {

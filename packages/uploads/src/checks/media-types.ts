@@ -1,4 +1,4 @@
-import { canonicalType, extensionOf, isTextName } from "@sluice/core";
+import { canonicalType, extensionOf, isTextName } from "@sluice/core/internal";
 
 // Which types are formats of one another: the mark of a container is that of everything that is made with it.
 

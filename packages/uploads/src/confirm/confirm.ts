@@ -1,4 +1,5 @@
-import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
+import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
@@ -19,6 +20,7 @@ import { sharedNow } from "../limits/leases.ts";
 import { scanFile, type Scan } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
+import { decodeText, readWhole } from "../store/whole-file.ts";
 import { matchClaims, nameOf } from "./match-claims.ts";
 import type { UploadRemover } from "./remove-upload.ts";
 
@@ -195,16 +197,20 @@ export class Confirmation {
     const { storage, quota, onError } = this.#parts;
     /** What a tool does with a file fails with words for its caller: the SDK sends them. */
     const toTool = (error: unknown): unknown => errorForTool(error, onError);
+    const open: UploadedFile["open"] = (options = {}) =>
+      storage.open(bytesKey(folder, fileId), options).then(
+        (opened) => withErrors(opened, toTool),
+        (error: unknown) => {
+          throw toTool(error);
+        },
+      );
+    const bytes: UploadedFile["bytes"] = async (options) => readWhole(await open(options), facts);
     return {
       uploadId,
       ...facts,
-      open: (options = {}) =>
-        storage.open(bytesKey(folder, fileId), options).then(
-          (opened) => withErrors(opened, toTool),
-          (error: unknown) => {
-            throw toTool(error);
-          },
-        ),
+      open,
+      bytes,
+      text: async (options) => decodeText(await bytes(options)),
       async remove() {
         try {
           await storage.remove(bytesKey(folder, fileId));

@@ -1,4 +1,4 @@
-import { parseMediaType, sanitizeFileName } from "@sluice/core";
+import { parseMediaType, sanitizeFileName } from "@sluice/core/internal";
 import type { ClaimedFile } from "../slots/slots.ts";
 import type { PlacedRecord } from "../store/layout.ts";
 

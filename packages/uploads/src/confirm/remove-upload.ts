@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { ProgressTracker } from "../slots/progress-tracker.ts";

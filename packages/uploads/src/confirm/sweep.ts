@@ -1,4 +1,4 @@
-import { backgroundClock } from "@sluice/core/async";
+import { backgroundClock } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { UploadRemover } from "./remove-upload.ts";
 import type { CountedFile, QuotaTracker } from "../limits/quota-tracker.ts";

@@ -1,6 +1,6 @@
 import { fromJsonSchema, type JsonSchemaType } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import type { AnsweredFile } from "@sluice/core/wire";
+import type { AnsweredFile } from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { SlotTerms } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";

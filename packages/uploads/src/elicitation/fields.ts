@@ -1,11 +1,11 @@
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
-import { definedMembers } from "@sluice/core";
 import {
-  UPLOADS_EXTENSION_ID,
   type BinaryElicitation,
+  definedMembers,
   type FileFieldSchema,
   type UploadEndpoint,
-} from "@sluice/core/wire";
+  UPLOADS_EXTENSION_ID,
+} from "@sluice/core/internal";
 import type { Slot, SlotTerms, UploadedFile } from "../slots/slots.ts";
 
 /** A field of the form that takes a file, or several. */
@@ -36,16 +36,16 @@ type FileNames<F extends Fields> = {
 }[keyof F];
 
 /** The files of an accepted answer: an array with `multiple`, `undefined` for what was left out. */
-export type AnsweredFiles<F extends Fields> = string extends keyof F
-  ? Readonly<Record<string, UploadedFile | readonly UploadedFile[] | undefined>>
-  : NamedFiles<F>;
+export type AnsweredFiles<F extends Fields, File = UploadedFile> = string extends keyof F
+  ? Readonly<Record<string, File | readonly File[] | undefined>>
+  : NamedFiles<F, File>;
 
-type NamedFiles<F extends Fields> = {
+type NamedFiles<F extends Fields, File> = {
   readonly [Name in FileNames<F>]: F[Name] extends { readonly multiple: true }
-    ? readonly UploadedFile[]
+    ? readonly File[]
     : F[Name] extends { readonly required: false }
-      ? UploadedFile | undefined
-      : UploadedFile;
+      ? File | undefined
+      : File;
 };
 
 /** The other fields of an accepted answer. */

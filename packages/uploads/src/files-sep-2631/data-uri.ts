@@ -1,4 +1,5 @@
-import { parseMediaType, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { parseMediaType } from "@sluice/core/internal";
 import { ensureSize } from "./file-fault.ts";
 
 /** What a `data:` URI holds. */

@@ -1,20 +1,17 @@
+import { type Principal, SluiceError } from "@sluice/core";
 import {
   createSha256,
   decodeBase64Url,
   definedMembers,
   encodeBase64Url,
-  fileNameFromUri,
-  type Principal,
-  SluiceError,
-} from "@sluice/core";
-import {
   EXTENSION_ID,
+  fileNameFromUri,
   type FileTransferDescriptor,
   type FileValue,
   type RevisionKind,
   UPLOADS_EXTENSION_ID,
-} from "@sluice/core/wire";
-import { type AuditEntry, type Host, tagOf } from "@sluice/server/transport";
+} from "@sluice/core/internal";
+import { type AuditEntry, type Host, tagOf } from "@sluice/server/internal";
 import type { ObjectInfo } from "@sluice/storage";
 import { codeOf } from "../slots/upload-error.ts";
 import type { FileUris } from "./file-uri.ts";
@@ -36,7 +33,7 @@ export interface DownloadCaller {
   readonly owner: Principal | undefined;
   /** Address of the client, where it is known. */
   readonly address: string | undefined;
-  readonly era: RevisionKind;
+  readonly revision: RevisionKind;
   readonly signal: AbortSignal;
 }
 
@@ -76,9 +73,9 @@ export async function authorizeDownload(
   caller: DownloadCaller,
 ): Promise<AuthorizedDownload> {
   const { host } = files;
-  const { identity, address, era, signal } = caller;
+  const { identity, address, revision, signal } = caller;
   const principal = tagOf(identity.principal);
-  const entry = host.beginAudit({ action: "link", mode: "link", era, address, principal });
+  const entry = host.beginAudit({ action: "link", mode: "link", revision, address, principal });
   try {
     await host.usage.admit(principal, "request");
     const authorized = await entry.run(() => mintDownload(files, uri, caller, entry));

@@ -1,5 +1,6 @@
 import { ProtocolError, ProtocolErrorCode } from "@modelcontextprotocol/server";
-import { definedMembers, retryWords, type SluiceError, type SluiceErrorCode } from "@sluice/core";
+import type { SluiceError, SluiceErrorCode } from "@sluice/core";
+import { definedMembers, retryWords } from "@sluice/core/internal";
 import { codeOf } from "../slots/upload-error.ts";
 
 /** A refusal with its machine-readable details (SEP-2631 §10), such as `{reason: "maxSizeExceeded", maxSize, actualSize}`. */

@@ -1,5 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import { FILE_KEYWORD, type FileInputDescriptor } from "@sluice/core/wire";
+import { definedMembers, FILE_KEYWORD, type FileInputDescriptor } from "@sluice/core/internal";
 import { z } from "zod/v4";
 
 /** What a tool wants of a file argument. */

@@ -1,9 +1,10 @@
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
-  UPLOADS_EXTENSION_ID,
+  definedMembers,
   type FileTransferDescriptor,
   type FileValue,
-} from "@sluice/core/wire";
+  UPLOADS_EXTENSION_ID,
+} from "@sluice/core/internal";
 import { z } from "zod/v4";
 import type { Slots } from "../slots/slots.ts";
 import { graceMs } from "../store/upload-state.ts";

@@ -1,7 +1,7 @@
-import { createTextSealer, principalTag, SluiceError, type Principal } from "@sluice/core";
-import { FILE_URI_SCHEME } from "@sluice/core/wire";
-import type { Host } from "@sluice/server/transport";
-import { createSealedRecords } from "@sluice/state";
+import { principalTag, SluiceError, type Principal } from "@sluice/core";
+import { createTextSealer, FILE_URI_SCHEME } from "@sluice/core/internal";
+import type { Host } from "@sluice/server/internal";
+import { createSealedRecords } from "@sluice/state/internal";
 import { isId, newId } from "../slots/slots.ts";
 
 /** What a file URI stands for. */

@@ -1,12 +1,6 @@
 import { openForeignFile } from "@sluice/client/internal";
-import {
-  canonicalType,
-  definedMembers,
-  isAccepted,
-  sanitizeFileName,
-  SluiceError,
-  type Principal,
-} from "@sluice/core";
+import { canonicalType, definedMembers, isAccepted, sanitizeFileName } from "@sluice/core/internal";
+import { SluiceError, type Principal } from "@sluice/core";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { ensureAccepted } from "../checks/detect-kind.ts";
 import { isText, typesOfName } from "../checks/media-types.ts";
@@ -29,7 +23,7 @@ interface InputWork {
 
 /** Slots, and the URIs that name their files. */
 interface UploadedFiles {
-  /** Hears why a file that a host handed over could not be fetched. */
+  /** Receives the reason why a file that a host handed over could not be fetched. */
   readonly onError: (error: unknown) => void;
   /** Origins that files of hosts may come from, beside those of the public internet. */
   readonly trustedOrigins: readonly string[];
@@ -37,7 +31,7 @@ interface UploadedFiles {
   readonly uris: FileUris;
 }
 
-/** Opens the file of an argument; see `FileTransfer.open`. */
+/** Opens the file of an argument; see `Uploads.open`. */
 export async function openInput(
   files: UploadedFiles,
   argument: FileArgument,

@@ -1,4 +1,4 @@
-import { backgroundClock } from "@sluice/core/async";
+import { backgroundClock } from "@sluice/core/internal";
 import type { UploadLease, UploadStore } from "@sluice/state";
 
 /** A lease of this many milliseconds from now on. */

@@ -1,4 +1,4 @@
-import { clockSkewMs } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import type { UploadLease, UploadStore } from "@sluice/state";
 import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { sleep, systemClock, within } from "@sluice/core/async";
+import { sleep, systemClock, within } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import { uploadError } from "../slots/upload-error.ts";
 import { keepRenewed, leaseOf } from "./leases.ts";

@@ -1,23 +1,26 @@
-import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
-import type { Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/transport";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
-import type { StorageBackend } from "@sluice/storage";
-import type { RequestBody, Routes, SluiceHandler } from "@sluice/transport-http";
-import { addRoutes } from "@sluice/transport-http/internal";
+import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
+import { type Principal } from "@sluice/core";
+import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
+import type { Host } from "@sluice/server/internal";
+import type { RequestBody } from "@sluice/transport-http";
+import type { z } from "zod/v4";
+import { type AskForFiles, createAskForFiles } from "../ask/ask-for-files.ts";
 import { PendingUploads } from "../ask/pending-uploads.ts";
-import { createRequestFiles, type RequestFiles } from "../ask/request-files.ts";
 import { Confirmation } from "../confirm/confirm.ts";
 import { UploadRemover } from "../confirm/remove-upload.ts";
 import { startSweeper } from "../confirm/sweep.ts";
+import type { Fields } from "../elicitation/fields.ts";
+import type { FileArgument, FileInputTerms } from "../files-sep-2631/file-input.ts";
 import { createFileUris } from "../files-sep-2631/file-uri.ts";
-import { QuotaTracker, type UploadQuota } from "../limits/quota-tracker.ts";
+import { openInput } from "../files-sep-2631/open-input.ts";
+import { serveCaller } from "../files-sep-2631/serve-caller.ts";
+import { QuotaTracker } from "../limits/quota-tracker.ts";
 import { StorageRoom } from "../limits/room.ts";
 import { WriteLock } from "../limits/write-lock.ts";
 import { takeAnswer } from "../page/take-answer.ts";
 import { UploadPageStore } from "../page/upload-pages.ts";
 import { receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
-import { createBodyReader, type UploadPace } from "../receive/read-body.ts";
+import { createBodyReader } from "../receive/read-body.ts";
 import { ChecksMemory } from "../resumable/checks-memory.ts";
 import { PartialFiles } from "../resumable/partial-files.ts";
 import { ResumableUploads } from "../resumable/resumable-upload.ts";
@@ -28,29 +31,16 @@ import { ProgressTracker } from "../slots/progress-tracker.ts";
 import { ownerOf, SlotTokens, tagOfOwner } from "../slots/slot-token.ts";
 import type { Slots, UploadedFile } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
-import type { Scan } from "../store/scan.ts";
 import { SlotFiles } from "../store/slot-files.ts";
-import { toUploadStorage } from "../store/upload-storage.ts";
-import { type AskedUploads, createAskedUploads } from "../tools/asked-uploads.ts";
-
-/** Options of `createUploads`. */
-export interface UploadsOptions {
-  /** Where files go: any backend with `write` and `remove` that nothing lists resources from. */
-  readonly storage: StorageBackend;
-  /** Shared by all processes over the same storage; it stays the caller's. Default: one in memory, for one process. */
-  readonly store?: UploadStore;
-  /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
-  readonly maxBytes?: number;
-  /** Looks into each file. Without it `unscanned` must be `"allow"`. */
-  readonly onScan?: Scan;
-  /** `"allow"`: files may be used without a scan. */
-  readonly unscanned?: "allow";
-  readonly quota?: UploadQuota;
-  /** Bounds on how slowly a body may come. */
-  readonly pace?: UploadPace;
-  /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
-  readonly sweepEveryMs?: number;
-}
+import { createAskedUploads } from "../tools/asked-uploads.ts";
+import {
+  type FileToolConfig,
+  type FileToolHandler,
+  registerFileTool,
+} from "../tools/register-tool.ts";
+import { attachUploadTools, type AttachUploadsOptions } from "../tools/upload-tools.ts";
+import type { UploadsHost } from "./serve-uploads.ts";
+import { readOptions, type UploadsOptions } from "./uploads-options.ts";
 
 /** Options of `close`. */
 export interface CloseUploadsOptions {
@@ -60,18 +50,39 @@ export interface CloseUploadsOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Slots and the endpoint that takes what is sent to them. */
+/** Slots and the endpoint that takes what is sent to them, and tools over both. */
 export interface Uploads extends Slots {
-  /** The Sluice that they were made for, as its other packages see it. */
-  readonly host: Host;
-  /** The routes below the path of an endpoint. For `createHandler`. */
-  routes(base: string): Routes;
-  /** Asks the user for files, from inside a tool. */
-  readonly requestFiles: RequestFiles;
-  /** Files that a model asks for by tools of their own. For `attachUploadTools`. */
-  readonly asked: AskedUploads;
-  /** Receives errors that no caller is told. */
-  readonly onError: (error: unknown) => void;
+  /** For `createHandler`, and for other packages of Sluice. */
+  readonly host: UploadsHost;
+  /**
+   * Registers a tool that asks its user for files, in every host: it adds the argument `upload_id` and the result that asks,
+   * and calls the handler only with files that the user sent. A refusal is a result in words. When the handler ends, even by an
+   * error, files are removed that it did not `keep()`. Gives the same server back. Throws a `TypeError` for a tool that could not
+   * ask.
+   */
+  registerTool<
+    const F extends Fields,
+    Input extends z.ZodObject = z.ZodObject<Record<string, never>>,
+    Mcp extends AnyMcpServer = AnyMcpServer,
+  >(
+    mcp: Mcp,
+    name: string,
+    config: FileToolConfig<F, Input>,
+    handler: FileToolHandler<F, Input, Mcp>,
+  ): Mcp;
+  /** Asks the user for files, from inside a tool: what `registerTool` is made of, for tools that ask only sometimes. */
+  readonly ask: AskForFiles;
+  /**
+   * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and a curl
+   * command, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
+   */
+  attach<Mcp extends AnyMcpServer>(mcp: Mcp, options?: AttachUploadsOptions): Mcp;
+  /**
+   * The file of an argument that was declared with `fileInput(terms)`, whether its bytes came in the argument, were
+   * uploaded before, or are fetched from the host that handed it over. It is yours until `remove()`. Throws a `ProtocolError`
+   * with `data.reason` for what the terms do not allow.
+   */
+  open(argument: FileArgument, terms: FileInputTerms, call: AnyCall): Promise<UploadedFile>;
   /** Removes what was never confirmed and whose time is over, unless another process does. Also runs at the start and by timer. */
   sweep(options?: { readonly signal?: AbortSignal }): Promise<void>;
   /**
@@ -86,7 +97,8 @@ export interface Uploads extends Slots {
  * Throws a `TypeError` or `RangeError` for options that cannot work.
  */
 export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
-  const { storage, store, maxBytes, sweepEveryMs } = checkedOptions(sluice, options);
+  const checked = readOptions(sluice, options);
+  const { storage, scan, store, maxBytes, sweepEveryMs, trustedOrigins } = checked;
   const { host } = sluice;
   const { onError } = host;
 
@@ -105,7 +117,6 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const pages = new UploadPageStore(host);
 
   // from a file whose bytes are there to one that the server has
-  const scan = options.onScan;
   const files = new SlotFiles({ storage, scan, quota, onError });
   const remover = new UploadRemover({ storage, quota, progress, host });
   const confirmation = new Confirmation({ storage, store, quota, scan, remover, closing, onError });
@@ -152,26 +163,41 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const pending = new PendingUploads(host);
   const uris = createFileUris(host);
   let isServed = false;
+  const ask = createAskForFiles({
+    host,
+    slots,
+    pages,
+    pending,
+    takeAnswer: (page, given) =>
+      closing.during(undefined, (ending) => takeAnswer(answering, page, given, ending)),
+    isServed: () => isServed,
+  });
+  const askedUploads = createAskedUploads({ host, slots, pages, pending, uris });
+  const inputs = { slots, uris, trustedOrigins, onError };
   return {
     ...slots,
-    host,
-    asked: createAskedUploads({ host, slots, pages, pending, uris }),
-    onError,
-    requestFiles: createRequestFiles({
-      host,
-      slots,
-      pages,
-      pending,
-      takeAnswer: (page, given) =>
-        closing.during(undefined, (ending) => takeAnswer(answering, page, given, ending)),
-      isServed: () => isServed,
-    }),
-    routes(base) {
-      isServed = true;
-      const slotAt = createUploadRoutes({ host, tokens, requests, services, pages }, base);
-      const pageAt = createPageRoutes({ host, pages, answering, closing }, base);
-      return (path) => slotAt(path) ?? pageAt(path);
+    host: {
+      sluice: host,
+      routes(base) {
+        isServed = true;
+        const slotAt = createUploadRoutes({ host, tokens, requests, services, pages }, base);
+        const pageAt = createPageRoutes({ host, pages, answering, closing }, base);
+        return (path) => slotAt(path) ?? pageAt(path);
+      },
     },
+    registerTool(mcp, name, config, handler) {
+      registerFileTool({ ask, host }, mcp, name, config, handler);
+      return mcp;
+    },
+    ask,
+    attach(mcp, attachOptions) {
+      attachUploadTools({ asked: askedUploads, host }, mcp, attachOptions);
+      return mcp;
+    },
+    open: (argument, terms, call) =>
+      serveCaller(host, call, ({ owner, signal }) =>
+        openInput(inputs, argument, { terms, owner, signal }),
+      ),
     sweep: ({ signal } = {}) =>
       requests.track(closing.during(signal, (ending) => sweeper.sweep(ending))),
     async close({ deadlineMs = 0, signal } = {}) {
@@ -181,33 +207,6 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
       await sweeper.close();
     },
   };
-}
-
-function checkedOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
-  if (!(sluice as Partial<Sluice> | undefined)?.host)
-    throw new TypeError("createUploads: the first argument must be what createSluice gave");
-  if (typeof (options as Partial<UploadsOptions> | undefined)?.storage?.open !== "function")
-    throw new TypeError(
-      'createUploads: storage must be a backend, such as createFsBackend({ root: "./uploads", writable: true })',
-    );
-  const { onScan, unscanned, maxBytes = 100 * 2 ** 20, sweepEveryMs = 60_000 } = options;
-  if (!onScan && unscanned !== "allow")
-    throw new TypeError(
-      'createUploads: the files are not scanned; pass onScan, or unscanned: "allow" to use them as they are',
-    );
-  for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
-    if (!Number.isSafeInteger(value) || value < 1)
-      throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
-  const { store = createMemoryUploadStore() } = options;
-  return { storage: toUploadStorage(options.storage), store, maxBytes, sweepEveryMs };
-}
-
-/**
- * Adds the upload endpoint (`<endpoint>/u/…` and `<endpoint>/uploads/…`) and its pages to a handler, behind its checks of `Host` and `Origin`. Over
- * `toNodeHandler` bodies go straight from the connection to storage; elsewhere they are web streams.
- */
-export function withUploads(handler: SluiceHandler, uploads: Uploads): SluiceHandler {
-  return addRoutes(handler, uploads.routes(handler.router.base));
 }
 
 /** The slots of one endpoint. What they do ends when `closing` aborts. */

@@ -1,6 +1,9 @@
 import type { PrimitiveSchemaDefinition } from "@modelcontextprotocol/server";
-import type { FileFieldSchema, UploadEndpoint } from "@sluice/core/wire";
-import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
+import {
+  type FileFieldSchema,
+  type UploadEndpoint,
+  UPLOADS_EXTENSION_ID,
+} from "@sluice/core/internal";
 import { acceptText, sizeText } from "../elicitation/limits-text.ts";
 import { html, type Html } from "./html.ts";
 

@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import { isPut, type PutTimes } from "../slots/put-once.ts";
 import { uploadError } from "../slots/upload-error.ts";
 

@@ -1,4 +1,4 @@
-import { createSha256 } from "@sluice/core";
+import { createSha256 } from "@sluice/core/internal";
 import { codeOf } from "../slots/upload-error.ts";
 import { script, style } from "./browser-files.ts";
 import { fieldHtml } from "./field-html.ts";

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { AnsweredFile } from "@sluice/core/wire";
+import type { AnsweredFile } from "@sluice/core/internal";
 import { readAnswer, type ExpectedSlot } from "../elicitation/answer.ts";
 import type { BinaryQuestion, Fields } from "../elicitation/fields.ts";
 import { matchClaims } from "../confirm/match-claims.ts";

@@ -1,5 +1,6 @@
-import { createTextSealer, definedMembers, SluiceError, type TextSealer } from "@sluice/core";
-import type { Host } from "@sluice/server/transport";
+import { SluiceError } from "@sluice/core";
+import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/internal";
+import type { Host } from "@sluice/server/internal";
 import type { BinaryQuestion } from "../elicitation/fields.ts";
 import { isId } from "../slots/slots.ts";
 import { isPut } from "../slots/put-once.ts";

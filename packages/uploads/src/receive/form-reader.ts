@@ -1,4 +1,5 @@
-import { parseContentDisposition, parseMediaType, type SluiceError } from "@sluice/core";
+import type { SluiceError } from "@sluice/core";
+import { parseContentDisposition, parseMediaType } from "@sluice/core/internal";
 import { uploadError } from "../slots/upload-error.ts";
 
 /** What the headers of a part say. */

@@ -1,4 +1,4 @@
-import { sanitizeFileName } from "@sluice/core";
+import { sanitizeFileName } from "@sluice/core/internal";
 import { newId } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";
 import type { FileRecord } from "../store/layout.ts";

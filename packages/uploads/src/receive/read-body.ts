@@ -1,4 +1,4 @@
-import { watchThroughput, type Clock } from "@sluice/core/async";
+import { watchThroughput, type Clock } from "@sluice/core/internal";
 import type { TakeChunk } from "@sluice/transport-http";
 import { uploadError } from "../slots/upload-error.ts";
 import type { UploadRequest } from "./request-facts.ts";

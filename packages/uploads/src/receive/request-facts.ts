@@ -1,17 +1,15 @@
+import { SluiceError } from "@sluice/core";
 import {
   definedMembers,
   parseContentDisposition,
   parseMediaType,
   parseReprDigest,
-  sanitizeFileName,
-  SluiceError,
-} from "@sluice/core";
-import {
   PARTIAL_UPLOAD_TYPE,
+  sanitizeFileName,
   UPLOAD_COMPLETE_HEADER,
   UPLOAD_LENGTH_HEADER,
   UPLOAD_OFFSET_HEADER,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { PlainRequest, RequestBody } from "@sluice/transport-http";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { uploadError } from "../slots/upload-error.ts";

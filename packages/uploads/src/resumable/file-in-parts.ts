@@ -1,4 +1,4 @@
-import { systemClock } from "@sluice/core/async";
+import { systemClock } from "@sluice/core/internal";
 import type { ObjectWriter } from "@sluice/storage";
 import { createKindDetector } from "../checks/detect-kind.ts";
 import { codeOf } from "../slots/upload-error.ts";

@@ -1,4 +1,4 @@
-import { systemClock } from "@sluice/core/async";
+import { systemClock } from "@sluice/core/internal";
 import type { StepWriter } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { checkBody, createFileChecks, type AnnouncedFile } from "../checks/file-checks.ts";

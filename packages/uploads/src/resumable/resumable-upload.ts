@@ -1,5 +1,4 @@
-import { definedMembers } from "@sluice/core";
-import { onAbort, systemClock } from "@sluice/core/async";
+import { definedMembers, onAbort, systemClock } from "@sluice/core/internal";
 import { ensureSize, type ReceiverParts } from "../receive/raw-upload.ts";
 import { digestOfWhole, type RequestFacts, type UploadRequest } from "../receive/request-facts.ts";
 import type { OpenRequests } from "../slots/open-requests.ts";

@@ -1,4 +1,4 @@
-import { createSha256 } from "@sluice/core";
+import { createSha256 } from "@sluice/core/internal";
 import type { StepEnd } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { codeOf } from "../slots/upload-error.ts";

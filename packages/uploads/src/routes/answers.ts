@@ -1,11 +1,12 @@
-import { formatReprDigest, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
+  formatReprDigest,
   UPLOAD_COMPLETE_HEADER,
   UPLOAD_LENGTH_HEADER,
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
-} from "@sluice/core/wire";
-import { problemOf, shieldHeaders, type Reply } from "@sluice/server/transport";
+} from "@sluice/core/internal";
+import { problemOf, shieldHeaders, type Reply } from "@sluice/server/internal";
 import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";
 import { detailOf, uploadsOrigin } from "../slots/upload-error.ts";

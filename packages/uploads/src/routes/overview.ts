@@ -1,5 +1,5 @@
-import { createSha256, sanitizeFileName } from "@sluice/core";
-import type { Reply } from "@sluice/server/transport";
+import { createSha256, sanitizeFileName } from "@sluice/core/internal";
+import type { Reply } from "@sluice/server/internal";
 import type { PresentedSlot } from "../slots/slot-token.ts";
 import type { UploadProgress } from "../slots/slots.ts";
 import { codeOf } from "../slots/upload-error.ts";

@@ -1,5 +1,6 @@
-import { parseJson, SluiceError } from "@sluice/core";
-import { type Host, problem, type Reply } from "@sluice/server/transport";
+import { SluiceError } from "@sluice/core";
+import { parseJson } from "@sluice/core/internal";
+import { type Host, problem, type Reply } from "@sluice/server/internal";
 import type { PlainRequest, Routes } from "@sluice/transport-http";
 import { z } from "zod/v4";
 import { questionOf } from "../elicitation/fields.ts";

@@ -1,6 +1,5 @@
-import { parseMediaType } from "@sluice/core";
-import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
-import type { Reply } from "@sluice/server/transport";
+import { parseMediaType, PARTIAL_UPLOAD_TYPE } from "@sluice/core/internal";
+import type { Reply } from "@sluice/server/internal";
 import type { PlainRequest } from "@sluice/transport-http";
 import type { PartialFiles } from "../resumable/partial-files.ts";
 import type { ResumableUploads } from "../resumable/resumable-upload.ts";

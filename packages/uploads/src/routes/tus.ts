@@ -1,5 +1,5 @@
-import { decodeBase64, parseMediaType, sanitizeFileName } from "@sluice/core";
-import { problem, type Reply } from "@sluice/server/transport";
+import { decodeBase64, parseMediaType, sanitizeFileName } from "@sluice/core/internal";
+import { problem, type Reply } from "@sluice/server/internal";
 import type { PlainRequest } from "@sluice/transport-http";
 import type { FileProgress } from "../resumable/resumable-upload.ts";
 import type { OpenSlot } from "../slots/slot-token.ts";

@@ -1,7 +1,7 @@
-import { sanitizeFileName, type SluiceError } from "@sluice/core";
-import { PARTIAL_UPLOAD_TYPE } from "@sluice/core/wire";
+import type { SluiceError } from "@sluice/core";
+import { PARTIAL_UPLOAD_TYPE, sanitizeFileName } from "@sluice/core/internal";
 import type { Caller } from "@sluice/server";
-import { problem, type Host, type Reply } from "@sluice/server/transport";
+import { problem, type Host, type Reply } from "@sluice/server/internal";
 import type { CorsTerms, PlainRequest, Routes } from "@sluice/transport-http";
 import { routesBelow } from "@sluice/transport-http/internal";
 import type { UploadPageStore } from "../page/upload-pages.ts";

@@ -1,4 +1,4 @@
-import { isInTime, onAbort } from "@sluice/core/async";
+import { isInTime, onAbort } from "@sluice/core/internal";
 import { uploadError } from "./upload-error.ts";
 
 /** The end of an endpoint, as work is told of it. */

@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import { codeOf } from "./upload-error.ts";
 
 export interface PutTimes {

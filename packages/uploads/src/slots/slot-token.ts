@@ -6,8 +6,9 @@ import {
   type Principal,
   type Sealer,
 } from "@sluice/core";
-import { tagOf, type Host } from "@sluice/server/transport";
-import { createTokenStore, isStoredToken, type TokenStore } from "@sluice/state";
+import { tagOf, type Host } from "@sluice/server/internal";
+import { createTokenStore, type TokenStore } from "@sluice/state";
+import { isStoredToken } from "@sluice/state/internal";
 import { newId, type ReserveOptions, type SlotTerms } from "./slots.ts";
 
 /** Path of slots whose URL carries what it permits, sealed. */

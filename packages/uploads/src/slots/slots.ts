@@ -1,4 +1,5 @@
-import { encodeBase64Url, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
+import { encodeBase64Url } from "@sluice/core/internal";
 import type { OpenedObject, OpenOptions } from "@sluice/storage";
 import type { RequestBody } from "@sluice/transport-http";
 
@@ -62,6 +63,11 @@ export interface ConfirmOptions {
   readonly unnamed?: "refuse" | "remove";
 }
 
+/** Settings of reading a whole file. */
+interface ReadOptions {
+  readonly signal?: AbortSignal;
+}
+
 /** A confirmed file. */
 export interface UploadedFile {
   readonly uploadId: string;
@@ -75,6 +81,10 @@ export interface UploadedFile {
   readonly scan: "clean" | "unscanned";
   /** Its bytes, as storage opens them. */
   open(options?: OpenOptions): Promise<OpenedObject>;
+  /** All bytes, in memory: `size`, which is at most the `maxBytes` of its field. `open` gives them as a stream. */
+  bytes(options?: ReadOptions): Promise<Uint8Array<ArrayBuffer>>;
+  /** The same as text: UTF-8, or UTF-16 with a byte order mark. Invalid bytes become U+FFFD. */
+  text(options?: ReadOptions): Promise<string>;
   /** Releases it. Idempotent. */
   remove(): Promise<void>;
 }

@@ -1,5 +1,5 @@
 import { SluiceError, type SluiceErrorCode, type SluiceErrorOptions } from "@sluice/core";
-import { toolError } from "@sluice/server/transport";
+import { toolError } from "@sluice/server/internal";
 
 /** The code of an error; `internal` for errors of others. */
 export function codeOf(error: unknown): SluiceErrorCode {

@@ -1,4 +1,4 @@
-import { abortable } from "@sluice/core/async";
+import { abortable } from "@sluice/core/internal";
 import type { FileRecord } from "./layout.ts";
 import type { UploadStorage } from "./upload-storage.ts";
 

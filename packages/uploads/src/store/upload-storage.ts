@@ -1,29 +1,30 @@
 import {
   protect,
-  wrap,
+  wrapBackend,
   type ObjectInfo,
   type StorageBackend,
+  type WritableBackend,
   type WriteOptions,
 } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { codeOf } from "../slots/upload-error.ts";
 
-/** A backend that files can be written to and removed from. */
-export type UploadStorage = StorageBackend & Required<Pick<StorageBackend, "write" | "remove">>;
+/** The backend of the author as {@link toUploadStorage} gives it: what everything here writes to. */
+export type UploadStorage = WritableBackend;
 
 /**
  * A backend with `protect` around it that writes nothing for other users of the machine to read. Throws a `TypeError`
  * when it cannot take uploads.
  */
-export function toUploadStorage(backend: StorageBackend): UploadStorage {
-  const storage = wrap(protect(backend), {
+export function toUploadStorage(backend: WritableBackend): UploadStorage {
+  const storage = wrapBackend(protect(backend), {
     write: (write) => (key, options) => write(key, { ...options, private: true }),
     writeInSteps: (writeInSteps) => (key, options) =>
       writeInSteps(key, { ...options, private: true }),
   });
   if (!storage.write || !storage.remove)
     throw new TypeError(
-      `createUploads: storage ${JSON.stringify(backend.name)} needs write and remove; pass one that has both`,
+      `createUploads: storage ${JSON.stringify(backend.name)} has no write and remove; pass one that has both, as with writable: true`,
     );
   return storage as UploadStorage;
 }

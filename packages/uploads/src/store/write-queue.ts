@@ -1,4 +1,4 @@
-import { ByteQueue } from "@sluice/core";
+import { ByteQueue } from "@sluice/core/internal";
 
 /** Maximum bytes that wait in one queue. The last chunk may exceed it. */
 const maxBytes = 512 * 1024;

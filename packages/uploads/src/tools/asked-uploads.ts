@@ -1,6 +1,6 @@
 import { unlessMissing } from "@sluice/storage/plugin";
 import type { AnyCall } from "@sluice/server";
-import { callInV2, type Host } from "@sluice/server/transport";
+import { callInV2, type Host } from "@sluice/server/internal";
 import { awaitArrival } from "../ask/arrival.ts";
 import {
   beginUpload,

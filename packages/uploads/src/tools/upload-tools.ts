@@ -1,7 +1,7 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, isAccepted } from "@sluice/core";
+import { definedMembers, ensureKnownOptions, isAccepted } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
-import { serverInV2, toolFault } from "@sluice/server/transport";
+import { type Host, serverInV2, toolFault } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import { typesOfName } from "../checks/media-types.ts";
@@ -9,37 +9,50 @@ import { isAcceptEntry } from "../slots/slot-token.ts";
 import { uploadError, uploadsOrigin } from "../slots/upload-error.ts";
 import type { AskedUploads, CheckedUpload } from "./asked-uploads.ts";
 
-/** Options of the tools, and bounds of what a model may ask for. */
-export interface UploadToolOptions {
+/** Names of the tools with which a model gets a file from its user. */
+export interface UploadToolNames {
+  /** Asks for a file. Default: `request_upload`. */
+  readonly request?: string;
+  /** Says whether it has come. Default: `check_upload`. */
+  readonly check?: string;
+}
+
+/** Options of `attach`: the tools, and bounds of what a model may ask for. */
+export interface AttachUploadsOptions {
+  /** Names of the tools. Default: `request_upload` and `check_upload`. */
+  readonly tools?: UploadToolNames | true;
   /** Media types (`image/png`), ranges (`image/*`) and extensions (`.pdf`). Default: everything. */
   readonly accept?: readonly string[];
   /** Largest file, in bytes. Default: as much as the server takes. */
   readonly maxBytes?: number;
   /** How long the user may take, in milliseconds. Default and maximum: 15 minutes. */
   readonly ttlMs?: number;
-  /** Name of the tool that asks. Default: `request_upload`. */
-  readonly request?: string;
-  /** Name of the tool that says what came. Default: `check_upload`. */
-  readonly check?: string;
 }
 
-/** Uploads, as far as the tools need them. */
-interface ToolUploads {
+/** What the tools work with. */
+interface ToolParts {
   readonly asked: AskedUploads;
-  readonly onError: (error: unknown) => void;
+  readonly host: Pick<Host, "ensureOwn" | "onError">;
 }
 
-/**
- * Registers two tools with which a model gets a file from its user, in every host: one gives a page for the user and
- * a curl command, the other the file's URI, which arguments of `fileInput()` take. Gives the same server back.
- */
-export function attachUploadTools<Mcp extends AnyMcpServer>(
-  given: Mcp,
-  { asked, onError }: ToolUploads,
-  options: UploadToolOptions = {},
-): Mcp {
+/** Registers the two tools; see `Uploads.attach`. */
+export function attachUploadTools(
+  { asked, host }: ToolParts,
+  given: AnyMcpServer,
+  options: AttachUploadsOptions = {},
+): void {
+  ensureKnownOptions("uploads.attach", options, attachOptions);
+  const { tools = true, maxBytes, ttlMs } = options;
+  if (tools !== true && (typeof tools !== "object" || tools === null))
+    throw new TypeError(
+      "uploads.attach: tools must be true, or the names of both: { request, check }",
+    );
+  const names = tools === true ? {} : tools;
+  ensureKnownOptions("uploads.attach: tools", names, toolNames);
+  const { request = "request_upload", check = "check_upload" } = names;
   const mcp = serverInV2(given);
-  const { request = "request_upload", check = "check_upload", maxBytes, ttlMs } = options;
+  host.ensureOwn(mcp);
+  const { onError } = host;
 
   mcp.registerTool(request, requestTool(check, options), async (args, ctx) => {
     try {
@@ -66,12 +79,19 @@ export function attachUploadTools<Mcp extends AnyMcpServer>(
       return refusal(error, ctx, onError);
     }
   });
-  return given;
 }
+
+const attachOptions: Readonly<Record<keyof AttachUploadsOptions, true>> = {
+  tools: true,
+  accept: true,
+  maxBytes: true,
+  ttlMs: true,
+};
+const toolNames: Readonly<Record<keyof UploadToolNames, true>> = { request: true, check: true };
 
 const bytes = z.int().positive().optional();
 
-function requestTool(check: string, { accept = [], maxBytes }: UploadToolOptions) {
+function requestTool(check: string, { accept = [], maxBytes }: AttachUploadsOptions) {
   const types =
     accept.length === 0 ? 'Such as "image/*" or ".pdf"' : `Some of ${accept.join(", ")}`;
   return {

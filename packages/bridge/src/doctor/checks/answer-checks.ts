@@ -1,5 +1,5 @@
 import type { Check, Evidence, SeenExchange } from "../evidence.ts";
-import type { Finding } from "../finding.ts";
+import type { TransferFinding } from "../transfer-finding.ts";
 
 /** JSON-RPC code `HeaderMismatch` (SEP-2243). */
 const headerMismatch = -32_020;
@@ -154,14 +154,14 @@ export const checkEndpoint: Check = (evidence) => {
   return noMcp(`What answers at ${pathname} does not speak MCP (${answer?.status ?? "no status"})`);
 };
 
-function noMcp(what: string): Finding {
+function noMcp(what: string): TransferFinding {
   return {
     cause: "endpoint",
     message: `${what}: check the address, whose path often ends with /mcp.`,
   };
 }
 
-function cutAnswer(): Finding {
+function cutAnswer(): TransferFinding {
   return {
     cause: "cut",
     message:

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
-import { parseReprDigest } from "@sluice/core";
+import { parseReprDigest } from "@sluice/core/internal";
 import { isStream, lateMs, type Check, type SeenBody, type SeenGrant } from "../evidence.ts";
-import type { Finding } from "../finding.ts";
+import type { TransferFinding } from "../transfer-finding.ts";
 
 /** The server's download URLs lead where this client may go. */
 export const checkPublicUrl: Check = ({ endpoint, grant }) => {
@@ -72,7 +72,7 @@ function isUnexpectedPage({ headers, bytes }: SeenBody): boolean {
 export const checkDownloadCut: Check = ({ whole }) =>
   whole?.fault === undefined ? undefined : cutOff("The download", whole);
 
-function cutOff(what: string, { bytes }: SeenBody): Finding {
+function cutOff(what: string, { bytes }: SeenBody): TransferFinding {
   return {
     cause: "cut",
     message: `${what} is cut off after ${bytes.length} bytes: have the operator look for time limits and size limits of the proxy in front.`,
@@ -112,7 +112,7 @@ export const checkChanged: Check = ({ grant, whole }) =>
 function changedBytes(
   grant: Pick<SeenGrant, "size" | "sha256">,
   whole: SeenBody,
-): Finding | undefined {
+): TransferFinding | undefined {
   const coding = whole.headers.get("content-encoding");
   if (coding !== null && coding.toLowerCase() !== "identity")
     return {
@@ -142,7 +142,7 @@ export const checkRange: Check = ({ whole, oneByte }) => {
   };
 };
 
-const heldBack: Finding = {
+const heldBack: TransferFinding = {
   cause: "buffering",
   message:
     "Downloads begin only when all of their bytes are there: turn buffering of answers off in the proxy (nginx: proxy_buffering off).",

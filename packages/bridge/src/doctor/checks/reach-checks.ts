@@ -1,5 +1,6 @@
-import { isTlsFault, SluiceError } from "@sluice/core";
-import { proxyOrigin } from "@sluice/core/node";
+import { SluiceError } from "@sluice/core";
+import { isTlsFault } from "@sluice/core/internal";
+import { proxyOrigin } from "@sluice/core/internal/node";
 import { type Check, type Evidence, type SeenExchange, codesOf } from "../evidence.ts";
 
 /** The request that ended the attempt to agree on a session, where it got no response. */

@@ -1,9 +1,7 @@
 import { connect as connectTls } from "node:tls";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { EXTENSION_ID } from "@sluice/core/wire";
-import { parseHttpDate } from "@sluice/core";
+import { EXTENSION_ID, isInTime, parseHttpDate, sleep } from "@sluice/core/internal";
 import { Agent, request } from "undici";
-import { isInTime, sleep } from "@sluice/core/async";
 import {
   type Evidence,
   type SeenCertificate,

@@ -1,5 +1,5 @@
 import { SluiceError, type FetchLike } from "@sluice/core";
-import { STREAM_METHOD } from "@sluice/core/wire";
+import { STREAM_METHOD } from "@sluice/core/internal";
 import type { SeenExchange } from "../evidence.ts";
 
 /** Bytes that one diagnosis may still download. */

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { JSONRPCRequest, JSONRPCResponse, RequestId } from "@modelcontextprotocol/client";
-import { keyOf } from "@sluice/core";
+import { keyOf } from "@sluice/core/internal";
 import {
   answerTo,
   codes,

@@ -4,8 +4,8 @@ import type {
   JSONRPCRequest,
   JSONRPCResponse,
 } from "@modelcontextprotocol/client";
-import { cancelledBy, SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { cancelledBy, sleep } from "@sluice/core/internal";
 import {
   answerOf,
   answerTo,

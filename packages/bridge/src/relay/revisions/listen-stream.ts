@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { onAbort, sleep } from "@sluice/core/async";
+import { LISTEN_METHOD, onAbort, sleep } from "@sluice/core/internal";
 import type { JSONRPCNotification } from "@modelcontextprotocol/client";
-import { LISTEN_METHOD } from "@sluice/core/wire";
 import type { ServerLink } from "../../upstream/server-link.ts";
 import { defer, type Deferred } from "../../messages/deferred.ts";
 import type { HostLink } from "../host-link.ts";

@@ -4,7 +4,7 @@ import type {
   JSONRPCResponse,
   RequestId,
 } from "@modelcontextprotocol/client";
-import { keyOf } from "@sluice/core";
+import { keyOf } from "@sluice/core/internal";
 import {
   codes,
   isMembers,

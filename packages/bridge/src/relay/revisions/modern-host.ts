@@ -5,8 +5,7 @@ import type {
   JSONRPCResponse,
   RequestId,
 } from "@modelcontextprotocol/client";
-import { cancelledBy } from "@sluice/core";
-import { FIRST_MODERN_VERSION, LISTEN_METHOD } from "@sluice/core/wire";
+import { cancelledBy, FIRST_MODERN_VERSION, LISTEN_METHOD } from "@sluice/core/internal";
 import type { OpenConnection } from "../../upstream/server-link.ts";
 import { LegacyState } from "../same-revision.ts";
 import {

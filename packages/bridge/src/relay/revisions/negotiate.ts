@@ -1,6 +1,6 @@
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { FIRST_MODERN_VERSION, type RevisionKind } from "@sluice/core/wire";
+import { FIRST_MODERN_VERSION, type RevisionKind } from "@sluice/core/internal";
 import { SendError } from "../../upstream/send-fault.ts";
 import {
   answerOf,

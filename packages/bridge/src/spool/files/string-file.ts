@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { encodeBase64 } from "@sluice/core";
+import { encodeBase64 } from "@sluice/core/internal";
 import { Unescaper } from "../scan/unescape.ts";
 import type { SpoolTarget, StringCoding } from "../spooled-string.ts";
 

@@ -1,4 +1,4 @@
-import { ByteQueue } from "@sluice/core";
+import { ByteQueue } from "@sluice/core/internal";
 
 /** What the scanner makes of JSON text. The steps of all chunks, in order, are the whole text. */
 export type ScanStep =

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { JSONRPCRequest } from "@modelcontextprotocol/client";
 import { SluiceError } from "@sluice/core";
-import { abortable } from "@sluice/core/async";
+import { abortable } from "@sluice/core/internal";
 import { formOf, valueIn, type HostQuestion, showsForms } from "../../confine/consent.ts";
 import type { SendableFile, SendFolders } from "../../confine/send-folders.ts";
 import type { RequestDecision } from "../../messages/hooks.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { readTarget, SluiceError } from "@sluice/core";
-import { within } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { readTarget, within } from "@sluice/core/internal";
 import { defer } from "../../messages/deferred.ts";
 
 /** Where an authorization server sends the user's browser back to (RFC 8252 §7.3). */

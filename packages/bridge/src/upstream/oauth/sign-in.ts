@@ -12,7 +12,8 @@ import {
   type OAuthTokens,
   InsufficientScopeError,
 } from "@modelcontextprotocol/client";
-import { definedMembers, ensureConfidential, isClearUrl, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, ensureConfidential, isClearUrl } from "@sluice/core/internal";
 import { openCallbackServer, type CallbackServer } from "./callback-server.ts";
 import {
   readSignIn,

@@ -3,8 +3,8 @@ import { mkdir, open, readFile, rename, stat, rm, type FileHandle } from "node:f
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import type { OAuthDiscoveryState } from "@modelcontextprotocol/client";
-import { createSha256, SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { createSha256, sleep } from "@sluice/core/internal";
 import { isMembers, type Members } from "../../messages/messages.ts";
 
 /** What is kept of one server between runs. */

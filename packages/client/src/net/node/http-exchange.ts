@@ -2,16 +2,10 @@ import { lookup as systemLookup, type LookupAddress } from "node:dns";
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from "node:http";
 import { request as httpsRequest } from "node:https";
 import type { LookupFunction, Socket } from "node:net";
-import { SluiceError, tlsFault } from "@sluice/core";
-import { systemClock, onAbort } from "@sluice/core/async";
-import {
-  createInletAgents,
-  createTunnelAgents,
-  flowOfReadable,
-  proxyFor,
-  staleConnection,
-  type InletAgents,
-} from "@sluice/core/node";
+import { SluiceError } from "@sluice/core";
+import { onAbort, systemClock, tlsFault } from "@sluice/core/internal";
+import { createTunnelAgents, proxyFor, staleConnection } from "@sluice/core/internal/node";
+import { createInletAgents, flowOfReadable, type InletAgents } from "@sluice/core/node";
 import { scopeOf, classifyAddress } from "../../trust/classify-address.ts";
 import type { HopExchange, HopAnswer, HopRequest } from "../exchange.ts";
 import type { OutgoingBody } from "../outgoing-body.ts";

@@ -1,5 +1,5 @@
 import type { FileHandle } from "node:fs/promises";
-import { ByteQueue } from "@sluice/core";
+import { ByteQueue } from "@sluice/core/internal";
 import { diskError } from "../disk-error.ts";
 import { maxWriteBytes, type FileThread } from "./file-thread.ts";
 

@@ -1,5 +1,4 @@
-import { abortable } from "@sluice/core/async";
-import type { AnsweredFile } from "@sluice/core/wire";
+import { abortable, type AnsweredFile } from "@sluice/core/internal";
 import { ensureChosen, type FilesAnswer, type FormValue } from "./chosen-files.ts";
 import {
   readFileRequest,

@@ -1,4 +1,5 @@
-import { isAccepted, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { isAccepted } from "@sluice/core/internal";
 import type { FileSource } from "../source/file-source.ts";
 import type { RequestedField, ReceivedFileRequest } from "./file-request.ts";
 

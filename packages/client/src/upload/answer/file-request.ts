@@ -1,5 +1,5 @@
-import { definedMembers, SluiceError } from "@sluice/core";
-import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, UPLOADS_EXTENSION_ID } from "@sluice/core/internal";
 import {
   isCount,
   isFlag,

@@ -1,4 +1,5 @@
-import { formatContentDisposition, formatReprDigest, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { formatContentDisposition, formatReprDigest } from "@sluice/core/internal";
 import { multipartForm, uploadForm } from "./multipart.ts";
 import { uploadError } from "./upload-error.ts";
 import { ensureReceived, ensureTaken, sendRequest, countTries } from "./send-request.ts";

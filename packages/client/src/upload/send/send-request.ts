@@ -1,5 +1,5 @@
-import { progressBytes, retryDelayMs, SluiceError } from "@sluice/core";
-import { sleep } from "@sluice/core/async";
+import { SluiceError } from "@sluice/core";
+import { progressBytes, retryDelayMs, sleep } from "@sluice/core/internal";
 import { hopHeaders } from "../../net/hop-headers.ts";
 import type { ClientSession, UploadTarget } from "../upload-target.ts";
 import type { SendSettings } from "./outgoing-file.ts";

@@ -1,11 +1,12 @@
-import { formatContentDisposition, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
+  formatContentDisposition,
   PARTIAL_UPLOAD_TYPE,
   UPLOAD_COMPLETE_HEADER,
   UPLOAD_LENGTH_HEADER,
   UPLOAD_LIMIT_HEADER,
   UPLOAD_OFFSET_HEADER,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import { isSuccess } from "../../net/http-status.ts";
 import { uploadError } from "./upload-error.ts";
 import { ensureReceived, countTries, sendRequest, type TargetRequest } from "./send-request.ts";

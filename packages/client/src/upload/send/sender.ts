@@ -1,10 +1,12 @@
-import { parseMediaType, readJson, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
 import {
-  systemClock,
-  watchThroughput,
   type Lateness,
+  parseMediaType,
+  readJson,
+  systemClock,
   type ThroughputWatch,
-} from "@sluice/core/async";
+  watchThroughput,
+} from "@sluice/core/internal";
 import { stretchBytes } from "../../net/outgoing-body.ts";
 import type { HopExchange, HopAnswer, HopRequest } from "../../net/exchange.ts";
 import { readText } from "../../net/read-text.ts";

@@ -1,4 +1,5 @@
-import { definedMembers, SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { HopAnswer } from "../../net/exchange.ts";
 import { retryAfterOf } from "../../net/http-status.ts";
 

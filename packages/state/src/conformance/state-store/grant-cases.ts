@@ -1,4 +1,4 @@
-import { clockSkewMs } from "@sluice/core";
+import { clockSkewMs } from "@sluice/core/internal";
 import { leaseAllowance, leaseMs } from "../../contract/grant.ts";
 import type { GrantSelector } from "../../contract/state-store.ts";
 import {

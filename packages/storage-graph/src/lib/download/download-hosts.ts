@@ -1,7 +1,7 @@
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { urlToHttpOptions } from "node:url";
-import { systemClock } from "@sluice/core/async";
+import { systemClock } from "@sluice/core/internal";
 import { createInletAgents, type InletAgents } from "@sluice/core/node";
 
 const connectMs = 10_000;

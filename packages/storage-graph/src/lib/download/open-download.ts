@@ -1,12 +1,11 @@
 import type { IncomingMessage } from "node:http";
+import { type ByteRange, SluiceError } from "@sluice/core";
 import {
-  type ByteRange,
   createFlowBody,
   definedMembers,
   formatRange,
   parseContentRange,
-  SluiceError,
-} from "@sluice/core";
+} from "@sluice/core/internal";
 import { flowOfReadable } from "@sluice/core/node";
 import type { ObjectInfo, OpenedObject } from "@sluice/storage";
 import {

@@ -51,7 +51,7 @@ export type FindingCause =
   | "cut";
 
 /** One thing between this machine and the bytes of a server. */
-export interface Finding {
+export interface TransferFinding {
   readonly cause: FindingCause;
   /** One sentence: what was seen, and what to change. Holds no token. */
   readonly message: string;

@@ -1,4 +1,7 @@
-// for transports; see `.` and `./client` for the API of applications
+/**
+ * What transports build on. Outside of the promise of versions: it changes in any release.
+ * @module
+ */
 export { decodeStreamId, encodeStreamId, streamIdBytes } from "./peer/binary-refs.ts";
 export { inlineMessage } from "./content/inline-message.ts";
 export { opensExchange, type BinaryTerms, type Interleave } from "./peer/negotiation.ts";

@@ -1,9 +1,11 @@
-// the command's progress display, for programs that show theirs the same way
+/**
+ * Parts of the command for the demo programs. Outside of the promise of versions: it changes in any release.
+ * @module
+ */
 export {
   createProgressBar,
   type ProgressBar,
   type ProgressScreen,
 } from "./terminal/progress-bar.ts";
 export { formatBytes, formatDuration } from "./terminal/quantity.ts";
-// the storages of `sluice serve`, for programs that take them the same way
 export { openStorage } from "./storages/open-storage.ts";

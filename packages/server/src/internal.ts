@@ -1,4 +1,8 @@
-// for transports and for packages that serve beside a Sluice; see `createSluice` of `@sluice/server` for all else
+/**
+ * What transports and packages that serve alongside a Sluice build on. Outside of the promise of versions: it changes in
+ * any release.
+ * @module
+ */
 export type { Host } from "./options/sluice.ts";
 export type { AuthorizationRequest, AuthorizedStorage } from "./storage/authorized-storage.ts";
 export { addressShare } from "./limits/share.ts";

@@ -1,5 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
-import { definedMembers, SluiceError, trueFileName } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers, trueFileName } from "@sluice/core/internal";
 import type { Caller } from "../access/principal.ts";
 import type { CallWork, ResourceCalls } from "../calls/resource-calls.ts";
 import type { AnswersFor } from "../calls/resource-owner.ts";
@@ -11,7 +12,7 @@ import { ensureLinkRules, type LinkDisposition, type LinkUse } from "./grant-opt
 import type { Grants } from "./grants.ts";
 
 /** How a link is made; what is left out is as `links` of the Sluice says. */
-export interface LinkSettings {
+export interface LinkOptions {
   readonly use?: LinkUse;
   /** Life in milliseconds, at least 1,000 and at most 15 minutes. */
   readonly ttlMs?: number;
@@ -20,12 +21,12 @@ export interface LinkSettings {
 }
 
 /** The caller that a link is made for: of a tool, or of another request, as its transport saw it. */
-export type LinkFor =
+export type LinkCaller =
   | AnyCall
   | { readonly caller: Caller; readonly signal?: AbortSignal | undefined };
 
 /** A link to one version of a resource, and what to say of it. */
-export interface ResourceUrl {
+export interface IssuedLink {
   /** A secret, until it expires: every holder gets the bytes. */
   readonly url: string;
   /** Unix milliseconds. */
@@ -44,9 +45,9 @@ export interface ResourceUrl {
 }
 
 /** Makes the link to a resource. */
-export type LinkUrl = (uri: string, options: LinkFor & LinkSettings) => Promise<ResourceUrl>;
+export type CreateLink = (uri: string, options: LinkCaller & LinkOptions) => Promise<IssuedLink>;
 
-interface LinkUrlParts {
+interface LinkParts {
   readonly calls: ResourceCalls;
   readonly mounts: Mounts;
   /** `undefined` if the author wants no links. */
@@ -60,11 +61,11 @@ interface LinkUrlParts {
  * Makes a link to a resource. Order: identity → rate → key → access → scopes → describe → mint → record. An error has a
  * message that a tool may let through.
  */
-export async function linkUrl(
-  parts: LinkUrlParts,
+export async function createLink(
+  parts: LinkParts,
   uri: string,
-  given: LinkFor & LinkSettings,
-): Promise<ResourceUrl> {
+  given: LinkCaller & LinkOptions,
+): Promise<IssuedLink> {
   const { calls, isOursOn, onError } = parts;
   if (typeof (given as typeof given | undefined) !== "object")
     throw new TypeError(
@@ -101,15 +102,15 @@ interface LinkWork {
   readonly uri: string;
   readonly work: CallWork;
   readonly signal: AbortSignal | undefined;
-  readonly settings: LinkSettings;
+  readonly settings: LinkOptions;
   /** Throws for a spelling of the URI that the server's author has, or that needs further scopes. */
   readonly ensureOurs?: (spelling: string) => Promise<void>;
 }
 
 async function mint(
-  { mounts, grants }: LinkUrlParts,
+  { mounts, grants }: LinkParts,
   { uri, work, signal, settings, ensureOurs }: LinkWork,
-): Promise<{ result: ResourceUrl; ending: "handled" }> {
+): Promise<{ result: IssuedLink; ending: "handled" }> {
   const { identity, principal, entry } = work;
   if (!grants) throw advised("unsupported", "links are off; pass links to createSluice");
   const { mount, key, name } = mounts.findFor(uri, principal);

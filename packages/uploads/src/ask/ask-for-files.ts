@@ -4,9 +4,9 @@ import {
   ProtocolError,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { backgroundClock, systemClock } from "@sluice/core/async";
-import type { AnyMcpServer, ExtraV1 } from "@sluice/server";
-import { callInV2, type Host } from "@sluice/server/transport";
+import { backgroundClock, systemClock } from "@sluice/core/internal";
+import type { AnyCall } from "@sluice/server";
+import { callInV2, type Host } from "@sluice/server/internal";
 import type { Fields } from "../elicitation/fields.ts";
 import type { GivenAnswer, UnansweredPage, UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";
@@ -22,8 +22,6 @@ import { identifyAsker, reserveQuestion } from "./reserve-question.ts";
 
 /** What to ask the user for. */
 export interface FileRequest<F extends Fields = Fields> {
-  /** The server that the tool is registered on. */
-  readonly mcp: AnyMcpServer;
   /** Why the files are wanted, for the user to read. The same again when the call is repeated. */
   readonly message: string;
   /** Name → field. At least one is a file. The same again when the call is repeated. */
@@ -42,10 +40,10 @@ export interface FileRequest<F extends Fields = Fields> {
   readonly onProgress?: (progress: Progress) => void;
 }
 
-/** Asks the user for files from inside a tool. */
-export type RequestFiles = <const F extends Fields>(
-  ctx: ServerContext | ExtraV1,
+/** Asks the user for files from inside a tool. `call`: the server of the tool, and the context that it was called with. */
+export type AskForFiles = <const F extends Fields>(
   request: FileRequest<F>,
+  call: AnyCall,
 ) => Promise<FilesOutcome<F>>;
 
 interface AskingParts {
@@ -63,14 +61,14 @@ interface AskingParts {
  * Makes the function that asks: clients with `elicitation.binary` directly, others on a page, and those that can be asked
  * nothing by the tool's answer.
  */
-export function createRequestFiles({
+export function createAskForFiles({
   host,
   slots,
   pages,
   pending,
   takeAnswer,
   isServed,
-}: AskingParts): RequestFiles {
+}: AskingParts): AskForFiles {
   const { onError } = host;
   const confirmation = new AnswerConfirmation({ slots, pages, onError });
   const states = new QuestionStates(host);
@@ -116,8 +114,9 @@ export function createRequestFiles({
     }
   }
 
-  return async (given, request) => {
-    const { mcp, ctx } = callInV2({ mcp: request.mcp, ctx: given });
+  return async (request, given) => {
+    const { mcp, ctx } = callInV2(given);
+    host.ensureOwn(mcp);
     try {
       return await keepAlive(ctx, () => ask({ mcp, ctx }, request));
     } catch (error) {

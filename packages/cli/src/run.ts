@@ -1,2 +1,0 @@
-// the whole command, also for the package `sluice`
-export { run } from "./commands/run.ts";

@@ -1,0 +1,86 @@
+import { ensureKnownOptions } from "@sluice/core/internal";
+import type { Sluice } from "@sluice/server";
+import type { Stores, UploadStore } from "@sluice/state";
+import type { WritableBackend } from "@sluice/storage";
+import type { UploadQuota } from "../limits/quota-tracker.ts";
+import type { UploadPace } from "../receive/read-body.ts";
+import type { Scan } from "../store/scan.ts";
+import { toUploadStorage } from "../store/upload-storage.ts";
+
+/** Options of `createUploads`. */
+export interface UploadsOptions {
+  /** Where files go: any backend with `write` and `remove` that nothing lists resources from. */
+  readonly storage: WritableBackend;
+  /** Looks into each file before a tool may read it. `"none"`: files are used as they came, with `scan: "unscanned"`. */
+  readonly scan: Scan | "none";
+  /** Shared by all processes over the same storage; they stay the caller's. Default: those of the Sluice. */
+  readonly stores?: Pick<Stores, "uploads">;
+  /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
+  readonly maxBytes?: number;
+  readonly quota?: UploadQuota;
+  /** Bounds on how slowly a body may come. */
+  readonly pace?: UploadPace;
+  /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
+  readonly sweepEveryMs?: number;
+  /**
+   * Origins from which files that a host hands over are fetched, beside HTTPS at public addresses: exact, such as
+   * `http://127.0.0.1:8080`, or with one open label, such as `https://*.example.com`. Default: none. In runtimes other than
+   * Node they are the only ones.
+   */
+  readonly trustedOrigins?: readonly string[];
+}
+
+/** The options with their defaults. Throws a `TypeError` or `RangeError` for options that cannot work. */
+export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
+  const stores = (sluice as Partial<Sluice> | undefined)?.host?.stores;
+  if (!stores)
+    throw new TypeError("createUploads: the first argument must be what createSluice gave");
+  if (typeof (options as Partial<UploadsOptions> | undefined)?.storage?.open !== "function")
+    throw new TypeError(
+      'createUploads: storage must be a backend, such as createFsBackend({ root: "./uploads", writable: true })',
+    );
+  ensureKnownOptions("createUploads", options, optionNames);
+  const { scan, maxBytes = 100 * 2 ** 20, sweepEveryMs = 60_000, trustedOrigins = [] } = options;
+  if (scan !== "none" && typeof (scan as Scan | undefined) !== "function")
+    throw new TypeError(
+      'createUploads: pass scan: a function that looks into each file, or "none" to use files as they came',
+    );
+  for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
+    if (!Number.isSafeInteger(value) || value < 1)
+      throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
+  return {
+    storage: toUploadStorage(options.storage),
+    scan: scan === "none" ? undefined : scan,
+    store: uploadStoreOf(stores, options.stores),
+    maxBytes,
+    sweepEveryMs,
+    trustedOrigins,
+  };
+}
+
+/** Throws a `TypeError` for a store that other processes do not see, where they share all else. */
+function uploadStoreOf(stores: Stores, given: UploadsOptions["stores"] = stores): UploadStore {
+  const { uploads } = given;
+  if (isShared(stores.state) && !isShared(uploads))
+    throw new TypeError(
+      "createUploads: several processes share the state of the Sluice, and the uploads of its stores are in memory: a file " +
+        "could have two writers, and limits would count in each process; pass stores: createRedisStores({ redis }) to createSluice",
+    );
+  return uploads;
+}
+
+/** A store that does not say counts as shared. */
+function isShared({ shared }: { readonly shared?: boolean }): boolean {
+  return shared !== false;
+}
+
+const optionNames: Readonly<Record<keyof UploadsOptions, true>> = {
+  storage: true,
+  scan: true,
+  stores: true,
+  maxBytes: true,
+  quota: true,
+  pace: true,
+  sweepEveryMs: true,
+  trustedOrigins: true,
+};
