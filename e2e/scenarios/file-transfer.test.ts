@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import type { Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "@modelcontextprotocol/server";
-import type { FileTransferDescriptor, FileValue } from "@sluice/core/wire";
+import type { FileTransferDescriptor, FileValue } from "@sluice/core/internal";
 import { fileInput, type FileInputTerms, type UploadedFile, type Uploads } from "@sluice/uploads";
 import { createFileTransfer } from "@sluice/uploads/experimental";
 import { expect, onTestFinished, test } from "vitest";

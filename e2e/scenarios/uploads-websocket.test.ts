@@ -7,7 +7,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
 import { createUploads } from "@sluice/uploads";
 import { withUploads } from "@sluice/uploads/internal";
 import { createFileSender } from "@sluice/client/send";

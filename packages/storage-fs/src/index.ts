@@ -1,5 +1,5 @@
 import { statfs } from "node:fs/promises";
-import { sleep } from "@sluice/core/async";
+import { sleep } from "@sluice/core/internal";
 import type { OpenedObject, StorageBackend, WritableBackend } from "@sluice/storage";
 import {
   createBytesBody,

@@ -1,4 +1,5 @@
-import { definedMembers, type Secret } from "@sluice/core";
+import type { Secret } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import { withDownloads } from "@sluice/client";
 import { authorizationOf, readClientEndpoint, valueOf } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";

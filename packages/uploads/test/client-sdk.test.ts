@@ -8,7 +8,7 @@ import {
   type NamedBlob,
   type PickedPath,
 } from "@sluice/client/send";
-import { revisionOf } from "@sluice/server/transport";
+import { revisionOf } from "@sluice/server/internal";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { createFileSender as createPortable } from "../../client/src/send.ts";

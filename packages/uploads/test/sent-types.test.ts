@@ -1,5 +1,5 @@
 import { deflateSync, gzipSync } from "node:zlib";
-import { canonicalType, isAccepted } from "@sluice/core";
+import { canonicalType, isAccepted } from "@sluice/core/internal";
 import { typeOfName } from "@sluice/client/send";
 import { supportedMimeTypes } from "file-type/core";
 import mime from "mime";

@@ -6,7 +6,7 @@ import { createReadStream } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { basename } from "node:path";
 import { createFileSender } from "@sluice/client/send";
-import { UPLOADS_EXTENSION_ID } from "@sluice/core/wire";
+import { UPLOADS_EXTENSION_ID } from "@sluice/core/internal";
 import { Upload } from "tus-js-client";
 import { reportWork } from "../lib/program.ts";
 

@@ -1,5 +1,5 @@
 import type { AcceptedUrl } from "@sluice/client/internal";
-import type { Finding } from "./finding.ts";
+import type { TransferFinding } from "./transfer-finding.ts";
 
 /** A JSON-RPC message as it was sent. */
 export interface SentCall {

@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import { rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { randomPartName, saveBytes, saveFile } from "@sluice/client/internal";

@@ -5,7 +5,8 @@ import {
   type StreamOptions,
 } from "@sluice/client";
 import { formatScale, streamLink } from "@sluice/client/internal";
-import { definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { SavePlace } from "../confine/save-folder.ts";
 import {
   agree,

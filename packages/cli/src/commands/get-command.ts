@@ -12,7 +12,7 @@ import {
   type TransferScale,
 } from "@sluice/client";
 import { saveBytes, scaleOf, formatScale } from "@sluice/client/internal";
-import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core";
+import { definedMembers, fileNameFromUri, sanitizeFileName } from "@sluice/core/internal";
 import {
   connect,
   ensureTrust,

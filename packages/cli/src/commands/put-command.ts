@@ -8,7 +8,7 @@ import {
   type FileSender,
   type UploadedReference,
 } from "@sluice/client/send";
-import { FILE_KEYWORD } from "@sluice/core/wire";
+import { FILE_KEYWORD } from "@sluice/core/internal";
 import { callServer } from "../server-calls/call-server.ts";
 import {
   connect,

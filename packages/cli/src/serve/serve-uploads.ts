@@ -10,7 +10,7 @@ import {
 import { SluiceError } from "@sluice/core";
 import { createRecentEntries } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { callerOf, tagOf, toolFault } from "@sluice/server/transport";
+import { callerOf, tagOf, toolFault } from "@sluice/server/internal";
 import type { WritableBackend } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { createFsBackend, removeAbandonedWrites } from "@sluice/storage-fs";

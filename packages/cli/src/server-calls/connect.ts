@@ -9,10 +9,10 @@ import {
   withStreaming,
 } from "@sluice/client/internal";
 import type { FileSender } from "@sluice/client/send";
-import { abortable, onAbort } from "@sluice/core/async";
-import { proxyFor } from "@sluice/core/node";
-import { createWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { ensureConfidential, SluiceError } from "@sluice/core";
+import { abortable, ensureConfidential, onAbort } from "@sluice/core/internal";
+import { proxyFor } from "@sluice/core/internal/node";
+import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { SluiceError } from "@sluice/core";
 import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";

@@ -1,5 +1,5 @@
 import type { FetchLike } from "@sluice/core";
-import type { DeliveryMode } from "@sluice/core/wire";
+import type { DeliveryMode } from "@sluice/core/internal";
 import { needsNode } from "../net/needs-node.ts";
 import { streamingCapabilities, type StreamingCapabilities } from "./stream-calls.ts";
 import { withStreaming } from "./with-streaming.ts";

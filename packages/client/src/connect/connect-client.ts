@@ -1,12 +1,6 @@
 import type { Client } from "@modelcontextprotocol/client";
-import {
-  ensureConfidential,
-  ensureKnownOptions,
-  SluiceError,
-  type FetchLike,
-  type Secret,
-} from "@sluice/core";
-import { abortable, onAbort } from "@sluice/core/async";
+import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
+import { abortable, ensureConfidential, ensureKnownOptions, onAbort } from "@sluice/core/internal";
 import type { Streaming, StreamingOptions } from "../calls/streaming.ts";
 
 /** Options of {@link connect}. */

@@ -1,4 +1,5 @@
-import { ByteQueue, createRecentEntries, definedMembers, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { ByteQueue, createRecentEntries, definedMembers } from "@sluice/core/internal";
 import type { StreamFacts, StreamOptions } from "./stream-options.ts";
 
 /** Options of a cache. */

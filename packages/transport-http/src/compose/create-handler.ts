@@ -1,7 +1,7 @@
 import { createMcpHandler, type McpServer } from "@modelcontextprotocol/server";
 import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import { withBinary, type BinaryOptions } from "../binary/with-binary.ts";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { addRoutes } from "../endpoint/routed-handler.ts";

@@ -1,4 +1,5 @@
-import { isClearUrl, type Secret } from "@sluice/core";
+import type { Secret } from "@sluice/core";
+import { isClearUrl } from "@sluice/core/internal";
 
 /** The facts of a server before anything is sent to it. */
 interface ClientEndpoint {

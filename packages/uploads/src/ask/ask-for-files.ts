@@ -4,9 +4,9 @@ import {
   ProtocolError,
   type ServerContext,
 } from "@modelcontextprotocol/server";
-import { backgroundClock, systemClock } from "@sluice/core/async";
+import { backgroundClock, systemClock } from "@sluice/core/internal";
 import type { AnyCall } from "@sluice/server";
-import { callInV2, type Host } from "@sluice/server/transport";
+import { callInV2, type Host } from "@sluice/server/internal";
 import type { Fields } from "../elicitation/fields.ts";
 import type { GivenAnswer, UnansweredPage, UploadPages } from "../page/upload-pages.ts";
 import type { Slots } from "../slots/slots.ts";

@@ -2,9 +2,9 @@ import {
   AUTHORIZE_DOWNLOAD_METHOD,
   AUTHORIZE_UPLOAD_METHOD,
   type FileValue,
-} from "@sluice/core/wire";
+} from "@sluice/core/internal";
 import type { AnyCall, AnyMcpServer } from "@sluice/server";
-import { type Host, serverInV2 } from "@sluice/server/transport";
+import { type Host, serverInV2 } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import type { Slots } from "../slots/slots.ts";
 import { authorizeDownload, valueOf } from "./file-download.ts";

@@ -1,5 +1,5 @@
 import type { AnyCall } from "@sluice/server";
-import { callerOf, callInV2, type Host, revisionOf } from "@sluice/server/transport";
+import { callerOf, callInV2, type Host, revisionOf } from "@sluice/server/internal";
 import { userOf } from "../slots/slot-token.ts";
 import type { DownloadCaller } from "./file-download.ts";
 import { faultFor } from "./file-fault.ts";
@@ -18,7 +18,7 @@ export async function serveCaller<T>(
     const { signal } = ctx.mcpReq;
     const owner = userOf(identity.principal);
     const address = host.addressOf(caller);
-    return await work({ identity, owner, address, era: revisionOf(mcp), signal });
+    return await work({ identity, owner, address, revision: revisionOf(mcp), signal });
   } catch (error) {
     throw faultFor(error, host.onError);
   }

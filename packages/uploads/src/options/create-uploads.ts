@@ -1,6 +1,7 @@
-import { definedMembers, sanitizeFileName, type Principal } from "@sluice/core";
+import type { Principal } from "@sluice/core";
+import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import type { RequestBody } from "@sluice/transport-http";
 import type { z } from "zod/v4";
 import { type AskForFiles, createAskForFiles } from "../ask/ask-for-files.ts";

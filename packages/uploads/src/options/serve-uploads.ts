@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server/transport";
+import type { Host } from "@sluice/server/internal";
 import type { Routes, SluiceHandler } from "@sluice/transport-http";
 import { addRoutes } from "@sluice/transport-http/internal";
 

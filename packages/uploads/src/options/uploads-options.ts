@@ -1,4 +1,4 @@
-import { ensureKnownOptions } from "@sluice/core";
+import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
 import type { WritableBackend } from "@sluice/storage";

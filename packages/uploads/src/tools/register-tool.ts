@@ -1,7 +1,7 @@
 import type { CallToolResult, ServerContext, ToolAnnotations } from "@modelcontextprotocol/server";
-import { definedMembers, ensureKnownOptions } from "@sluice/core";
+import { definedMembers, ensureKnownOptions } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
-import { type Host, serverInV2 } from "@sluice/server/transport";
+import { type Host, serverInV2 } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import type { AskForFiles } from "../ask/ask-for-files.ts";
 import { uploadIdInput, uploadRequiredOutput } from "../ask/upload-required.ts";

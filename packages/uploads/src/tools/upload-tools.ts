@@ -1,7 +1,7 @@
 import type { CallToolResult, ServerContext } from "@modelcontextprotocol/server";
-import { definedMembers, ensureKnownOptions, isAccepted } from "@sluice/core";
+import { definedMembers, ensureKnownOptions, isAccepted } from "@sluice/core/internal";
 import type { AnyMcpServer } from "@sluice/server";
-import { type Host, serverInV2, toolFault } from "@sluice/server/transport";
+import { type Host, serverInV2, toolFault } from "@sluice/server/internal";
 import { z } from "zod/v4";
 import { uploadRequired, uploadRequiredOutput } from "../ask/upload-required.ts";
 import { typesOfName } from "../checks/media-types.ts";

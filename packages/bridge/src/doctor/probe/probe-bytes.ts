@@ -1,8 +1,16 @@
 import * as z from "zod/mini";
 import { request } from "undici";
 import { acceptUrl, streamingCapabilities } from "@sluice/client/internal";
-import { parseReprDigest, SluiceError, linkWith, readJson } from "@sluice/core";
-import { EXTENSION_ID, FILE_KEYWORD, STREAM_METHOD, RESOURCE_URI_HEADER } from "@sluice/core/wire";
+import { SluiceError } from "@sluice/core";
+import {
+  EXTENSION_ID,
+  FILE_KEYWORD,
+  linkWith,
+  parseReprDigest,
+  readJson,
+  RESOURCE_URI_HEADER,
+  STREAM_METHOD,
+} from "@sluice/core/internal";
 import {
   lateMs,
   type SeenBody,

@@ -3,7 +3,8 @@ import { link, lstat, mkdir, open, readdir, realpath, rename, unlink } from "nod
 import { type Stats, constants } from "node:fs";
 import { join } from "node:path";
 import { writerOfPart, randomPartName } from "@sluice/client/internal";
-import { SluiceError, createSha256, type SluiceErrorCode } from "@sluice/core";
+import { SluiceError, type SluiceErrorCode } from "@sluice/core";
+import { createSha256 } from "@sluice/core/internal";
 import { createMemoryReservations, createRoom, type SharedRoom, type Reservation } from "./room.ts";
 import type { SpoolPart, SpoolTarget } from "../spooled-string.ts";
 
