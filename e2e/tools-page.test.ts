@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { McpServer } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 
 const page = readFileSync(new URL("../docs/guides/server/tools.md", import.meta.url), "utf8");
@@ -24,7 +24,7 @@ test("the page about tools shows what a model sees", async () => {
   const notes = "one\ntwo\nthree\n".padEnd(9_174, "more\n");
   const big = new Uint8Array(5_000_000);
   const sluice = createSluice({
-    storage: wrap(createMemoryBackend({ "notes.txt": notes, "big.bin": big }), {
+    storage: wrapBackend(createMemoryBackend({ "notes.txt": notes, "big.bin": big }), {
       // a folder knows no digests
       describe: (describe) => async (key, options) => {
         const { digests: _digests, ...info } = await describe(key, options);

@@ -9,7 +9,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const template = join(root, "templates", "storage-plugin");
 const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
-/** Our packages that the template depends on. */
+/** Our packages that the template depends on, and those that they depend on. */
 export const packageNames = ["core", "storage"];
 
 /** Copies the template as it is. */

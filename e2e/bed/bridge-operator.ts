@@ -14,7 +14,7 @@ import {
 } from "@sluice/bridge";
 import type { Principal } from "@sluice/core";
 import { createSluice, type Sluice } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { onTestFinished } from "vitest";
@@ -48,7 +48,7 @@ export async function openOperator(hold: ResultHold = createMemoryHold()): Promi
     baseUri: hold.baseUri,
     endpoint,
     keys: "ephemeral",
-    state: createMemoryStateStore(),
+    stores: createMemoryStores(),
     links: {},
     principal: ({ authInfo }): Principal | undefined =>
       authInfo && { issuer: "test", subject: authInfo.clientId, clientId: "" },
@@ -77,7 +77,7 @@ async function runSession(
     behind instanceof URL
       ? createHttpUpstream({ url: behind, wrapFetch: links.wrapFetch })
       : "command" in behind
-        ? createProcessUpstream({ ...behind, wrapOutput: links.wrapOutput, endMs: 500 })
+        ? createProcessUpstream({ ...behind, wrapOutput: links.wrapOutput, exitMs: 500 })
         : behind;
   const running = runBridge({
     host: transport,

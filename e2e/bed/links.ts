@@ -1,4 +1,4 @@
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { definedMembers } from "@sluice/core/internal";
 import { call, type RawAnswer } from "./raw.ts";
 import { baseUri, startSite, type Site, type SiteOptions } from "./site.ts";
@@ -25,7 +25,7 @@ export function startLinkSite(options: SiteOptions = {}): Promise<Site> {
   return startSite({
     attach: { tools: true },
     ...options,
-    sluice: { links: {}, state: createMemoryStateStore(), ...own },
+    sluice: { links: {}, stores: createMemoryStores(), ...own },
   });
 }
 

@@ -15,7 +15,8 @@ import {
 } from "@modelcontextprotocol/server";
 import type { FetchLike } from "@sluice/client";
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore, type EventStore } from "@sluice/state";
+import type { EventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type SluiceHandler } from "@sluice/transport-http";
@@ -124,7 +125,7 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
   const resumed = options.old
     ? undefined
     : withResume(host, sluice, {
-        store,
+        stores: { events: store },
         retryMs: 5,
         onError,
         ...(options.reruns && {

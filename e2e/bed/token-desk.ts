@@ -19,7 +19,7 @@ const alice = { issuer: "https://issuer.example", subject: "alice", clientId: "t
 
 /** A server of the shared name where everybody is alice, and its desk. */
 export function createSharedServer(
-  options: Pick<SluiceOptions, "grant" | "state"> & {
+  options: Pick<SluiceOptions, "grant" | "stores"> & {
     readonly storage: StorageBackend;
     readonly keys: KeyRing;
   },

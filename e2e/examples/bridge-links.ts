@@ -2,7 +2,7 @@
 import type { Transport } from "@modelcontextprotocol/client";
 import { createHttpUpstream, createMemoryHold, openResultLinks, runBridge } from "@sluice/bridge";
 import { createSluice, type Caller } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createHandler, type SluiceHandler } from "@sluice/transport-http";
 
 /** A bridge to the server at `url`. `endpoint` is the public URL of `handler`, which serves the links. */
@@ -13,7 +13,7 @@ export function createLinkingBridge(url: URL, endpoint: string) {
     baseUri: hold.baseUri,
     endpoint,
     keys: "ephemeral",
-    state: createMemoryStateStore(),
+    stores: createMemoryStores(),
     links: { ttlMs: 10 * 60_000 },
     principal: ({ authInfo }) =>
       authInfo && { issuer: "acme", subject: authInfo.clientId, clientId: "" },

@@ -1,7 +1,7 @@
 // The stores of the page about uploads on many processes: run by e2e/examples.test.ts.
 // #region shared
 import { once } from "node:events";
-import { createRedisStateStore, createRedisUploadStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { createSluice, createUploads, type StorageBackend, type WritableBackend } from "sluice";
 
@@ -20,13 +20,12 @@ export async function createShared(
     baseUri: "files://demo/",
     endpoint: "https://files.example.com/mcp",
     keys,
-    state: createRedisStateStore({ redis }),
+    stores: createRedisStores({ redis }),
     principal: ({ authInfo }) =>
       authInfo && { issuer, subject: String(authInfo.extra?.sub), clientId: authInfo.clientId },
   });
   const uploads = createUploads(sluice, {
     storage: received,
-    store: createRedisUploadStore({ redis }),
     scan: "none",
   });
   return { redis, sluice, uploads };

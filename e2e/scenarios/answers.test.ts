@@ -1,5 +1,5 @@
 import type { DeliveryMode } from "@sluice/core/internal";
-import { wrap, type StorageBackend } from "@sluice/storage";
+import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { bytesOf, sha256 } from "../bed/content.ts";
 import { call, send, type RawAnswer } from "../bed/raw.ts";
@@ -19,7 +19,7 @@ let mode: DeliveryMode | "auto" = "direct";
 
 /** Knows the digest of the archive, and fails for two names with an unknown error. */
 function knowing(files: StorageBackend): StorageBackend {
-  return wrap(files, {
+  return wrapBackend(files, {
     describe: (describeFile) => async (key, options) => {
       if (key === "broken.bin") throw new Error("disk broken");
       const info = await describeFile(key, options);

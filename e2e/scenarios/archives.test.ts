@@ -6,7 +6,7 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { archive } from "@sluice/archive";
+import { archiveProvider } from "@sluice/archive";
 import { streamResource } from "@sluice/client";
 import { describe, expect, test } from "vitest";
 import { connect } from "../bed/clients.ts";
@@ -42,9 +42,9 @@ async function startArchiving(): Promise<Site> {
   });
   const { sluice } = site;
   // #region provide
-  const photos = archive(sluice.host, { of: "files://site/", format: "zip" });
+  const photos = archiveProvider(sluice.host, { of: "files://site/", format: "zip" });
   sluice.provide("archives://site/{+folder}.zip", photos);
-  const everything = archive(sluice.host, { of: "files://site/", format: "tar" });
+  const everything = archiveProvider(sluice.host, { of: "files://site/", format: "tar" });
   sluice.provide("archives://site/all.tar", everything);
   // #endregion
   return site;

@@ -45,7 +45,7 @@ function repeat({ request, response }: Exchange, status: number): void {
 
 /** One try: a failure needs no second. */
 const impatient = (backend: StorageBackend): StorageBackend =>
-  protect(backend, { attempts: 1, resumes: 1 });
+  protect(backend, { maxAttempts: 1, maxResumes: 1 });
 
 /** Makes every request for content fail, and also those about objects when `alsoApi`. */
 function fail(site: BackendSite, failure: (exchange: Exchange) => void, alsoApi: boolean): void {

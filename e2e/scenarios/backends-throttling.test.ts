@@ -1,6 +1,6 @@
 // @module-tag slow
 import type { Clock } from "@sluice/core/internal";
-import { protect } from "@sluice/storage";
+import { protectIn } from "@sluice/storage/internal";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createManualClock } from "../../packages/storage/test/manual-clock.ts";
 import { startBackendSite, type BackendSite } from "../bed/backend-site.ts";
@@ -54,7 +54,7 @@ describe.each(remoteNames)("%s", (name) => {
   let site: BackendSite;
   beforeAll(async () => {
     site = await startBackendSite(name, {
-      storage: (backend) => protect(backend, { clock: observe(clock, delays), random: () => 0 }),
+      storage: (backend) => protectIn(backend, { clock: observe(clock, delays), random: () => 0 }),
     });
     await site.service.put("busy.bin", content);
   });
@@ -89,7 +89,7 @@ test.each(remoteNames)("%s: an abort ends the wait at once, with its reason", as
   await using service = await services[name]();
   await service.put("busy.bin", content);
   const delays: number[] = [];
-  const backend = protect(service.backend, { clock: observe(createManualClock(), delays) });
+  const backend = protectIn(service.backend, { clock: observe(createManualClock(), delays) });
   refuseOne(service, 429, String(pauseMs / 1000));
   const reason = new Error("enough");
   const stop = new AbortController();

@@ -1,7 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { generateKey } from "@sluice/core";
 import { createFileSender } from "@sluice/client/send";
-import { createRedisStateStore, createRedisUploadStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createToolServer } from "../../packages/uploads/test/asking.ts";
@@ -23,8 +23,7 @@ describe.runIf(hasRedis)(
       });
       let requests = 0;
       const site = await startUploadServer({
-        sluice: { keys: [generateKey()], state: createRedisStateStore({ redis, durable: true }) },
-        uploads: { store: createRedisUploadStore({ redis }) },
+        sluice: { keys: [generateKey()], stores: createRedisStores({ redis, durable: true }) },
       });
       site.server.on("request", () => (requests += 1));
       const tool = createToolServer(site.sluice, async (mcp, ctx) => {

@@ -1,5 +1,5 @@
 import { generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import type { AccessDecision, SluiceOptions } from "@sluice/server";
 import { streamResource } from "@sluice/client";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
@@ -122,7 +122,7 @@ test("a principal's grants can be revoked at once", async () => {
   const state = createMemoryStateStore();
   const grants: string[] = [];
   await using site = await start({
-    state,
+    stores: { ...createMemoryStores(), state },
     audit: ({ grant }) => void (grant !== undefined && grants.push(grant)),
   });
   const url = await mint(site, "alice-token");

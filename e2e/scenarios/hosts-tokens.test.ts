@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { countTokens } from "gpt-tokenizer/encoding/o200k_base";
 import { expect, inject, test } from "vitest";
 import { connectLegacyHost, connectModernHost } from "../bed/hosts.ts";
@@ -43,7 +43,7 @@ test(
   async () => {
     await using site = await startHostSite({
       storage: () =>
-        wrap(createMemoryBackend({ [name]: content }), {
+        wrapBackend(createMemoryBackend({ [name]: content }), {
           describe: (describe) => async (key, options) => ({
             ...(await describe(key, options)),
             digests: { sha256: sha256(Buffer.from(content)) },

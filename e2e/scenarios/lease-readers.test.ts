@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { AuditRecord } from "@sluice/server";
-import { cached } from "@sluice/storage";
+import { withCache } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bytesOf } from "../bed/content.ts";
 import { call, send, type RawAnswer } from "../bed/raw.ts";
@@ -112,7 +112,7 @@ test("a reader that breaks off within a chunk again and again gets no more out o
   const records: AuditRecord[] = [];
   await using memory = await startSite({
     files: { "a.bin": large },
-    storage: (files) => cached(files, { maxBytes: 2 ** 26, maxObjectBytes: 2 ** 25 }),
+    storage: (files) => withCache(files, { maxBytes: 2 ** 26, maxObjectBytes: 2 ** 25 }),
     sluice: {
       delivery: "downloadUrl",
       grant: { use: "lease" },

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "undici";
 import { createSluice, type AuditRecord } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { linkTo, startLinkSite } from "../bed/links.ts";
@@ -40,7 +40,7 @@ test(
       keys: "ephemeral",
       anonymous: true,
       links: {},
-      state: createMemoryStateStore(),
+      stores: createMemoryStores(),
       audit: (record) => void records.push(record),
       onWarning: () => {},
     });

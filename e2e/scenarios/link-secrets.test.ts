@@ -9,8 +9,8 @@ import {
 import { SluiceError } from "@sluice/core";
 import type { AuditRecord } from "@sluice/server";
 import { createTelemetry } from "@sluice/server/telemetry";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
-import { wrap } from "@sluice/storage";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { wrapBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { linkTo, startLinkSite } from "../bed/links.ts";
 import { send } from "../bed/raw.ts";
@@ -76,7 +76,7 @@ beforeAll(async () => {
     accounts: { [token]: { subject: "alice" } },
     limitsGuesses: true,
     storage: (files) =>
-      wrap(files, {
+      wrapBackend(files, {
         open: (open) => async (key, options) => {
           if (key !== "broken.bin") return open(key, options);
           throw new SluiceError("internal", "the disk is broken");
@@ -88,7 +88,7 @@ beforeAll(async () => {
         tracer: tracers.getTracer("test"),
         meter: meters.getMeter("test"),
       }),
-      state: noted(createMemoryStateStore()),
+      stores: { ...createMemoryStores(), state: noted(createMemoryStateStore()) },
       onError: (error) => void told.push(error),
       onWarning: (warning) => void told.push(warning),
     },

@@ -4,7 +4,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { streamResource } from "@sluice/client";
 import { generateKey } from "@sluice/core";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { createFsBackend } from "@sluice/storage-fs";
@@ -157,13 +157,15 @@ test.each<[string, () => unknown, RegExp]>([
   [
     "createUploads: shared state, and uploads of one process",
     () => {
-      const state = { ...createMemoryStateStore(), shared: true };
-      createUploads(createSluice({ ...good, keys: [generateKey()], state }), {
+      const stores = createMemoryStores();
+      const state = { ...stores.state, shared: true };
+      const sharing = { ...good, keys: [generateKey()], stores: { ...stores, state } };
+      createUploads(createSluice(sharing), {
         storage: createMemoryBackend(),
         scan,
       });
     },
-    /shared by several processes.* two of them could write to one file.* createRedisUploadStore/,
+    /several processes share.* two writers.* stores: createRedisStores/,
   ],
   [
     "uploads.registerTool: no file",

@@ -13,8 +13,8 @@ import { join } from "node:path";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { streamResource } from "@sluice/client";
 import { EXTENSION_ID, STREAM_METHOD } from "@sluice/core/internal";
-import { createMemoryStateStore } from "@sluice/state";
-import { wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryStores } from "@sluice/state";
+import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { request } from "undici";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -79,7 +79,7 @@ function outcomesOf({ records }: OffloadingSite) {
 
 /** A store that knows more of its files than a folder does; what it knows the digest of is read here. */
 function describing(files: StorageBackend): StorageBackend {
-  return wrap(files, {
+  return wrapBackend(files, {
     open:
       (open) =>
       async (key, options = {}) => {
@@ -150,7 +150,7 @@ describe.skipIf(!hasNginx)("behind nginx, as documented", () => {
   test("nginx sends what links lead to as the server itself would, shown or saved, to pages of every origin", async () => {
     const bed = await startOffloading({
       files: { "a.png": content, "a.html": content },
-      sluice: { links: {}, state: createMemoryStateStore() },
+      sluice: { links: {}, stores: createMemoryStores() },
     });
     const { sluice, origin } = bed.site;
     const caller = { header: () => undefined };

@@ -1,6 +1,6 @@
 import { generateKey } from "@sluice/core";
 import type { GrantOptions } from "@sluice/server";
-import { createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
@@ -43,11 +43,11 @@ describe.skipIf(!hasRedis)("a Redis that forgot what was redeemed", () => {
 
   /** A server of the same name and keys as the others. */
   async function serve({ redis, durable = false, grant, root }: ServeOptions) {
-    const state = createRedisStateStore({ redis, durable });
+    const stores = createRedisStores({ redis, durable });
     const site = await startSite({
       accounts,
       ...(root === undefined ? { files } : { root }),
-      sluice: { state, keys, endpoint, grant, delivery: "downloadUrl", onError: () => {} },
+      sluice: { stores, keys, endpoint, grant, delivery: "downloadUrl", onError: () => {} },
     });
     onTestFinished(() => site[Symbol.asyncDispose]());
     return {

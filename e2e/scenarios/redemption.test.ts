@@ -1,5 +1,5 @@
 // @module-tag slow
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
 import { startFleet, type Fleet, type Member } from "../bed/fleet.ts";
@@ -114,7 +114,11 @@ function createLookingStore(): StateStore {
 test("a store that looks first and writes later gives two bodies, which is noticed", async () => {
   await using site = await startSite({
     files,
-    sluice: { delivery: "downloadUrl", grant: { use: "once" }, state: createLookingStore() },
+    sluice: {
+      delivery: "downloadUrl",
+      grant: { use: "once" },
+      stores: { ...createMemoryStores(), state: createLookingStore() },
+    },
   });
   const params = { uri: "files://site/plans.bin" };
   const { message } = await call(site.url, "resources/stream", params, { streaming: {} });

@@ -3,7 +3,7 @@ import { InMemoryTransport, McpServer } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import { generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import { startSite } from "../bed/site.ts";
 
@@ -14,7 +14,7 @@ function counted(storage: StorageBackend): { storage: StorageBackend; open: () =
   let open = 0;
   return {
     open: () => open,
-    storage: wrap(storage, {
+    storage: wrapBackend(storage, {
       watch: (watch) =>
         async function* (options) {
           open++;

@@ -1,6 +1,6 @@
 import { generateKey } from "@sluice/core";
 import { rerunCalls } from "@sluice/resume/rerun";
-import { createRedisEventStore, createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { expect, onTestFinished, test } from "vitest";
 import { answerTo, createResuming, eventsOf, linkOf } from "../../packages/resume/test/resuming.ts";
@@ -20,9 +20,8 @@ async function startThree() {
     onTestFinished(() => redis.disconnect());
     const one = createResuming({
       ...(host && { host }),
-      sluice: { keys, state: createRedisStateStore({ redis, durable: true }) },
+      sluice: { keys, stores: createRedisStores({ redis, durable: true }) },
       resume: {
-        store: createRedisEventStore({ redis }),
         leaseMs: 400,
         retryMs: 10,
         rerun: rerunCalls({ allows: () => true, server: () => one.server() }),

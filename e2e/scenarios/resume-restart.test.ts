@@ -3,7 +3,8 @@ import { setTimeout } from "node:timers/promises";
 import { withResumableFetch } from "@sluice/resume/client";
 import type { FetchLike } from "@sluice/client";
 import { formatKey, generateKey, SluiceError } from "@sluice/core";
-import { createMemoryEventStore, type EventStore } from "@sluice/state";
+import type { EventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startCutter } from "../bed/cutter.ts";
 import { startProgram } from "../bed/program.ts";
@@ -14,7 +15,7 @@ import { connectV1, connectV2, createResuming, surveyOf } from "../bed/resuming.
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;
 /** Milliseconds that a survey works before each question and its end, four times in all. */
 const workMs = isDeep ? 7_500 : 10;
-const patient = { retryMs: 10, maxRetryMs: 50, maxTries: 200 };
+const patient = { retryMs: 10, maxRetryMs: 50, maxAttempts: 200 };
 
 /**
  * A store that a process loses for good at its n-th write, before or after that write is done: the
@@ -192,7 +193,7 @@ async function dieOften({ redis, name, deaths, surveys }: Deaths): Promise<numbe
             begun.add(survey);
             killInTheMiddle();
           }),
-          { retryMs: 50, maxRetryMs: 500, maxTries: 200 },
+          { retryMs: 50, maxRetryMs: 500, maxAttempts: 200 },
         ),
         async answer(message) {
           if (n === 0 && message.endsWith("question 2")) {

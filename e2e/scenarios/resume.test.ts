@@ -121,7 +121,7 @@ describe("connections that break", () => {
       await atOnce(20, 20, async (n) => {
         const broken = cutting(fetch, { random, spare: spareNothing });
         const client = await (n % 2 ? connectV1 : connectV2)({
-          fetch: withResumableFetch(broken, { maxTries: 50, retryMs: 1, maxRetryMs: 20 }),
+          fetch: withResumableFetch(broken, { maxAttempts: 50, retryMs: 1, maxRetryMs: 20 }),
         });
         try {
           for (let run = 0; run < runs / 20; run++) await expectSurvey(client, `run ${n}.${run}`);

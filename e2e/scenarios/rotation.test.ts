@@ -28,7 +28,7 @@ async function startFollowers(): Promise<Followers> {
   const keysFile = join(folder, "keys");
   await writeFile(keysFile, `${formatKey(generateKey())}\n`, { mode: 0o600 });
   const storage = createMemoryBackend({ [key]: content });
-  const files = [1, 2].map(() => openKeyFile({ path: keysFile, pollMs: 10 }));
+  const files = [1, 2].map(() => openKeyFile({ path: keysFile, pollIntervalMs: 10 }));
   const opened = await Promise.all(files);
   return {
     members: opened.map(({ keys }) => createSharedServer({ storage, keys }).desk),

@@ -5,9 +5,9 @@ import {
   type McpHandlerRequestOptions,
 } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStores, type StateStore, type Stores } from "@sluice/state";
 import { createSluice, type Sluice } from "@sluice/server";
-import { createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { createMemoryBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http/internal";
 import { createTickets } from "@sluice/transport-ws";
@@ -27,14 +27,14 @@ if (!isDeep)
 const endpoint = "http://127.0.0.1:9/mcp";
 
 /** A server whose URLs are stored; a bearer token is its owner's name, which middleware has verified. */
-function createHouse(state: StateStore) {
+function createHouse(stores: Stores) {
   const keys = [generateKey()];
   const sluice = createSluice({
     storage: createMemoryBackend({ "a.bin": "0123456789" }),
     baseUri: "files://demo/",
     endpoint,
     keys,
-    state,
+    stores,
     principal: ({ authInfo }) =>
       authInfo && { issuer: "test", subject: authInfo.token, clientId: "test" },
     anonymous: true,
@@ -49,7 +49,7 @@ function createHouse(state: StateStore) {
       return transport.handleRequest(request, told);
     },
   };
-  const tickets = createTickets({ keys, state, url: "ws://127.0.0.1:9/mcp" });
+  const tickets = createTickets({ keys, state: stores.state, url: "ws://127.0.0.1:9/mcp" });
   return { sluice, handler: withSluice(mcp, sluice), tickets };
 }
 
@@ -101,14 +101,13 @@ async function endInvented({ handler }: House, count: number): Promise<Set<numbe
 
 describe("a flood of invented DELETEs", () => {
   test("takes no room: tokens, tickets, pages and states are issued afterwards", async () => {
-    const house = createHouse(createMemoryStateStore({ maxRecords: invented / 2 }));
+    const house = createHouse(createMemoryStores({ maxRecords: invented / 2 }));
     expect(await endInvented(house, invented)).toEqual(new Set([200]));
     await issueAll(house, "ann");
   });
 
   test("does not revive a session that was ended, nor does a flood of sessions of another principal", async () => {
-    const state = createMemoryStateStore({ maxRecords: 100 });
-    const { sluice, handler } = createHouse(state);
+    const { sluice, handler } = createHouse(createMemoryStores({ maxRecords: 100 }));
     const session = async (name: string, sessionId: string) =>
       sluice.host.identify({ authInfo: authInfoOf(name), sessionId, header: () => undefined });
     const ann = await session("ann", "of-ann");
@@ -132,7 +131,8 @@ describe("a flood of invented DELETEs", () => {
   });
 
   test("negative control: a store that keeps every end has no room left for anything else", async () => {
-    const store = createMemoryStateStore({ maxRecords: 100, maxRecordsPerOwner: 100 });
+    const stores = createMemoryStores({ maxRecords: 100, maxRecordsPerOwner: 100 });
+    const store = stores.state;
     const twin: StateStore = {
       ...store,
       endSession: (session, now) =>
@@ -142,7 +142,7 @@ describe("a flood of invented DELETEs", () => {
           owner: "",
         }),
     };
-    const house = createHouse(twin);
+    const house = createHouse({ ...stores, state: twin });
     const flood = endInvented(house, 200);
     await expect(flood).rejects.toMatchObject({ code: "unavailable" });
     await expect(issueAll(house, "ann")).rejects.toMatchObject({ code: "unavailable" });
@@ -151,7 +151,7 @@ describe("a flood of invented DELETEs", () => {
 
 describe("a principal with its full share of the store", () => {
   test("is throttled for every kind of record, and other principals are not", async () => {
-    const house = createHouse(createMemoryStateStore({ maxRecords: 100 }));
+    const house = createHouse(createMemoryStores({ maxRecords: 100 }));
     const mallory = await identify(house.sluice, "mallory");
     const fill = async () => {
       for (;;) await house.sluice.host.mint(mallory, "a.bin", undefined);
@@ -167,7 +167,7 @@ describe("a principal with its full share of the store", () => {
       baseUri: "files://demo/",
       endpoint,
       keys: "ephemeral",
-      state: createMemoryStateStore({ maxRecords: 100 }),
+      stores: createMemoryStores({ maxRecords: 100 }),
       grant: { tokens: "stored" },
       onWarning: () => {},
     });
@@ -201,7 +201,7 @@ describe.runIf(hasRedis)("the same in Redis", () => {
     { tags: "slow" },
     async () => {
       const prefix = "{flood}:";
-      const state = createRedisStateStore({ redis, prefix, durable: true, maxRecordsPerOwner: 10 });
+      const state = createRedisStores({ redis, prefix, durable: true, maxRecordsPerOwner: 10 });
       const house = createHouse(state);
       await endInvented(house, Math.min(invented, 10_000));
       expect(await redis.keys(`${prefix}*`)).toEqual([]);

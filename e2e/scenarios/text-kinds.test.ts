@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { McpServer } from "@modelcontextprotocol/server";
 import { EXTENSION_ID } from "@sluice/core/internal";
 import { discardReply } from "@sluice/server/internal";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createS3Backend } from "@sluice/storage-s3";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -207,7 +207,7 @@ test("a type that storage names is the type, and its listing says it or nothing"
     blob: expect.any(String),
   });
 
-  const untyped = wrap(storage, {
+  const untyped = wrapBackend(storage, {
     list: (inner) => async (options) => {
       const page = await inner(options);
       const objects = page.objects.map(({ contentType: _type, ...info }) => info);

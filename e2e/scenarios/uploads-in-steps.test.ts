@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { formatKey, generateKey } from "@sluice/core";
 import type { StorageBackend } from "@sluice/storage";
-import { wrap } from "@sluice/storage";
+import { wrapBackend } from "@sluice/storage";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { createS3Backend } from "@sluice/storage-s3";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -55,7 +55,7 @@ async function startAzure(): Promise<Service> {
 /** Counts the bytes that go to a service and come back, and the listings. */
 function counted(backend: StorageBackend, seen: { moved: number; listings: number }) {
   const take = (chunk: Uint8Array): void => void (seen.moved += chunk.byteLength);
-  return wrap(backend, {
+  return wrapBackend(backend, {
     list: (list) => (options) => {
       seen.listings += 1;
       return list(options);

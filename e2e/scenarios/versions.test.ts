@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EXTENSION_ID } from "@sluice/core/internal";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bodyOf, createHouse, headerOf } from "../../packages/server/test/redeeming.ts";
@@ -74,7 +74,7 @@ test("a URL for what storage names no version of gives all of it, never a part",
     const { etag: _etag, ...rest } = info;
     return isNamed ? info : (rest as Info);
   };
-  const storage = wrap(memory, {
+  const storage = wrapBackend(memory, {
     describe: (describe) => async (key, options) => without(await describe(key, options)),
     open: (open) => async (key, options) => {
       const { info, range, body } = await open(key, options);

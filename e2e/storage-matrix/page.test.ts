@@ -1,10 +1,12 @@
-import { type Finding, rules } from "@sluice/storage/conformance";
+import { type Finding, conformanceRules } from "@sluice/storage/conformance";
 import { expect, test } from "vitest";
 import { type Row, toPage } from "./page.ts";
 
 /** A backend that keeps every rule but some. */
 function rowWith(change: (id: string) => Partial<Finding> = () => ({})): Row {
-  const findings = rules.map((rule) => ({ rule, outcome: "kept", ...change(rule.id) }) as Finding);
+  const findings = conformanceRules.map(
+    (rule) => ({ rule, outcome: "kept", ...change(rule.id) }) as Finding,
+  );
   return { name: "some", folder: "storage", on: "itself", operations: ["describe"], findings };
 }
 

@@ -1,5 +1,5 @@
 import type { StorageBackend } from "@sluice/storage";
-import { type Finding, rules } from "@sluice/storage/conformance";
+import { type Finding, conformanceRules } from "@sluice/storage/conformance";
 
 /** A backend and what the conformance kit found. */
 export interface Row {
@@ -25,7 +25,7 @@ const operations = [
   "freeBytes",
   "close",
 ] as const;
-const groups = [...new Set(rules.map(({ id }) => groupOf(id)))];
+const groups = [...new Set(conformanceRules.map(({ id }) => groupOf(id)))];
 
 /** The operations that a backend has. */
 export function operationsOf(backend: StorageBackend): string[] {
@@ -41,7 +41,7 @@ export function toPage(rows: readonly Row[]): string {
   return [
     "# What each storage backend keeps",
     "",
-    `Every backend of this repository, held against the ${rules.length} rules of the [conformance kit](../guides/storage/conformance-kit.md).`,
+    `Every backend of this repository, held against the ${conformanceRules.length} rules of the [conformance kit](../guides/storage/conformance-kit.md).`,
     "Generated from runs of the kit by `npm run matrix`; `npm run check` runs it again and fails when this page says something else.",
     "",
     "## Operations",
@@ -132,7 +132,7 @@ function isUnchecked(reason: string): boolean {
 /** The rules by name; a whole group by its own. */
 function summarise(ids: readonly string[]): string {
   const whole = groups.filter((group) =>
-    rules.every(({ id }) => !isIn(group, id) || ids.includes(id)),
+    conformanceRules.every(({ id }) => !isIn(group, id) || ids.includes(id)),
   );
   const single = ids.filter((id) => !whole.some((group) => isIn(group, id)));
   return [...whole.map((group) => `all of ${group}`), ...single.map((id) => `\`${id}\``)].join(

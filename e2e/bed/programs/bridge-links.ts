@@ -13,7 +13,7 @@ import {
   runBridge,
 } from "@sluice/bridge";
 import { createSluice } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createS3Backend, type S3BackendOptions } from "@sluice/storage-s3";
 import { createHandler } from "@sluice/transport-http";
@@ -42,7 +42,7 @@ const sluice = createSluice({
   baseUri: hold.baseUri,
   endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
   keys: "ephemeral",
-  state: createMemoryStateStore(),
+  stores: createMemoryStores(),
   links: {},
   onWarning() {},
 });

@@ -1,7 +1,6 @@
 // A server of every part that needs no module of Node, as a Worker, for Bun and for Deno.
 import { McpServer } from "@modelcontextprotocol/server";
 import { createResume } from "@sluice/resume";
-import { createMemoryEventStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { createHandler, createSluice, createUploads, type SluiceHandler } from "sluice";
 import { z } from "zod";
@@ -53,7 +52,7 @@ function start(env: Env): SluiceHandler {
     });
     return sluice.attach(mcp);
   }
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume();
   return createHandler({ sluice, create: createDemo, uploads, resume });
 }
 

@@ -7,7 +7,7 @@ import { rm } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { createSluice } from "@sluice/server";
-import { createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http/internal";
 import { drainServer, hardenServer, toNodeHandler } from "@sluice/transport-http/node";
@@ -45,7 +45,7 @@ const sluice = createSluice({
   baseUri: "files://site/",
   endpoint,
   keys,
-  state: createRedisStateStore({ redis, durable: true }),
+  stores: createRedisStores({ redis, durable: true }),
   delivery: ({ client }) => client.prefer?.[0] ?? "direct",
   onError: (error) => void errors.push(String(error)),
 });

@@ -4,10 +4,11 @@
  */
 import { createServer } from "node:http";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import type { GrantOptions } from "@sluice/server";
 import { openKeyFile } from "@sluice/server/node";
-import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
+import { createRedisStores, type RedisClient } from "@sluice/state-redis";
+
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
@@ -47,10 +48,10 @@ const settings = JSON.parse(process.argv[2] ?? "{}") as ServeSharedSettings;
 const { root, redis: shared, grant } = settings;
 const faults = watchFaults();
 const { keys } = await openKeyFile({ path: settings.keysFile });
-const state = shared ? await openState(shared) : createMemoryStateStore();
+const stores = shared ? await openStores(shared) : createMemoryStores();
 let waiting = 0;
 
-async function openState({ path, ...options }: NonNullable<ServeSharedSettings["redis"]>) {
+async function openStores({ path, ...options }: NonNullable<ServeSharedSettings["redis"]>) {
   const redis = new Redis({ path, enableOfflineQueue: false, retryStrategy: () => 20 });
   redis.on("error", () => {});
   await new Promise<void>((resolve) => void redis.once("ready", () => resolve()));
@@ -64,13 +65,13 @@ async function openState({ path, ...options }: NonNullable<ServeSharedSettings["
       }
     },
   };
-  return createRedisStateStore({ redis: counting, ...options });
+  return createRedisStores({ redis: counting, ...options });
 }
 
 const { sluice, desk } = createSharedServer({
   storage: createFsBackend({ root, racyMs: 0 }),
   keys,
-  state,
+  stores,
   grant,
 });
 const mcp = createMcpHandler(() =>

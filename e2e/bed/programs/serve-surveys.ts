@@ -1,6 +1,6 @@
 /** A server of surveys in a process of its own, whose streams are in Redis. Tells its parent the port. */
 import { createServer } from "node:http";
-import { createRedisEventStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { Redis } from "ioredis";
 import { listen } from "../listen.ts";
@@ -22,7 +22,7 @@ export interface ServeSurveysSettings {
 const settings = JSON.parse(process.argv[2] ?? "{}") as ServeSurveysSettings;
 const { endpoint, keys, workMs, leaseMs, reruns } = settings;
 const redis = new Redis(settings.redis);
-const store = createRedisEventStore({ redis });
+const { events: store } = createRedisStores({ redis });
 const server = createResuming({
   endpoint,
   workMs,

@@ -1,7 +1,7 @@
 /** One of several servers that take uploads into one folder, and share a Redis. Its parent is told where it serves. */
 import { createServer } from "node:http";
 import { createSluice } from "@sluice/server";
-import { createRedisUploadStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { createMemoryBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { withSluice } from "@sluice/transport-http/internal";
@@ -47,7 +47,7 @@ const sluice = createSluice({
 });
 const uploads = createUploads(sluice, {
   storage: createFsBackend({ root, writable: true }),
-  store: createRedisUploadStore({ redis, timeoutMs: 1_000 }),
+  stores: createRedisStores({ redis, timeoutMs: 1_000 }),
   scan: "none",
   // the places of killed processes are taken for a minute
   quota: { concurrent: 50 },

@@ -5,7 +5,7 @@
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { archive } from "@sluice/archive";
+import { archiveProvider } from "@sluice/archive";
 import type { DeliveryMode } from "@sluice/core/internal";
 import { createSigningStore } from "../signing-store.ts";
 import { baseUri, startSite } from "../site.ts";
@@ -68,7 +68,7 @@ const site = await startSite({
 
 site.sluice.provide(
   "archives://site/all.zip",
-  archive(site.sluice.host, { of: baseUri, format: "zip" }),
+  archiveProvider(site.sluice.host, { of: baseUri, format: "zip" }),
 );
 
 // zeros that no file has: made://site/1048576.bin

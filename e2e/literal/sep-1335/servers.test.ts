@@ -1,7 +1,6 @@
 import { createServer } from "node:http";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions, withSluice } from "@sluice/transport-http/internal";
@@ -32,7 +31,6 @@ async function startSurveys(users: boolean, work?: () => Promise<void>) {
   const surveys = createServerOfSurveys(work ? { work } : {});
   const sessions = createSessions(() => sluice.attach(surveys.server()), sluice);
   const resumed = withResume(sessions, sluice, {
-    store: createMemoryEventStore(),
     retryMs: 5,
     holdMs: 50,
   });

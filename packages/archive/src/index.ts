@@ -1,7 +1,7 @@
 export type { ArchiveFile } from "./entries/archive-file.ts";
 export { archiveOf, type ArchiveFormat, type ArchiveOfOptions } from "./formats/archive-of.ts";
 export {
-  archive,
+  archiveProvider,
   type ArchiveHost,
   type ArchiveOptions,
   type ArchiveProvider,

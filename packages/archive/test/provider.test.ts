@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { createMemoryBackend, type StorageBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
-import { archive, type ArchiveHost, type ArchiveWalk } from "../src/index.ts";
+import { archiveProvider, type ArchiveHost, type ArchiveWalk } from "../src/index.ts";
 import { bytesOf } from "./file-set.ts";
 
 /** A server without its rules: pages of a storage below `files://demo/`. */
@@ -48,7 +48,7 @@ async function textOf(stream: ReadableStream<Uint8Array>): Promise<string> {
 
 test("a folder is an archive of its files, with paths below it", async () => {
   const log: string[] = [];
-  const provider = archive(hostOf(storage, log), { of: "files://demo/", format: "tar" });
+  const provider = archiveProvider(hostOf(storage, log), { of: "files://demo/", format: "tar" });
   const text = await textOf(
     await provider.open({ variables: { folder: "reports/2026" }, principal, signal }),
   );
@@ -60,8 +60,12 @@ test("a folder is an archive of its files, with paths below it", async () => {
 test("a provider is made as the guide shows", async () => {
   const host = hostOf(storage);
   // #region provider
-  const folders = archive(host, { of: "files://demo/", format: "zip" });
-  const everything = archive(host, { of: "files://demo/", format: "tar", maxFiles: 10_000 });
+  const folders = archiveProvider(host, { of: "files://demo/", format: "zip" });
+  const everything = archiveProvider(host, {
+    of: "files://demo/",
+    format: "tar",
+    maxFiles: 10_000,
+  });
   // #endregion
   const request = { variables: { folder: "reports/2026" }, principal, signal };
   expect(await textOf(await folders.open(request))).toContain("ü b.txt");
@@ -70,18 +74,20 @@ test("a provider is made as the guide shows", async () => {
 
 test("an invalid base or an unknown format is refused when the provider is made", () => {
   const host = hostOf(storage);
-  expect(() => archive(host, { of: "files://demo", format: "zip" })).toThrow(TypeError);
-  expect(() => archive(host, { of: "files://demo/", format: "rar" as "zip" })).toThrow(TypeError);
+  expect(() => archiveProvider(host, { of: "files://demo", format: "zip" })).toThrow(TypeError);
+  expect(() => archiveProvider(host, { of: "files://demo/", format: "rar" as "zip" })).toThrow(
+    TypeError,
+  );
 });
 
 test("a variable of another name is an error, and not an archive of all files", async () => {
-  const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
+  const provider = archiveProvider(hostOf(storage), { of: "files://demo/", format: "zip" });
   const asked = { variables: { dir: "reports/2026" }, principal, signal };
   await expect(provider.open(asked)).rejects.toThrow("call the variable of the template folder");
 });
 
 test("without a folder the archive has all files", async () => {
-  const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
+  const provider = archiveProvider(hostOf(storage), { of: "files://demo/", format: "zip" });
   const text = await textOf(await provider.open({ variables: {}, principal: undefined, signal }));
   expect(text).toMatch(/^PK[^]*a\.txt[^]*reports\/2026\/q1\/c\.txt/);
   expect(provider.mimeType).toBe("application/zip");
@@ -90,13 +96,13 @@ test("without a folder the archive has all files", async () => {
 test("a folder is one URI, whatever its name", async () => {
   const odd = createMemoryBackend({ "100 %/?#/x": "odd" });
   const log: string[] = [];
-  const provider = archive(hostOf(odd, log), { of: "files://demo/", format: "zip" });
+  const provider = archiveProvider(hostOf(odd, log), { of: "files://demo/", format: "zip" });
   await textOf(await provider.open({ variables: { folder: "100 %/?#" }, principal, signal }));
   expect(log[0]).toBe("walk files://demo/100%20%25/%3F%23/ for ada");
 });
 
 test("a folder without files, or with an invalid key, is refused before the first byte", async () => {
-  const provider = archive(hostOf(storage), { of: "files://demo/", format: "zip" });
+  const provider = archiveProvider(hostOf(storage), { of: "files://demo/", format: "zip" });
   const codeOf = (folder: string): Promise<unknown> =>
     provider
       .open({ variables: { folder }, principal, signal })
@@ -113,7 +119,7 @@ test("a listing that fails at once is refused before the first byte", async () =
       throw new SluiceError("unavailable", "down");
     },
   };
-  const provider = archive(down, { of: "files://demo/", format: "zip" });
+  const provider = archiveProvider(down, { of: "files://demo/", format: "zip" });
   await expect(provider.open({ variables: {}, principal, signal })).rejects.toMatchObject({
     code: "unavailable",
   });
@@ -129,7 +135,7 @@ test("an abort ends the wait for the first page, and the listing", async () => {
     },
   };
   const slow: ArchiveHost = { walk: () => ({ [Symbol.asyncIterator]: () => listing }) };
-  const provider = archive(slow, { of: "files://demo/", format: "zip" });
+  const provider = archiveProvider(slow, { of: "files://demo/", format: "zip" });
   const ending = new AbortController();
   const opening = provider.open({ variables: {}, principal, signal: ending.signal });
   ending.abort(new Error("gone"));
@@ -139,7 +145,7 @@ test("an abort ends the wait for the first page, and the listing", async () => {
 
 test("an archive that is cancelled before it is read ends its listing", async () => {
   const log: string[] = [];
-  const provider = archive(hostOf(storage, log), { of: "files://demo/", format: "zip" });
+  const provider = archiveProvider(hostOf(storage, log), { of: "files://demo/", format: "zip" });
   const stream = await provider.open({ variables: {}, principal, signal });
   expect(log).toHaveLength(1);
   await stream.cancel();

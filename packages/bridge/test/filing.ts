@@ -62,7 +62,7 @@ export async function hostOf(
   const upstream =
     behind instanceof URL
       ? createHttpUpstream({ url: behind, wrapFetch: tools.wrapFetch })
-      : createProcessUpstream({ ...behind, wrapOutput: tools.wrapOutput, endMs: 500 });
+      : createProcessUpstream({ ...behind, wrapOutput: tools.wrapOutput, exitMs: 500 });
   const { transport } = bridged({ upstream: tools.watch(upstream), hooks: tools.hooks }, atEnd);
   const client = typeof host === "string" ? createHost(host) : host;
   await client.connect(transport);

@@ -8,7 +8,7 @@ import {
   type HoldShare,
   type ResultHold,
 } from "@sluice/bridge";
-import { createMemoryBackend, createUriMapper, wrap } from "@sluice/storage";
+import { createMemoryBackend, createUriMapper, wrapBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 
@@ -208,7 +208,7 @@ test("negative control: a storage that lists nothing hides the files of others",
   const storage = createMemoryBackend();
   const first = sharing(createStorageHold({ storage, maxBytes: 1_000 }));
   await hold(first, Buffer.alloc(600));
-  const blind = wrap(storage, { list: () => async () => ({ objects: [] }) });
+  const blind = wrapBackend(storage, { list: () => async () => ({ objects: [] }) });
   const second = sharing(createStorageHold({ storage: blind, maxBytes: 1_000 }));
   expect((await hold(second, Buffer.alloc(600))).uri).toMatch(/^held:/);
   await Promise.all([first.close(), second.close()]);
@@ -217,7 +217,7 @@ test("negative control: a storage that lists nothing hides the files of others",
 test("a fault of the storage is told without its words, and nothing stays", async () => {
   const faults: unknown[] = [];
   const inner = createMemoryBackend();
-  const broken = wrap(inner, {
+  const broken = wrapBackend(inner, {
     write: (write) => async (key, options) => {
       const writer = await write(key, options);
       return {
@@ -243,7 +243,7 @@ test("a fault of the storage is told without its words, and nothing stays", asyn
 
 test("a result that is given up while it is committed leaves nothing", async () => {
   const inner = createMemoryBackend();
-  const late = wrap(inner, {
+  const late = wrapBackend(inner, {
     write: (write) => async (key, options) => {
       const writer = await write(key, options);
       return {
@@ -291,7 +291,7 @@ test("a storage gets no more results at once than it has buffers for", async () 
 });
 
 test("a body that breaks off while it is read again is told without its words", async () => {
-  const broken = wrap(createMemoryBackend(), {
+  const broken = wrapBackend(createMemoryBackend(), {
     open: (open) => async (key, options) => {
       const whole = await open(key, options);
       const body = new ReadableStream<Uint8Array>({

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 const flow = { ready: () => undefined };
 
 async function open(command: string) {
-  return createProcessUpstream({ command, endMs: 100 }).open(flow);
+  return createProcessUpstream({ command, exitMs: 100 }).open(flow);
 }
 
 test("twenty programs at once have one listener for the end of the process, and leave none", async () => {

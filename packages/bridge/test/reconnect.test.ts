@@ -153,7 +153,7 @@ test("the process ends with the host, also when it takes no hint", async () => {
     if (m.method === "initialize") start(m);
     else if (m.id !== undefined) answer(m.id, { pid: process.pid });
   }`;
-  const bridge = bridged({ upstream: scripted(stubborn, { endMs: 100 }) });
+  const bridge = bridged({ upstream: scripted(stubborn, { exitMs: 100 }) });
   const host = await legacyHost(bridge);
   await host.send({ id: 1, method: "pid" });
   await expect.poll(() => host.got.length).toBe(2);
@@ -175,7 +175,7 @@ test("a process that closes its output and lives on is gone before the next one 
           require("node:fs").closeSync(1);
         } else if (m.id !== undefined) answer(m.id, { pid: process.pid });
       }`,
-      { endMs: 300 },
+      { exitMs: 300 },
     ),
   });
   const host = await legacyHost(bridge);

@@ -2,4 +2,4 @@
  * The whole command, for the package `sluice`. Outside of the promise of versions: it changes in any release.
  * @module
  */
-export { run } from "./commands/run.ts";
+export { runCommand } from "./commands/run.ts";

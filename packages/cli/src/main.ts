@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { run } from "./commands/run.ts";
+import { runCommand } from "./commands/run.ts";
 
-await run(process.argv.slice(2));
+await runCommand(process.argv.slice(2));

@@ -44,7 +44,7 @@ async function serveResults(
     command: process.execPath,
     args: ["-e", source],
     wrapOutput: links.wrapOutput,
-    endMs: 500,
+    exitMs: 500,
   });
   const running = runBridge({ host, upstream: links.watch(upstream), hooks: links.hooks });
   const client = new Client({ name: "h", version: "1" });

@@ -248,7 +248,7 @@ describe("the client's turn", () => {
       yourTurn,
       () => events([result]),
     );
-    const client = start(server, { renewMs: 1 });
+    const client = start(server, { renewIntervalMs: 1 });
     await (await client.call()).text();
     expect(server.seen.map(({ method }) => method)).toEqual(["POST", "GET", "GET", "GET", "GET"]);
   });
@@ -279,7 +279,7 @@ describe("the client's turn", () => {
       yourTurn,
       () => events([result]),
     );
-    const client = start(server, { maxTries: 2 });
+    const client = start(server, { maxAttempts: 2 });
     const asked = await readTo(await client.call(), '"id":0');
     await client.answer(0);
     expect(await rest(asked)).toContain("ok");
@@ -358,7 +358,7 @@ describe("giving up", () => {
     ["a wait for an unknown request", yourTurn, "interrupted", 4],
   ])("%s fails the request with an error, after its tries", async (_, step, reason, requests) => {
     const server = scripted(() => events([]), step);
-    expect(await failure(server, { maxTries: 3 })).toMatchObject({
+    expect(await failure(server, { maxAttempts: 3 })).toMatchObject({
       id: 1,
       error: { code: -32000, data: { reason } },
     });
@@ -432,7 +432,7 @@ describe("giving up", () => {
 
   test("rejects invalid bounds", () => {
     for (const wrong of [
-      { maxTries: 0 },
+      { maxAttempts: 0 },
       { totalMs: Number.NaN },
       { retryMs: 0.5 },
       { totalMs: 2 ** 31 },

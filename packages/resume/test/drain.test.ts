@@ -1,5 +1,5 @@
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { expect, test } from "vitest";
 import { createResuming, eventsOf, linkOf } from "./resuming.ts";
 
@@ -7,7 +7,7 @@ import { createResuming, eventsOf, linkOf } from "./resuming.ts";
 async function working(protocolVersion?: string) {
   const keys = [generateKey()];
   const store = createMemoryEventStore();
-  const options = { sluice: { keys }, resume: { store, retryMs: 7 } };
+  const options = { sluice: { keys }, resume: { stores: { events: store }, retryMs: 7 } };
   const [leaving, staying] = [createResuming(options), createResuming(options)];
   const session = await leaving.open("ann", protocolVersion);
   const response = await leaving.call("work", session);

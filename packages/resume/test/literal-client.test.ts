@@ -1,5 +1,5 @@
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore, createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { describe, expect, test } from "vitest";
 import {
   answerTo,
@@ -76,9 +76,11 @@ describe("a client that never sends Last-Event-ID", () => {
   );
 
   test("is answered 204 by another process that shares the stores", { tags: "slow" }, async () => {
+    const memory = createMemoryStores();
+    const stores = { ...memory, state: { ...memory.state, shared: true } };
     const shared = {
-      sluice: { keys: [generateKey()], state: { ...createMemoryStateStore(), shared: true } },
-      resume: { store: createMemoryEventStore() },
+      sluice: { keys: [generateKey()], stores },
+      resume: {},
     };
     const one = createResuming(shared);
     const other = createResuming({ ...shared, host: one.host });
@@ -107,11 +109,14 @@ describe("a client that never sends Last-Event-ID", () => {
     const state = createMemoryStateStore();
     const server = createResuming({
       sluice: {
-        state: {
-          ...state,
-          async put(id, record, terms) {
-            if (id.startsWith("read ")) throw new Error("full");
-            await state.put(id, record, terms);
+        stores: {
+          ...createMemoryStores(),
+          state: {
+            ...state,
+            async put(id, record, terms) {
+              if (id.startsWith("read ")) throw new Error("full");
+              await state.put(id, record, terms);
+            },
           },
         },
       },

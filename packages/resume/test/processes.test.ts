@@ -1,5 +1,6 @@
 import { generateKey, SluiceError } from "@sluice/core";
-import { createMemoryEventStore, createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { answerTo, createResuming, eventsOf, linkOf, type ResumingOptions } from "./resuming.ts";
@@ -13,8 +14,8 @@ function together({ leaseMs = 100, ...own }: { leaseMs?: number; state?: StateSt
     const rerun = rerunCalls({ allows: () => true, server: () => server.server() });
     const server = createResuming({
       ...options,
-      sluice: { keys, state: options.state ?? state },
-      resume: { store, leaseMs, rerun },
+      sluice: { keys, stores: { ...createMemoryStores(), state: options.state ?? state } },
+      resume: { stores: { events: store }, leaseMs, rerun },
     });
     return server;
   };

@@ -17,10 +17,9 @@ test("the ways to turn it on that the page shows", async () => {
 
   // #region server
   const { createResume } = await import("@sluice/resume");
-  const { createMemoryEventStore } = await import("@sluice/state");
   const { serve } = await import("@sluice/transport-http/node");
 
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume();
   const running = await serve(sluice, createServer, { resume });
   // #endregion
 
@@ -48,10 +47,8 @@ test("the ways to turn it on that the page shows", async () => {
   expect((await askForeign(endpoint)).wrong).toEqual([]);
   await running.close({ deadlineMs: 0 });
 
-  const store = createMemoryEventStore();
   // #region rerun
   const restartable = createResume({
-    store,
     rerun: rerunCalls({
       allows: ({ method, params }) => method === "tools/call" && params?.["name"] === "survey",
       server: () => createServer(),

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import type { McpFetchHandler } from "@sluice/transport-http";
@@ -46,7 +45,7 @@ export function createResuming(options: ResumingOptions = {}) {
     },
     ...options.sluice,
   });
-  const store = options.resume?.store ?? createMemoryEventStore();
+  const { events: store } = options.resume?.stores ?? sluice.host.stores;
   const errors: unknown[] = [];
   const heard: unknown[] = [];
   const aborted: string[] = [];
@@ -104,7 +103,6 @@ export function createResuming(options: ResumingOptions = {}) {
   const handler = withResume(host, options.breaking?.(sluice) ?? sluice, {
     onError: (error) => void errors.push(error),
     ...options.resume,
-    store,
   });
   onTestFinished(async () => {
     release();

@@ -1,5 +1,6 @@
 import { createSealer, generateKey, SluiceError, type Principal } from "@sluice/core";
-import { createMemoryEventStore, type EventStore } from "@sluice/state";
+import type { EventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { withResume } from "@sluice/resume/internal";
 import { createSessions } from "@sluice/transport-http/internal";
 import { rerunCalls } from "@sluice/resume/rerun";
@@ -198,7 +199,9 @@ describe("a server that waits for the client", () => {
 
   test("refuses an answer beyond the bounds of a stream, and continues", async () => {
     const store = createMemoryEventStore({ maxBytes: 2_000 });
-    const { server, session, link, question, last } = await asking({ resume: { store } });
+    const { server, session, link, question, last } = await asking({
+      resume: { stores: { events: store } },
+    });
     const large = array([answerTo(question, { text: "x".repeat(2_000) })], last);
     expect((await server.at(link, session, large)).status).toBe(413);
     const next = await server.at(link, session, array([answerTo(question)], last));
@@ -423,7 +426,7 @@ describe("a store that does not answer in time", () => {
         return seq;
       },
     };
-    const server = createResuming({ resume: { store: unclear } });
+    const server = createResuming({ resume: { stores: { events: unclear } } });
     const session = await server.open();
     const response = await server.call("ask", session);
     const question = (await eventsOf(response)).find(({ message }) => message)!;
@@ -444,7 +447,7 @@ describe("a store that does not answer in time", () => {
         throw new SluiceError("unavailable", "no answer in time");
       },
     };
-    const server = createResuming({ resume: { store: unclear } });
+    const server = createResuming({ resume: { stores: { events: unclear } } });
     const response = await server.call("say", await server.open());
     expect(response.headers.has("link")).toBe(false);
     expect(await response.text()).toContain("said");
@@ -457,7 +460,7 @@ describe("a store that does not answer in time", () => {
       ...store,
       drop: async () => Promise.reject(new SluiceError("unavailable", "down")),
     };
-    const server = createResuming({ resume: { store: down } });
+    const server = createResuming({ resume: { stores: { events: down } } });
     const session = await server.open();
     const calls = [await server.call("work", session, 1), await server.call("work", session, 2)];
     const ended = await server.send(endpoint, { method: "DELETE", headers: session });
@@ -472,7 +475,9 @@ describe("a request whose process is gone", () => {
   async function orphan() {
     const store = createMemoryEventStore();
     const keys = [generateKey()];
-    const [one, two] = [0, 1].map(() => createResuming({ resume: { store }, sluice: { keys } }));
+    const [one, two] = [0, 1].map(() =>
+      createResuming({ resume: { stores: { events: store } }, sluice: { keys } }),
+    );
     const session = await one!.open();
     const response = await one!.call("ask", session);
     const question = (await eventsOf(response)).find(({ message }) => message)!;
@@ -492,7 +497,10 @@ describe("a request whose process is gone", () => {
     const dead: EventStore = { ...store, hold: async () => true };
     const keys = [generateKey()];
     const [one, two] = [dead, store].map((its) =>
-      createResuming({ resume: { store: its, leaseMs: 300, retryMs: 0 }, sluice: { keys } }),
+      createResuming({
+        resume: { stores: { events: its }, leaseMs: 300, retryMs: 0 },
+        sluice: { keys },
+      }),
     );
     const session = await one!.open("ann", "2025-06-18");
     const reader = (await one!.call("ask", session)).body!.getReader();
@@ -524,7 +532,7 @@ test("a question withdrawn as its process died is withdrawn by the next one, by 
   const [one, two] = [dying, store].map((its) => {
     const rerun = rerunCalls({ allows: () => true, server: () => server.server() });
     const server = createResuming({
-      resume: { store: its, leaseMs: 100, rerun },
+      resume: { stores: { events: its }, leaseMs: 100, rerun },
       sluice: { keys },
     });
     return server;
@@ -565,7 +573,9 @@ test("a reader of a stream that another process writes leaves time to all others
 
 describe("without room", () => {
   test("an answer is one stream without a link, and complete", async () => {
-    const server = createResuming({ resume: { store: createMemoryEventStore({ maxStreams: 1 }) } });
+    const server = createResuming({
+      resume: { stores: { events: createMemoryEventStore({ maxStreams: 1 }) } },
+    });
     const session = await server.open();
     const first = await server.call("work", session, 1);
     const second = await server.call("say", session, 2);
@@ -583,7 +593,7 @@ describe("without room", () => {
       ...store,
       append: (...args: Parameters<typeof append>) => (times++, append(...args)),
     };
-    const server = createResuming({ resume: { store: small } });
+    const server = createResuming({ resume: { stores: { events: small } } });
     const session = await server.open();
     const response = await server.call("ask", session);
     const events = await eventsOf(response);
@@ -608,5 +618,7 @@ test("rejects invalid bounds", () => {
     { keepMs: Number.NaN },
     { linkTtlMs: 900_001 },
   ])
-    expect(() => withResume(handler, sluice, { store, ...wrong })).toThrow(RangeError);
+    expect(() => withResume(handler, sluice, { stores: { events: store }, ...wrong })).toThrow(
+      RangeError,
+    );
 });

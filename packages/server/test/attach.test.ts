@@ -3,7 +3,7 @@ import { McpServer, requireScopes, ResourceTemplate } from "@modelcontextprotoco
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/internal";
 import type { AccessRule } from "@sluice/server";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
@@ -12,7 +12,7 @@ const open = { principal: () => ({ issuer: "i", subject: "s", clientId: "c" }) }
 const text = (uri: URL) => ({ contents: [{ uri: uri.href, text: `own ${uri.href}` }] });
 const hidesA: AccessRule = (_principal, uri) => (uri.endsWith("a.bin") ? "hide" : "allow");
 const onePerPage = (storage: StorageBackend): StorageBackend =>
-  wrap(storage, { list: (list) => (options) => list({ ...options, limit: 1 }) });
+  wrapBackend(storage, { list: (list) => (options) => list({ ...options, limit: 1 }) });
 const marked = { [EXTENSION_ID]: { streamable: true } };
 
 describe.each(eras)("%s era", (era) => {
@@ -130,7 +130,7 @@ describe.each(eras)("%s era", (era) => {
 
   test("above maxReadBytes read says too_large, advises to stream, and opens nothing to its end", async () => {
     const storage = createMemoryBackend({ small: "1234", large: "12345" });
-    const unknown = wrap(storage, {
+    const unknown = wrapBackend(storage, {
       open: (openObject) => async (key, options) => {
         const { info, body } = await openObject(key, options);
         const { size: _size, ...rest } = info;

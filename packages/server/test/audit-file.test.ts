@@ -5,7 +5,7 @@ import type { AuditRecord } from "@sluice/server";
 import { formatHead, parseHead } from "@sluice/server/internal/node";
 import { openAuditFile, verifyAuditFiles } from "@sluice/server/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { chainLine, chainStart } from "../src/audit/audit-chain.ts";
+import { chainLine, chainStart, openedEvent } from "../src/audit/audit-chain.ts";
 
 // every character when deep
 const step = process.env["SLUICE_DEEP"] ? 1 : 37;
@@ -52,7 +52,7 @@ test("records are kept in the order of the calls, each naming the one before it"
   await close();
   const lines = (await readFile(path, "utf8")).trimEnd().split("\n");
   const [opened, ...records] = lines.map((line) => JSON.parse(line));
-  expect(opened).toMatchObject({ seq: 1, prev: "0".repeat(64), event: "opened" });
+  expect(opened).toMatchObject({ seq: 1, prev: "0".repeat(64), event: "opened", format: 1 });
   expect(records).toMatchObject(Array.from({ length: 200 }, (_, n) => recordOf(n)));
   const verdict = await verifyAuditFiles([path]);
   expect(verdict).toMatchObject({ lines: 201, continues: { seq: 0 }, findings: [] });
@@ -126,15 +126,34 @@ test("a file whose end is missing is found, to the line and to the byte", async 
   expect(await problems(path)).toContain("truncated at 7");
 });
 
+test.each([
+  [2, "format 2"],
+  [undefined, "no format"],
+])(
+  "a file of another format (%s) is neither checked nor continued, and the sentence says why",
+  async (format, words) => {
+    const path = newPath();
+    const line = chainLine(chainStart, { event: "opened", ...(format && { format }) });
+    const record = chainLine(line.head, recordOf(1));
+    const text = `${line.text}\n${record.text}\n`;
+    await writeFile(path, text);
+    await writeFile(`${path}.head`, `${formatHead(record.head)}\n`);
+    const refusal = { code: "unsupported", message: expect.stringContaining(`has ${words}, and`) };
+    await expect(verifyAuditFiles([path])).rejects.toMatchObject(refusal);
+    await expect(openAuditFile({ path })).rejects.toMatchObject(refusal);
+    expect(await readFile(path, "utf8")).toBe(text);
+    // beside it, one of this version is as it was
+    const ours = await written(2);
+    expect(await problems(ours.path)).toEqual([]);
+  },
+);
+
 test("a chain written anew is found by the head beside it, or by one that was noted elsewhere", async () => {
   const { path } = await written(6);
   const { head: expect_ } = await verifyAuditFiles([path]);
   let head = chainStart;
   let text = "";
-  for (const content of [
-    { event: "opened" },
-    ...Array.from({ length: 9 }, (_, n) => recordOf(n + 50)),
-  ]) {
+  for (const content of [openedEvent, ...Array.from({ length: 9 }, (_, n) => recordOf(n + 50))]) {
     const line = chainLine(head, content);
     text += `${line.text}\n`;
     head = line.head;
@@ -152,7 +171,7 @@ test("a chain written anew is not gone on with, which would make it the noted on
     const { path, lines } = await written(5);
     let head = chainStart;
     const forged = Array.from({ length: lines.length + more }, (_, n) => {
-      const line = chainLine(head, { ...recordOf(n + 7), ...(n === 0 && { event: "opened" }) });
+      const line = chainLine(head, { ...recordOf(n + 7), ...(n === 0 && openedEvent) });
       head = line.head;
       return `${line.text}\n`;
     });

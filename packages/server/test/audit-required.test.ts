@@ -1,5 +1,5 @@
 import type { AuditFile, AuditInput, AuditRecord, SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import { alice, as, bodyOf, createHouse, headerOf } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
@@ -12,7 +12,7 @@ function createKeeper(options: Partial<SluiceOptions> = {}) {
   const kept: AuditRecord[] = [];
   const sink = { isBroken: false };
   let cancelled = 0;
-  const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+  const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
     open: (open) => async (key, call) => {
       const { info, body } = await open(key, call);
       const reader = body.getReader();
@@ -72,7 +72,7 @@ describe.each(eras)("%s era", (era) => {
 
   test("a download URL and a redirect are on record before they leave", async () => {
     for (const delivery of ["downloadUrl", "redirect"] as const) {
-      const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {});
+      const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {});
       storage.presign = async () => ({
         url: "https://bucket.example.com/a",
         expiresAt: new Date(),

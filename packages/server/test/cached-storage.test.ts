@@ -1,4 +1,4 @@
-import { cached, createMemoryBackend, wrap } from "@sluice/storage";
+import { withCache, createMemoryBackend, wrapBackend } from "@sluice/storage";
 import type { AccessDecision } from "@sluice/server";
 import { expect, test } from "vitest";
 import { alice, as, bodyOf, createHouse } from "./redeeming.ts";
@@ -7,13 +7,13 @@ import { eras, talkTo } from "./talking.ts";
 test("small hot content is read from storage once, for reads and downloads, as long as it is the version [ARTICLE/9.2/server-cache]", async () => {
   const store = createMemoryBackend({ "a.txt": "hot" });
   const opened: string[] = [];
-  const counted = wrap(store, {
+  const counted = wrapBackend(store, {
     open: (open) => (key, options) => {
       opened.push(key);
       return open(key, options);
     },
   });
-  const house = createHouse({ storage: cached(counted), principal: () => alice });
+  const house = createHouse({ storage: withCache(counted), principal: () => alice });
   const talk = talkTo(house.sluice);
   const read = async (era: (typeof eras)[number]) => {
     const { result } = (
@@ -37,8 +37,8 @@ test("small hot content is read from storage once, for reads and downloads, as l
 test("access is decided before what is kept is looked at", async () => {
   let decision: AccessDecision = "allow";
   const asked: string[] = [];
-  const cache = cached(createMemoryBackend({ "a.txt": "secret" }), { maxAgeMs: 60_000 });
-  const storage = wrap(cache, {
+  const cache = withCache(createMemoryBackend({ "a.txt": "secret" }), { maxAgeMs: 60_000 });
+  const storage = wrapBackend(cache, {
     describe: (describe) => (key, options) => {
       asked.push(key);
       return describe(key, options);

@@ -1,5 +1,10 @@
 import { SluiceError } from "@sluice/core";
-import { createMemoryBackend, type ChangeBatch, type StorageBackend, wrap } from "@sluice/storage";
+import {
+  createMemoryBackend,
+  type ChangeBatch,
+  type StorageBackend,
+  wrapBackend,
+} from "@sluice/storage";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import {
   createChangeHub,
@@ -27,7 +32,7 @@ function watched(options: { watch?: StorageBackend["watch"] } = {}) {
   const memory = createMemoryBackend({ a: "1", b: "1" });
   let watches = 0;
   let open = 0;
-  const backend = wrap(memory, {
+  const backend = wrapBackend(memory, {
     watch: (watch) =>
       async function* (watchOptions) {
         watches++;

@@ -2,7 +2,7 @@ import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import type { AccessAction, AuditRecord, Caller, SluiceOptions } from "@sluice/server";
 import { tagOf } from "@sluice/server/internal";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, bodyOf, createHouse } from "./redeeming.ts";
@@ -273,7 +273,7 @@ async function writtenBy(options: Partial<SluiceOptions>): Promise<string[]> {
   const { state, heard } = listeningStore();
   const sink = (record: AuditRecord): void => void heard.push(`audit ${textOf(record)}`);
   const house = createRoles({
-    state,
+    stores: { ...createMemoryStores(), state },
     audit: { sink, required: true, addresses: true },
     onWarning: (message) => void heard.push(`warning ${message}`),
     ...options,

@@ -1,5 +1,5 @@
 import { completable, McpServer, UriTemplate } from "@modelcontextprotocol/server";
-import { createMemoryBackend, type StorageBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, type StorageBackend, wrapBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createHouse } from "./redeeming.ts";
@@ -55,7 +55,7 @@ describe.each(eras)("completion in the %s era", (era) => {
 
   test("neither an impossible prefix nor the argument of another template is looked up [MCP/completion/must-validate]", async () => {
     let asked = 0;
-    const storage = wrap(createMemoryBackend(files), {
+    const storage = wrapBackend(createMemoryBackend(files), {
       list: (list) => (options) => {
         asked += 1;
         return list(options);
@@ -71,7 +71,7 @@ describe.each(eras)("completion in the %s era", (era) => {
   });
 
   test("suggestions come in the order of the storage [MCP/completion/should-sort]", async () => {
-    const storage = wrap(createMemoryBackend(files), {
+    const storage = wrapBackend(createMemoryBackend(files), {
       list: (list) => async (options) => {
         const page = await list(options);
         return { ...page, objects: page.objects.toReversed() };
@@ -106,7 +106,7 @@ describe.each(eras)("completion in the %s era", (era) => {
     async () => {
       const many = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`f${n}`, ""]));
       let asked = 0;
-      const storage = wrap(createMemoryBackend(many), {
+      const storage = wrapBackend(createMemoryBackend(many), {
         list: (list) => async (options) => {
           const page = await list({ ...options, limit: Math.min(options?.limit ?? 1e9, 300) });
           asked += page.objects.length;
@@ -118,7 +118,7 @@ describe.each(eras)("completion in the %s era", (era) => {
       expect(completion.hasMore).toBe(true);
       const folder = Object.fromEntries(Array.from({ length: 3_000 }, (_, n) => [`d/f${n}`, ""]));
       asked = 0;
-      const deep = wrap(createMemoryBackend(folder), {
+      const deep = wrapBackend(createMemoryBackend(folder), {
         list: (list) => async (options) => {
           const page = await list({ ...options, limit: Math.min(options?.limit ?? 1e9, 300) });
           asked += page.objects.length;

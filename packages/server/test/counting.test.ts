@@ -2,7 +2,7 @@ import { McpServer, WebStandardStreamableHTTPServerTransport } from "@modelconte
 import { EXTENSION_ID } from "@sluice/core/internal";
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
 import { discardReply } from "@sluice/server/internal";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, createHouse } from "./redeeming.ts";
 import { declares, eras, talkTo } from "./talking.ts";
@@ -60,7 +60,7 @@ describe.each(eras)("%s era", (era) => {
   test("a read takes a place while it lasts, and gives it back however it ends", async () => {
     let finish = (): void => {};
     const memory = createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" });
-    const storage = wrap(memory, {
+    const storage = wrapBackend(memory, {
       open: (open) => async (key, options) => {
         if (key === "a.bin") await new Promise<void>((resolve) => (finish = resolve));
         return open(key, options);

@@ -5,7 +5,7 @@ import {
   tokenLifetimes,
   type Principal,
 } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import type { Revocation, SluiceOptions } from "@sluice/server";
 import type { Reply } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
@@ -21,7 +21,7 @@ function createHouses(count: number, options: Partial<SluiceOptions> = {}) {
   const state = createMemoryStateStore();
   const storage = createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" });
   const houses = Array.from({ length: count }, () =>
-    createHouse({ keys, state, storage, ...options }),
+    createHouse({ keys, stores: { ...createMemoryStores(), state }, storage, ...options }),
   );
   return { keys, state, storage, houses };
 }
@@ -78,7 +78,9 @@ test.each([
 
 test("tokens are sealed unless told otherwise, and a store is not asked to make one", async () => {
   const put = vi.fn<() => Promise<void>>().mockResolvedValue();
-  const house = createHouse({ state: { ...createMemoryStateStore(), put } });
+  const house = createHouse({
+    stores: { ...createMemoryStores(), state: { ...createMemoryStateStore(), put } },
+  });
   expect((await mint(house)).token).toMatch(/^v1\./);
   expect(put).not.toHaveBeenCalled();
 });
@@ -89,7 +91,7 @@ test("a server with stored tokens opens sealed ones, and one without asks its st
   const { token } = sealer.seal("download", { key: "a.bin", principal: alice });
   expect(await statusOf(houses[0]!, token)).toBe(200);
   const getRecord = vi.spyOn(state, "get");
-  const other = createHouse({ keys, state });
+  const other = createHouse({ keys, stores: { ...createMemoryStores(), state } });
   expect(await statusOf(other, (await mint(houses[0]!)).token)).toBe(404);
   expect(getRecord).not.toHaveBeenCalled();
 });
@@ -250,7 +252,7 @@ describe.each(forms)("%s tokens", (tokens) => {
       ["by resource", () => ({ resource: uri })],
     ])("%s also where the clock of the process that made it is ahead", async (_how, revocation) => {
       const state = { ...createMemoryStateStore(), shared: true };
-      const { houses } = between({ state });
+      const { houses } = between({ stores: { ...createMemoryStores(), state } });
       const now = Date.now();
       vi.useFakeTimers({ toFake: ["Date"], now: now + 4_999 });
       const ahead = await mint(houses[0]!);

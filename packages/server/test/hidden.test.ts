@@ -1,6 +1,6 @@
 import { SluiceError, type Principal } from "@sluice/core";
 import type { AccessDecision, AccessRule, SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import { alice, as, createHouse, type House } from "./redeeming.ts";
 import { eras, talkTo, type Exchange } from "./talking.ts";
@@ -14,7 +14,7 @@ function createStorage(withSecret: boolean): { storage: StorageBackend; calls: s
   const calls: string[] = [];
   const memory = createMemoryBackend({ "a.bin": "0123456789" });
   if (withSecret) memory.put(key, "secret");
-  const storage = wrap(memory, {
+  const storage = wrapBackend(memory, {
     describe: (call) => (asked, options) => {
       calls.push(`describe ${asked.split("/").length}`);
       return call(asked, options);
@@ -80,7 +80,7 @@ describe.each(eras)("%s era", (era) => {
     const full = createMemoryBackend(Object.fromEntries(names.map((name) => [name, "x"])));
     const visible = names.filter((name) => !hiddenNames.has(name));
     const infos = await Promise.all(visible.map((name) => full.describe(name)));
-    const without = wrap(full, {
+    const without = wrapBackend(full, {
       list:
         () =>
         async ({ cursor = "0", limit = 100 } = {}) => {
@@ -111,7 +111,7 @@ describe.each(eras)("%s era", (era) => {
   test("a folder in which all is hidden equals a missing one to the byte; an archived object does not", async () => {
     const answers = await Promise.all(
       [true, false].map(async (isThere) => {
-        const storage = wrap(createMemoryBackend({ archived: "x" }), {
+        const storage = wrapBackend(createMemoryBackend({ archived: "x" }), {
           describe: (call) => async (asked, options) => {
             if (isThere && asked === "drafts") throw new SluiceError("unsupported", "a folder");
             return call(asked, options);
@@ -161,7 +161,7 @@ test("a redemption of what is hidden is, to the byte and to the call to storage,
 });
 
 test("a storage that is down says so of what is hidden, too", async () => {
-  const down = wrap(createMemoryBackend({ [key]: "secret" }), {
+  const down = wrapBackend(createMemoryBackend({ [key]: "secret" }), {
     describe: () => () => Promise.reject(new SluiceError("unavailable", "disk: away")),
   });
   const talk = talkTo(
@@ -211,7 +211,7 @@ test("another name that storage knows an object by does not lead around the rule
   // as a link does, or a file system that takes names without their case
   const real = (asked: string): string => (asked.toLowerCase() === key ? key : asked);
   let cancelled = 0;
-  const storage = wrap(memory, {
+  const storage = wrapBackend(memory, {
     describe: (call) => (asked, options) => call(real(asked), options),
     open: (call) => async (asked, options) => {
       const opened = await call(real(asked), options);
@@ -284,12 +284,15 @@ describe("a page", () => {
     async () => {
       const names = Array.from({ length: 3_000 }, (_, n) => `g${n + 1_000}`);
       let calls = 0;
-      const long = wrap(createMemoryBackend(Object.fromEntries(names.map((name) => [name, "x"]))), {
-        list: (call) => (options) => {
-          calls += 1;
-          return call(options);
+      const long = wrapBackend(
+        createMemoryBackend(Object.fromEntries(names.map((name) => [name, "x"]))),
+        {
+          list: (call) => (options) => {
+            calls += 1;
+            return call(options);
+          },
         },
-      });
+      );
       const isShown = (name: string): boolean => /g(100.|2900|39..)$/.test(name);
       const house = createHouse({
         ...open,

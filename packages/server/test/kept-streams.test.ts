@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { AccessDecision, SluiceOptions } from "@sluice/server";
-import { wrap } from "@sluice/storage";
+import { wrapBackend } from "@sluice/storage";
 import type { KeptObject } from "@sluice/storage/plugin";
 import { describe, expect, test, vi } from "vitest";
 import { bytes, createKeeping, first } from "./keeping.ts";
@@ -157,7 +157,7 @@ describe.each(eras)("%s era: a stream of an object that lies in memory", (era) =
     const refused = await createKeeper({ storage: { ...storage, describe: refuse } }).stream(era);
     expect([refused.slot.reply, refused.slot.fault?.data.reason]).toEqual([undefined, "not_found"]);
     expect(opened).toEqual([]);
-    const typed = wrap(storage, {
+    const typed = wrapBackend(storage, {
       describe: (inner) => async (key) => ({ ...(await inner(key)), contentType: "a/b" }),
     });
     const told = createKeeper({ storage: typed, delivery: "downloadUrl" });

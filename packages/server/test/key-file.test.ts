@@ -24,8 +24,8 @@ const states = (...pairs: [SealingKey, SealingKey["state"]][]): SealingKey[] =>
 test("through a whole rotation every token that lives is opened by every process, and none once its key is gone", async () => {
   const path = join(root, "rotated");
   await write(path, [old]);
-  using one = await openKeyFile({ path, pollMs: 5 });
-  using two = await openKeyFile({ path, pollMs: 5 });
+  using one = await openKeyFile({ path, pollIntervalMs: 5 });
+  using two = await openKeyFile({ path, pollIntervalMs: 5 });
   const audience = "https://files.example.com/mcp";
   const sealers = [one, two].map(({ keys }) => createSealer({ keys, audience }));
   const terms = { key: "a.bin", use: "window" } as const;
@@ -65,7 +65,11 @@ test("a file that was broken leaves the keys as they were, and is complained abo
   const path = join(root, "broken");
   await write(path, [old]);
   const errors: unknown[] = [];
-  using file = await openKeyFile({ path, pollMs: 5, onError: (error) => errors.push(error) });
+  using file = await openKeyFile({
+    path,
+    pollIntervalMs: 5,
+    onError: (error) => errors.push(error),
+  });
   await writeFile(`${path}.new`, "nonsense", { mode: 0o600 });
   await rename(`${path}.new`, path);
   await vi.waitFor(() => expect(errors).toHaveLength(1), patience);

@@ -1,5 +1,5 @@
 import { generateKey, type KeyState, type SealingKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
@@ -23,22 +23,28 @@ describe("keys that a process makes for itself", () => {
   const shared = { ...createMemoryStateStore(), shared: true };
 
   test("are refused beside a store that processes share, with what to do", () => {
-    expect(() => start({ keys: "ephemeral", state: shared })).toThrow(TypeError);
-    expect(() => start({ keys: "ephemeral", state: shared })).toThrow("`sluice keys new`");
+    expect(() =>
+      start({ keys: "ephemeral", stores: { ...createMemoryStores(), state: shared } }),
+    ).toThrow(TypeError);
+    expect(() =>
+      start({ keys: "ephemeral", stores: { ...createMemoryStores(), state: shared } }),
+    ).toThrow("`sluice keys new`");
   });
 
   test("are refused beside a store that does not say whether it is shared", () => {
     const { shared: _unsaid, ...silent } = createMemoryStateStore();
-    expect(() => start({ keys: "ephemeral", state: silent as never })).toThrow(TypeError);
+    expect(() =>
+      start({ keys: "ephemeral", stores: { ...createMemoryStores(), state: silent as never } }),
+    ).toThrow(TypeError);
   });
 
   test("do in a single process, with a warning; a shared store takes keys that are shared", () => {
     const warnings: string[] = [];
     const onWarning = (message: string): void => void warnings.push(message);
     start({ keys: "ephemeral", onWarning });
-    start({ keys: "ephemeral", state: createMemoryStateStore(), onWarning });
+    start({ keys: "ephemeral", stores: createMemoryStores(), onWarning });
     expect(warnings).toEqual(Array(2).fill(expect.stringContaining("ephemeral keys")));
-    start({ state: shared, onWarning });
+    start({ stores: { ...createMemoryStores(), state: shared }, onWarning });
     expect(warnings).toHaveLength(2);
   });
 });

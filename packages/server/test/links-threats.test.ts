@@ -1,5 +1,5 @@
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions } from "@sluice/server";
 import { tagOf, type Reply } from "@sluice/server/internal";
@@ -66,7 +66,7 @@ describe.each(forms)("a link with a %s token", (form) => {
   );
 
   test("is good at its own server alone", async () => {
-    const shared = { keys: createKeyRing([generateKey()]), state: createMemoryStateStore() };
+    const shared = { keys: createKeyRing([generateKey()]), stores: createMemoryStores() };
     const one = linking(form, shared);
     const other = linking(form, { ...shared, endpoint: "https://other.example.com/mcp" });
     const token = await one.make();
@@ -150,7 +150,10 @@ describe.each(forms)("a link with a %s token", (form) => {
       },
     };
     const claims = { role: "a role that is secret" };
-    const { make, open } = linking(form, { state, principal: () => ({ ...alice, claims }) });
+    const { make, open } = linking(form, {
+      stores: { ...createMemoryStores(), state },
+      principal: () => ({ ...alice, claims }),
+    });
     const token = await make();
     expect((await open(token)).status).toBe(200);
     const decoded = [token, ...kept].flatMap((text) => [
@@ -199,7 +202,7 @@ test("a store that is down makes no link and opens none", async () => {
     get: fails(memory.get.bind(memory)),
     claim: fails(memory.claim.bind(memory)),
   };
-  const { make, open } = linking("stored", { state });
+  const { make, open } = linking("stored", { stores: { ...createMemoryStores(), state } });
   const token = await make();
   isDown = true;
   expect((await open(token)).status).toBeGreaterThanOrEqual(500);
@@ -211,7 +214,10 @@ test("a store that is down makes no link and opens none", async () => {
 test("a share of the store that is full of links makes no more for its owner, and others go on", async () => {
   const state = createMemoryStateStore({ maxRecords: 40, maxRecordsPerOwner: 4 });
   let subject = "alice";
-  const { make } = linking("stored", { state, principal: () => ({ ...alice, subject }) });
+  const { make } = linking("stored", {
+    stores: { ...createMemoryStores(), state },
+    principal: () => ({ ...alice, subject }),
+  });
   for (let n = 0; n < 4; n++) await make();
   await expect(make()).rejects.toMatchObject({ code: "throttled" });
   subject = "bob";
@@ -266,7 +272,7 @@ test("a record of the store opens by its own token alone", async () => {
     },
     get: async (id, now) => swapped ?? memory.get(id, now),
   };
-  const { sluice, make, open } = linking("stored", { state });
+  const { sluice, make, open } = linking("stored", { stores: { ...createMemoryStores(), state } });
   const token = await make();
   await sluice.link("files://demo/b.bin", { caller });
   swapped = records[1]!;

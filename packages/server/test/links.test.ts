@@ -1,5 +1,5 @@
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import type { AuditRecord, SluiceOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ const aliceCaller = {
 function linking(options: Partial<SluiceOptions> = {}) {
   const house = createHouse({
     links: {},
-    state: createMemoryStateStore(),
+    stores: createMemoryStores(),
     principal: ({ header }) => {
       const subject = header("x-subject");
       return subject === undefined ? undefined : { ...alice, subject };
@@ -125,7 +125,7 @@ describe("a link", () => {
   test("dies with revoke of its token, its id, its principal and its resource, and with its session and its key", async () => {
     const state = createMemoryStateStore();
     const keys = createKeyRing([generateKey({ kid: "k1" })]);
-    const { link, follow, sluice } = linking({ state, keys });
+    const { link, follow, sluice } = linking({ stores: { ...createMemoryStores(), state }, keys });
     const inSession = { caller: { ...aliceCaller, sessionId: "s-1" } };
     const made = async (more: object = {}) => {
       const fresh = await sluice.link(uri, { caller: aliceCaller, ...more });

@@ -2,7 +2,7 @@ import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
 import { EXTENSION_ID } from "@sluice/core/internal";
 import type { DescribeResource, ResourceMetadata, SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";
@@ -17,7 +17,7 @@ const files = { "a.parquet": "PAR1\u0000\u0001", "b.html": "<b>bold</b>" };
 
 /** Storage whose versions have no etags. */
 const unversioned = (storage: StorageBackend): StorageBackend =>
-  wrap(storage, {
+  wrapBackend(storage, {
     describe: (describeObject) => async (key, options) => {
       const { etag: _etag, ...info } = await describeObject(key, options);
       return info;

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { docs, media, mounted, createTwo, seen } from "./mounting.ts";
 import { alice, as } from "./redeeming.ts";
@@ -77,7 +77,7 @@ describe.each(eras)("a list of several mounts in the %s era", (era) => {
   test("120 mounts have one cursor; an answer looks at 50 of them, however empty they are", async () => {
     let asked = 0;
     const count = (storage: StorageBackend): StorageBackend =>
-      wrap(storage, { list: (list) => (options) => (asked++, list(options)) });
+      wrapBackend(storage, { list: (list) => (options) => (asked++, list(options)) });
     const { pages, ask } = mounted(
       Array.from({ length: 120 }, (_, n) => ({
         baseUri: `m${n}://acme/`,
@@ -95,7 +95,7 @@ describe.each(eras)("a list of several mounts in the %s era", (era) => {
 
   test("an answer that withheld ten thousand objects goes on in the next mount with the next page", async () => {
     let asked = 0;
-    const last = wrap(folder(1), { list: (list) => (options) => (asked++, list(options)) });
+    const last = wrapBackend(folder(1), { list: (list) => (options) => (asked++, list(options)) });
     const many = folder(10_000);
     const { ask } = mounted([
       { baseUri: docs, storage: many, access: () => "hide" },
@@ -109,7 +109,7 @@ describe.each(eras)("a list of several mounts in the %s era", (era) => {
   });
 
   test("a mount that fails is an error that can be tried again; what stands before it is told", async () => {
-    const down = wrap(folder(2), {
+    const down = wrapBackend(folder(2), {
       list: () => () => Promise.reject(new SluiceError("unavailable", "down: acme-bucket-17")),
     });
     const { ask } = mounted([
@@ -258,7 +258,7 @@ test("an unlisted page of a mount that is down tells no more than any other erro
     mounted([
       {
         baseUri: docs,
-        storage: wrap(folder(1), {
+        storage: wrapBackend(folder(1), {
           list: () => () => Promise.reject(new SluiceError(code, `${docs} of acme-bucket-17`)),
         }),
       },

@@ -3,7 +3,7 @@ import type { Principal } from "@sluice/core";
 import type { AccessDecision, MountOptions, SluiceOptions } from "@sluice/server";
 import {
   createMemoryBackend,
-  wrap,
+  wrapBackend,
   type MemoryBackend,
   type StorageBackend,
 } from "@sluice/storage";
@@ -19,7 +19,7 @@ const files = { "a.txt": "1", "b.txt": "1" };
 function watched(): { memory: MemoryBackend; storage: StorageBackend; watches: () => number } {
   const memory = createMemoryBackend(files);
   let open = 0;
-  const storage = wrap(memory, {
+  const storage = wrapBackend(memory, {
     watch: (watch) =>
       async function* (options) {
         open++;

@@ -1,7 +1,7 @@
 import { ResourceTemplate } from "@modelcontextprotocol/server";
 import { EXTENSION_ID } from "@sluice/core/internal";
 import { createSluice, type MountOptions, type SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { createTwo, docs, media, mounted, type MountedOptions } from "./mounting.ts";
 import { alice, as, bodyOf, endpoint, headerOf } from "./redeeming.ts";
@@ -365,7 +365,7 @@ test("baseUris are those of the mounts in their order, and names are unlike", ()
 test("each backend is asked in its own mount only", async () => {
   const asked: string[] = [];
   const heard = (name: string, storage: StorageBackend) =>
-    wrap(storage, {
+    wrapBackend(storage, {
       describe: (look) => (key, options) => (asked.push(`${name} ${key}`), look(key, options)),
       open: (open) => (key, options) => (asked.push(`${name} ${key}`), open(key, options)),
     });

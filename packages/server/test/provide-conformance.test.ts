@@ -4,7 +4,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import {
   checkBackend,
   createLargeContent,
-  rules,
+  conformanceRules,
   type Faults,
   type Finding,
   type Fixture,
@@ -111,7 +111,7 @@ function aborted(signal: AbortSignal): Promise<never> {
 }
 
 /** All rules but those of lists: a template lists nothing. */
-const applicable = rules
+const applicable = conformanceRules
   .map(({ id }) => id)
   .filter((id) => !id.startsWith("list-") && id !== "key-folder-prefix");
 

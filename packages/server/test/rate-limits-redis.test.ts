@@ -1,5 +1,5 @@
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { Redis } from "ioredis";
 import { RateLimiterMemory, RateLimiterRedis } from "rate-limiter-flexible";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -135,7 +135,7 @@ describe.runIf(hasRedis)("limits whose counters are in Redis", () => {
   ] as const)("a Redis %s", (_, fail) => {
     test("means busy and 503, never bytes, and the next one that is there is asked again", async () => {
       let opened = 0;
-      const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+      const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
         open: (open) => (key, options) => {
           opened += 1;
           return open(key, options);

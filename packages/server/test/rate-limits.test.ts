@@ -1,4 +1,4 @@
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import type { RateLimiter, SluiceOptions } from "@sluice/server";
 import {
   RateLimiterMemory,
@@ -150,7 +150,7 @@ describe("a limiter that does not answer", () => {
 
   test("means 503 and busy, never bytes", async () => {
     let opened = 0;
-    const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+    const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
       open: (open) => (key, options) => {
         opened += 1;
         return open(key, options);

@@ -1,5 +1,5 @@
 import { EXTENSION_ID } from "@sluice/core/internal";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
@@ -218,7 +218,7 @@ describe.each(eras)("resources/read of a part in the %s era", (era) => {
 
   test("a range asks storage for little more than itself, in one call", async () => {
     const calls: unknown[] = [];
-    const storage = wrap(createMemoryBackend({ "big.txt": "x".repeat(1_000_000) }), {
+    const storage = wrapBackend(createMemoryBackend({ "big.txt": "x".repeat(1_000_000) }), {
       open: (openObject) => async (key, options) => {
         calls.push(options?.range);
         return openObject(key, options);

@@ -2,7 +2,7 @@
 import { createMcpHandler, McpServer, type AuthInfo } from "@modelcontextprotocol/server";
 import { formatKey, generateKey } from "@sluice/core";
 import { createSluice, type Sluice } from "@sluice/server";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -17,7 +17,7 @@ const base = {
 };
 const endpoint = "https://mcp.example.com/mcp";
 const issuer = "https://id.example.com";
-const state = createMemoryStateStore();
+const stores = createMemoryStores();
 const aliceInfo: AuthInfo = { token: "t", clientId: "app", scopes: [], extra: { sub: "alice" } };
 
 /** Status and text behind a link. */
@@ -48,7 +48,7 @@ test("the links of the docs", async () => {
     endpoint,
     principal: ({ authInfo }) =>
       authInfo && { issuer, subject: String(authInfo.extra?.sub), clientId: authInfo.clientId },
-    state, // what processes share; with it a link has 32 characters behind /d/
+    stores, // what processes share; with it a link has 32 characters behind /d/
     links: { ttlMs: 10 * 60_000 }, // 10 minutes; the default and the most are 15
   });
   // #endregion
@@ -109,7 +109,13 @@ test("the links of the docs", async () => {
 });
 
 test("the tools of the docs", async () => {
-  const sluice = createSluice({ ...base, endpoint, anonymous: true, links: {}, state });
+  const sluice = createSluice({
+    ...base,
+    endpoint,
+    anonymous: true,
+    links: {},
+    stores,
+  });
   const list = async (createServer: () => McpServer): Promise<string[]> => {
     const { tools } = await ask(createServer, "tools/list");
     return tools.map(({ name }: { name: string }) => name);

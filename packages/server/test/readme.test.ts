@@ -1,6 +1,6 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import { formatKey, generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { talkTo } from "./talking.ts";
@@ -10,7 +10,7 @@ const members = new Set(["alice"]);
 test("the examples of the README run", async () => {
   const keys = formatKey(generateKey());
   const storage = createMemoryBackend({ "report.pdf": "%PDF", "drafts/plan.txt": "soon" });
-  const state = createMemoryStateStore();
+  const stores = createMemoryStores();
   const lines: string[] = [];
   const log = (line: string): void => void lines.push(line);
 
@@ -83,7 +83,7 @@ test("the examples of the README run", async () => {
     baseUri: "files://acme/",
     endpoint: "https://mcp.example.com/mcp",
     keys,
-    state,
+    stores,
     anonymous: true,
     // large files from a URL that can be resumed and fetched in parallel, small ones at once
     delivery: ({ info }) => ((info.size ?? Infinity) > 64 * 1024 * 1024 ? "downloadUrl" : "direct"),

@@ -1,6 +1,6 @@
 import { principalTag, SluiceError, tokenLifetimes } from "@sluice/core";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
-import { createMemoryBackend, protect, wrap } from "@sluice/storage";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryBackend, protect, wrapBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";
 
@@ -160,7 +160,7 @@ describe("refusals", () => {
   test("unknown, altered, foreign, consumed, deleted and denied are one answer, the same to the byte", async () => {
     const state = createMemoryStateStore();
     const house = createHouse({
-      state,
+      stores: { ...createMemoryStores(), state },
       access: (_principal, uri) => (uri.endsWith("b.bin") ? "deny" : "allow"),
     });
     const good = bound(house);
@@ -222,7 +222,7 @@ describe("refusals", () => {
 
   test("a body opened for a URL of an earlier version is released", async () => {
     let cancelled = 0;
-    const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+    const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
       open: (open) => async (key, options) => {
         const { info } = await open(key, options);
         const body = new ReadableStream<Uint8Array>({ cancel: () => void (cancelled += 1) });
@@ -270,7 +270,7 @@ describe("refusals", () => {
       ...createMemoryStateStore(),
       claim: () => Promise.reject(new SluiceError("unavailable", "store: down")),
     };
-    const house = createHouse({ state });
+    const house = createHouse({ stores: { ...createMemoryStores(), state } });
     const reply = await house.redeem(bound(house), { headers: as(alice) });
     expect([reply.status, reply.transfer]).toEqual([503, undefined]);
     expect(house.errors).toHaveLength(1);
@@ -278,7 +278,7 @@ describe("refusals", () => {
 
   test("an object whose headers cannot be made is let go of, with its place", async () => {
     let cancelled = 0;
-    const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+    const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
       open: (open) => async (key, options) => {
         const { info } = await open(key, options);
         const body = new ReadableStream<Uint8Array>({ cancel: () => void (cancelled += 1) });
@@ -305,7 +305,7 @@ describe("refusals", () => {
       const open = () =>
         Promise.reject(new SluiceError(code as keyof typeof codes, `fs: ${secret}`));
       const storage = { ...createMemoryBackend(), open };
-      const house = createHouse({ storage: protect(storage, { attempts: 1 }) });
+      const house = createHouse({ storage: protect(storage, { maxAttempts: 1 }) });
       const reply = await house.redeem(bound(house), { headers: as(alice) });
       expect([code, reply.status]).toEqual([code, status]);
       expect(JSON.stringify(reply)).not.toContain(secret);
@@ -316,13 +316,13 @@ describe("refusals", () => {
 describe("how often a grant works", () => {
   test("once: one body; HEAD, 304, 416 and a failed open leave it alone", async () => {
     let isDown = false;
-    const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+    const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
       open: (open) => async (key, options) => {
         if (isDown) throw new SluiceError("unavailable", "memory: down");
         return open(key, options);
       },
     });
-    const house = createHouse({ storage: protect(storage, { attempts: 1 }) });
+    const house = createHouse({ storage: protect(storage, { maxAttempts: 1 }) });
     const once = bound(house, { use: "once" });
     const ask = (method: "GET" | "HEAD", more: Record<string, string> = {}) =>
       house.redeem(once, { method, headers: { ...as(alice), ...more } });
@@ -429,7 +429,7 @@ describe("identity", () => {
     const state = createMemoryStateStore();
     const asked: unknown[] = [];
     const house = createHouse({
-      state,
+      stores: { ...createMemoryStores(), state },
       limits: { perPrincipal: 1 },
       access: (principal) => {
         asked.push(principal);
@@ -451,7 +451,10 @@ describe("identity", () => {
 
   test("the sessions of one user share its limit and end with its revocation", async () => {
     const state = createMemoryStateStore();
-    const house = createHouse({ state, limits: { perPrincipal: 1 } });
+    const house = createHouse({
+      stores: { ...createMemoryStores(), state },
+      limits: { perPrincipal: 1 },
+    });
     const ask = (sessionId: string) =>
       house.redeem(bound(house, { principal: { ...alice, sessionId } }), {
         headers: as(alice),
@@ -466,7 +469,7 @@ describe("identity", () => {
 
   test("a grant that was revoked or spent tells nothing any more, also not to HEAD or as a 304", async () => {
     const state = createMemoryStateStore();
-    const house = createHouse({ state });
+    const house = createHouse({ stores: { ...createMemoryStores(), state } });
     const { id, token: revoked } = house.seal("download", { key: "a.bin", principal: alice });
     const head = await house.redeem(revoked, { method: "HEAD", headers: as(alice) });
     const etag = headerOf(head, "etag")!;

@@ -1,7 +1,7 @@
 import { createMcpHandler, McpServer, requireScopes } from "@modelcontextprotocol/server";
 import { EXTENSION_ID } from "@sluice/core/internal";
 import type { SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { createHouse } from "./redeeming.ts";
@@ -74,7 +74,7 @@ test("a link has the metadata of a list entry; the preview is whole characters o
 
 test("a resource that is replaced in between gives a link to the version of the preview", async () => {
   const memory = createMemoryBackend({ "t.txt": "old" });
-  const storage = wrap(memory, {
+  const storage = wrapBackend(memory, {
     describe: (describe) => async (key, options) => {
       const info = await describe(key, options);
       memory.put("t.txt", "newer");

@@ -1,4 +1,4 @@
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import type { SluiceOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";
 import { createHouse } from "./redeeming.ts";
@@ -58,7 +58,7 @@ describe.each(eras)("a URI in the %s era", (era) => {
   });
 
   test("each fault has the number of its kind, and its reason says which it is [MCP/errors/should-codes] [ARTICLE/4.3/codes]", async () => {
-    const storage = wrap(createMemoryBackend({ "a.bin": "0" }), {
+    const storage = wrapBackend(createMemoryBackend({ "a.bin": "0" }), {
       describe: () => () => Promise.reject(new Error("disk broken")),
       open: () => () => Promise.reject(new Error("disk broken")),
     });

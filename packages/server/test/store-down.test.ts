@@ -5,6 +5,7 @@ import {
   type GrantUse,
   type TokenClaims,
 } from "@sluice/core";
+import { createMemoryStores } from "@sluice/state";
 import type { SluiceOptions } from "@sluice/server";
 import type { Reply } from "@sluice/server/internal";
 import { describe, expect, test } from "vitest";
@@ -19,7 +20,12 @@ const session = { ...alice, sessionId: "s-1" };
 function setUp(options: Partial<SluiceOptions> = {}) {
   const keys = createKeyRing([generateKey()]);
   const store = createFailingStore();
-  const house = createHouse({ keys, state: store.state, anonymous: true, ...options });
+  const house = createHouse({
+    keys,
+    stores: { ...createMemoryStores(), state: store.state },
+    anonymous: true,
+    ...options,
+  });
   const sealer = createSealer({ keys, audience: endpoint });
   return {
     keys,
@@ -121,7 +127,10 @@ describe("while the store is down", () => {
       store.state
         .claim(terms, now)
         .catch(() => ({ outcome: "granted", continued: false }))) as typeof store.state.claim;
-    const lenient = createHouse({ keys: rest.keys, state: { ...store.state, claim } });
+    const lenient = createHouse({
+      keys: rest.keys,
+      stores: { ...createMemoryStores(), state: { ...store.state, claim } },
+    });
     store.isDown = true;
     expect(statusesOf(await askAll(lenient, rest.seal()))).toEqual(served);
   });
@@ -129,7 +138,10 @@ describe("while the store is down", () => {
   test("a store that fails in a way of its own is a fault, never bytes", async () => {
     const { store, keys, seal } = setUp();
     const claim = () => Promise.reject(new Error("ECONNRESET"));
-    const house = createHouse({ keys, state: { ...store.state, claim } });
+    const house = createHouse({
+      keys,
+      stores: { ...createMemoryStores(), state: { ...store.state, claim } },
+    });
     const broken = { HEAD: 500, "304": 500, range: 500, GET: 500 };
     expect(statusesOf(await askAll(house, seal()))).toEqual(broken);
   });

@@ -247,7 +247,7 @@ describe.each(eras)("%s era", (era) => {
         const storage = createMemoryBackend();
         storage.describe = () =>
           Promise.reject(new SluiceError(code, `fs: ${secret}`, { retryAfterMs: 1 }));
-        const { slot } = await stream({ storage: protect(storage, { attempts: 1 }) });
+        const { slot } = await stream({ storage: protect(storage, { maxAttempts: 1 }) });
         const row = errorTable[reason];
         expect([slot.fault!.code, slot.fault!.data.reason]).toEqual([row[era], reason]);
         expect(JSON.stringify(slot.fault)).not.toContain(secret);

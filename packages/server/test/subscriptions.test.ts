@@ -1,6 +1,6 @@
 import { McpServer, requireScopes } from "@modelcontextprotocol/server";
 import type { AccessDecision, AttachOptions, AuditRecord, SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, type MemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, type MemoryBackend, wrapBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { alice, createHouse } from "./redeeming.ts";
 import { openSession } from "./session.ts";
@@ -14,7 +14,7 @@ async function connect(
 ) {
   const memory = createMemoryBackend({ "a.txt": "1", "b.txt": "1", "hidden.txt": "1" });
   let open = 0;
-  const storage = wrap(memory, {
+  const storage = wrapBackend(memory, {
     watch: (watch) =>
       async function* (watchOptions) {
         open++;

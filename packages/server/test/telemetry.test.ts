@@ -15,7 +15,7 @@ import {
 } from "@opentelemetry/sdk-trace-base";
 import { SluiceError } from "@sluice/core";
 import { createTelemetry } from "@sluice/server/telemetry";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { alice, as, bodyOf, createHouse, type House } from "./redeeming.ts";
 import { eras, talkTo } from "./talking.ts";
@@ -46,7 +46,7 @@ afterAll(() => {
 beforeEach(() => exporter.reset());
 
 const tracer = tracers.getTracer("test");
-const storage = wrap(createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" }), {
+const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" }), {
   describe: (describe_) => (key, options) =>
     tracer.startActiveSpan(`describe ${key}`, (span) =>
       describe_(key, options).finally(() => span.end()),
@@ -69,7 +69,7 @@ function createMeasuredHouse(): House {
 /** What a watch does for everybody begins with the call of whoever comes first. */
 async function traceOfRescan(apart: boolean): Promise<string | undefined> {
   const seen: (string | undefined)[] = [];
-  const watched = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+  const watched = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
     describe: (describe_) => (key, options) => {
       seen.push(trace.getActiveSpan()?.spanContext().traceId);
       return describe_(key, options);
@@ -225,7 +225,7 @@ test("a fault is an error of the span; a refusal is not", async () => {
   const house = createMeasuredHouse();
   const broken = createHouse({
     telemetry: createTelemetry({ tracer }),
-    storage: wrap(createMemoryBackend(), {
+    storage: wrapBackend(createMemoryBackend(), {
       open: () => () => Promise.reject(new SluiceError("internal", "disk: broken")),
     }),
   });

@@ -5,7 +5,7 @@ import {
   type AuthInfo,
 } from "@modelcontextprotocol/server";
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions, ToolOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";
@@ -39,7 +39,7 @@ function tooled({
     storage,
     anonymous: true,
     links: {},
-    state: createMemoryStateStore(),
+    stores: createMemoryStores(),
     access: (_who, of) => (of.includes("hidden") ? "hide" : "allow"),
     ...(maxReadBytes !== undefined && { maxReadBytes }),
     ...(isUnresolved && { principal: undefined as never }),
@@ -122,7 +122,11 @@ describe("list_files", () => {
     const state = createMemoryStateStore();
     const keys = createKeyRing([generateKey()]);
     const as = (subject: string) =>
-      tooled({ state, keys, principal: () => ({ issuer: "i", subject, clientId: "c" }) });
+      tooled({
+        stores: { ...createMemoryStores(), state },
+        keys,
+        principal: () => ({ issuer: "i", subject, clientId: "c" }),
+      });
     const { structuredContent } = await as("alice").call("list_files");
     const { next_cursor: cursor } = structuredContent;
     expect((await as("bob").call("list_files", { cursor })).isError).toBe(true);

@@ -6,7 +6,7 @@ export {
   type SluiceErrorCode,
 } from "@sluice/core";
 export * from "@sluice/server";
-export { createMemoryStateStore, createMemoryUploadStore, type StateStore } from "@sluice/state";
+export { createMemoryStores, type StateStore, type Stores } from "@sluice/state";
 export { createMemoryBackend, type StorageBackend, type WritableBackend } from "@sluice/storage";
 export * from "@sluice/transport-http";
 export * from "@sluice/uploads";

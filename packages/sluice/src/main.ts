@@ -1,4 +1,4 @@
 #!/usr/bin/env node
-import { run } from "@sluice/cli/internal/run";
+import { runCommand } from "@sluice/cli/internal/run";
 
-await run(process.argv.slice(2));
+await runCommand(process.argv.slice(2));

@@ -1,10 +1,10 @@
 import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/state/conformance";
+import { type RedisClient } from "@sluice/state-redis";
 import {
   createRedisEventStore,
   createRedisStateStore,
   createRedisUploadStore,
-  type RedisClient,
-} from "@sluice/state-redis";
+} from "@sluice/state-redis/internal";
 import { describe, expect, test } from "vitest";
 import { hasRedis } from "../../../e2e/bed/redis.ts";
 import { useRedis } from "./redis-bed.ts";

@@ -1,6 +1,6 @@
 // One of several processes that redeem the same grants: `{ id, claims }` comes in, how many of them
 // were granted goes out. Its clock may be ahead, or behind.
-import { createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStateStore } from "@sluice/state-redis/internal";
 import { Redis } from "ioredis";
 
 const [path = "", aheadMs = "0"] = process.argv.slice(2);

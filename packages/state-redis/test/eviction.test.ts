@@ -1,11 +1,11 @@
 import type { GrantTerms } from "@sluice/state";
+import { type RedisClient } from "@sluice/state-redis";
 import {
   checkRedis,
   createRedisEventStore,
   createRedisStateStore,
   createRedisUploadStore,
-  type RedisClient,
-} from "@sluice/state-redis";
+} from "@sluice/state-redis/internal";
 import { afterAll, afterEach, describe, expect, test, vi } from "vitest";
 import { hasRedis } from "../../../e2e/bed/redis.ts";
 import { useRedis } from "./redis-bed.ts";
@@ -81,7 +81,7 @@ describe.runIf(hasRedis)("a Redis that may evict keys", () => {
     expect(await state.claim(grant, now)).toEqual({ outcome: "spent" });
     await setPolicy("allkeys-random");
     await bed.redis.config("SET", "maxmemory", "1");
-    for (let n = 0; (await bed.redis.exists("{evicting}:grant:grant")) && n < 100; n++)
+    for (let n = 0; (await bed.redis.exists("{evicting}:1:grant:grant")) && n < 100; n++)
       await bed.redis.set(`filler ${n}`, "x").catch(() => {});
     await bed.redis.config("SET", "maxmemory", "0");
     expect(await state.claim(grant, now)).toMatchObject({ outcome: "granted" });

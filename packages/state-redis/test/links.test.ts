@@ -1,5 +1,5 @@
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { createMemoryBackend } from "@sluice/storage";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
@@ -30,7 +30,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
       return createHouse({
         keys,
         storage,
-        state: createRedisStateStore({ redis, prefix, durable: true }),
+        stores: createRedisStores({ redis, prefix, durable: true }),
         links: {},
         limits: { perPrincipal: 100, failedRedemptions: false },
         principal: ({ sessionId }) => ({ ...alice, sessionId }),
@@ -77,7 +77,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
     const [{ sluice }] = createHouses("records:");
     const { url } = await sluice.link(uri, { caller, ttlMs: 60_000 });
     const [redis] = clients;
-    const names = await redis!.keys("records:*token*");
+    const names = await redis!.keys("records:1:*token*");
     expect(names).toHaveLength(1);
     expect(await redis!.pttl(names[0]!)).toBeLessThan(180_000);
     const kept = await Promise.all(names.map((name) => redis!.dump(name)));

@@ -5,14 +5,14 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/state/conformance";
+import { type RedisClient } from "@sluice/state-redis";
 import {
   checkRedis,
   createRedisEventStore,
   createRedisStateStore,
   createRedisUploadStore,
   shareChanges,
-  type RedisClient,
-} from "@sluice/state-redis";
+} from "@sluice/state-redis/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { Cluster, Redis } from "ioredis";
 import { createClientPool, createCluster, createSentinel } from "redis";
@@ -99,8 +99,7 @@ describe.runIf(hasRedis)(
         for (const { run } of uploadStoreCases)
           await run(() => createRedisUploadStore(options(name)));
         const over = new AbortController();
-        const shared = shareChanges(createMemoryBackend({ a: "1" }), {
-          ...options(name),
+        const shared = shareChanges(createMemoryBackend({ a: "1" }), options(name), {
           name: "n",
         });
         for await (const batch of shared.watch!({ signal: over.signal })) {

@@ -1,6 +1,6 @@
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createRedisStateStore, shareChanges } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { createMemoryBackend } from "@sluice/storage";
 import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
@@ -16,12 +16,13 @@ describe.runIf(hasRedis)("the example of the README", () => {
     const { path } = server;
     // #region use
     const redis = new Redis({ path, enableOfflineQueue: false, socketTimeout: 5_000 });
+    const stores = createRedisStores({ redis });
     const sluice = createSluice({
-      storage: shareChanges(storage, { redis, name: "files" }),
+      storage: stores.shareChanges(storage, { name: "files" }),
       baseUri: "files://demo/",
       endpoint: "https://files.example.com/mcp",
       keys: keysOfAllProcesses,
-      state: createRedisStateStore({ redis }),
+      stores,
       principal,
     });
     // #endregion
@@ -30,7 +31,7 @@ describe.runIf(hasRedis)("the example of the README", () => {
     const ann = { issuer: "https://id.example.com", subject: "ann", clientId: "app", sessionId };
     await sluice.host.bindSession({ principal: ann });
     await sluice.endSession(sessionId);
-    expect(await redis.keys("{sluice}:session:*")).toHaveLength(1);
+    expect(await redis.keys("{sluice}:1:session:*")).toHaveLength(1);
     redis.disconnect();
   });
 });

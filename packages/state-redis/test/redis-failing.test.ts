@@ -1,12 +1,12 @@
 import { fork, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import type { GrantTerms } from "@sluice/state";
+import { type RedisClient } from "@sluice/state-redis";
 import {
   createRedisEventStore,
   createRedisStateStore,
   createRedisUploadStore,
-  type RedisClient,
-} from "@sluice/state-redis";
+} from "@sluice/state-redis/internal";
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { hasRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
 import { useRedis } from "./redis-bed.ts";

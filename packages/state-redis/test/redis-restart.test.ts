@@ -1,6 +1,7 @@
 import { clockSkewMs } from "@sluice/core/internal";
 import type { GrantTerms, StateStore } from "@sluice/state";
-import { createRedisStateStore, type RedisClient } from "@sluice/state-redis";
+import { type RedisClient } from "@sluice/state-redis";
+import { createRedisStateStore } from "@sluice/state-redis/internal";
 import { describe, expect, test } from "vitest";
 import { hasRedis } from "../../../e2e/bed/redis.ts";
 import { useRedis } from "./redis-bed.ts";

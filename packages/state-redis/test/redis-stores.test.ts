@@ -1,10 +1,5 @@
 import { eventStoreCases, stateStoreCases, uploadStoreCases } from "@sluice/state/conformance";
-import {
-  createRedisEventStore,
-  createRedisStateStore,
-  createRedisUploadStore,
-  type RedisClient,
-} from "@sluice/state-redis";
+import { createRedisStores, type RedisClient } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -39,20 +34,21 @@ describe.runIf(hasRedis)("stores in a real Redis", () => {
   describe.each(Object.entries(clients))("through %s", (_name, client) => {
     test.each(stateStoreCases)("state: $id: $sentence", async ({ run }) => {
       await expect(
-        run((limits) =>
-          createRedisStateStore({ redis: client(), prefix: space(), durable: true, ...limits }),
+        run(
+          (limits) =>
+            createRedisStores({ redis: client(), prefix: space(), durable: true, ...limits }).state,
         ),
       ).resolves.toBeUndefined();
     });
 
     test.each(eventStoreCases)("events: $id: $sentence", async ({ run }) => {
       await expect(
-        run((limits) => createRedisEventStore({ redis: client(), prefix: space(), ...limits })),
+        run((events) => createRedisStores({ redis: client(), prefix: space(), events }).events),
       ).resolves.toBeUndefined();
     });
 
     test.each(uploadStoreCases)("uploads: $id: $sentence", async ({ run }) => {
-      const make = () => createRedisUploadStore({ redis: client(), prefix: space() });
+      const make = () => createRedisStores({ redis: client(), prefix: space() }).uploads;
       await expect(run(make)).resolves.toBeUndefined();
     });
   });

@@ -1,6 +1,11 @@
-import { shareChanges } from "@sluice/state-redis";
-import { createMemoryBackend, wrap, type ChangeBatch, type StorageBackend } from "@sluice/storage";
-import { checkRule, rules, type Fixture } from "@sluice/storage/conformance";
+import { shareChanges } from "@sluice/state-redis/internal";
+import {
+  createMemoryBackend,
+  wrapBackend,
+  type ChangeBatch,
+  type StorageBackend,
+} from "@sluice/storage";
+import { checkRule, conformanceRules, type Fixture } from "@sluice/storage/conformance";
 import { describe, expect, test } from "vitest";
 import { hasRedis } from "../../../e2e/bed/redis.ts";
 import { useRedis } from "./redis-bed.ts";
@@ -10,7 +15,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
   let names = 0;
 
   const share = (backend: StorageBackend, name: string): StorageBackend =>
-    shareChanges(backend, { redis: bed.redis, name, pollMs: 10, timeoutMs: 500 });
+    shareChanges(backend, { redis: bed.redis, timeoutMs: 500 }, { name, pollIntervalMs: 10 });
 
   function createFixture(): Fixture {
     const store = createMemoryBackend();
@@ -23,16 +28,19 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     };
   }
 
-  test.each(rules.filter(({ id }) => id.startsWith("watch-")))("$id: $sentence", async (rule) => {
-    const finding = await checkRule(rule, createFixture, { deadlineMs: 50_000 });
-    expect(finding).toMatchObject({ outcome: expect.stringMatching(/^(kept|absent)$/) });
-  });
+  test.each(conformanceRules.filter(({ id }) => id.startsWith("watch-")))(
+    "$id: $sentence",
+    async (rule) => {
+      const finding = await checkRule(rule, createFixture, { deadlineMs: 50_000 });
+      expect(finding).toMatchObject({ outcome: expect.stringMatching(/^(kept|absent)$/) });
+    },
+  );
 
   /** Two processes of one queue: a change that one of them gets, the other does not. */
   function createQueue(): { backends: [StorageBackend, StorageBackend]; send: Send } {
     const heard: ((batch: ChangeBatch) => void)[] = [];
     const backends = [0, 1].map((n) =>
-      wrap(createMemoryBackend(), {
+      wrapBackend(createMemoryBackend(), {
         watch: () =>
           async function* ({ signal }) {
             const batches: ChangeBatch[] = [{}];
@@ -93,7 +101,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     await batches.next();
     send(0, "a");
     expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
-    const key = "{sluice}:changes:slow";
+    const key = "{sluice}:1:changes:slow";
     for (let n = 0; n < 120; n++) await bed.redis.xadd(key, "*", "batch", '{"changed":["b"]}');
     await bed.redis.xtrim(key, "MAXLEN", 110);
     expect((await batches.next()).value).toMatchObject({ reset: true });
@@ -113,7 +121,7 @@ describe.runIf(hasRedis)("changes that processes share", () => {
     send(0, "a");
     expect((await batches.next()).value).toMatchObject({ changed: ["a"] });
     // earlier changes of the other process are gone as well, and no process can name them
-    await bed.redis.del("{sluice}:changes:forgotten");
+    await bed.redis.del("{sluice}:1:changes:forgotten");
     expect((await batches.next()).value).toMatchObject({ reset: true });
     send(0, "b");
     expect((await batches.next()).value).toMatchObject({ changed: ["b"] });

@@ -3,13 +3,13 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { clockSkewMs } from "@sluice/core/internal";
 import type { EventStore, GrantTerms, StateStore, UploadStore } from "@sluice/state";
+import { type RedisClient } from "@sluice/state-redis";
 import {
   checkRedis,
   createRedisEventStore,
   createRedisStateStore,
   createRedisUploadStore,
-  type RedisClient,
-} from "@sluice/state-redis";
+} from "@sluice/state-redis/internal";
 import { afterEach, beforeEach, describe, expect, inject, test, vi } from "vitest";
 import { hasRedis } from "../../../e2e/bed/redis.ts";
 import { useRedis } from "./redis-bed.ts";
@@ -89,7 +89,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
       const made = grant();
       const claimed = { outcome: "granted", continued: false };
       expect(await ahead.state.claim(made, ahead.now())).toEqual(claimed);
-      const life = await bed.redis.pttl(`${prefix}grant:grant`);
+      const life = await bed.redis.pttl(`${prefix}1:grant:grant`);
       expect(life).toBeGreaterThan(made.expiresAt - Date.now() + 2 * clockSkewMs);
       expect(await behind.state.claim(made, behind.now())).toEqual({ outcome: "spent" });
     },
@@ -99,7 +99,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
     },
     async "a lease ends ten minutes after it was opened"({ ahead, prefix }) {
       await ahead.state.claim(grant({ use: "lease", expiresAt: Date.now() + ttlMs }), ahead.now());
-      const endsAt = Number(await bed.redis.hget(`${prefix}grant:grant`, "endsAt"));
+      const endsAt = Number(await bed.redis.hget(`${prefix}1:grant:grant`, "endsAt"));
       expect(Math.abs(endsAt - Date.now() - tenMinutesMs)).toBeLessThan(clockSkewMs + 60_000);
     },
     async "a revocation by a process that is behind withdraws what was made so far"(fleet) {
@@ -225,7 +225,7 @@ describe.runIf(hasRedis)("processes whose clocks are ten minutes off that of Red
   test("a lead that is kept beyond the bound counts up to the bound", async () => {
     const prefix = `{skewed ${(spaces += 1)}}:`;
     const store = createRedisStateStore({ redis: bed.redis, prefix, durable: true });
-    await bed.redis.set(`${prefix}lead`, yearMs);
+    await bed.redis.set(`${prefix}1:lead`, yearMs);
     await store.revoke({ principal: "alice" }, { now: Date.now(), ttlMs });
     const [within, beyond] = [800_000, 1_000_000].map((laterMs) => {
       const issuedAt = Date.now() + laterMs;

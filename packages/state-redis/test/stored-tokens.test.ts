@@ -1,6 +1,6 @@
 import { createKeyRing, generateKey, type Principal } from "@sluice/core";
 import type { GrantOptions } from "@sluice/server";
-import { createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRedis, startRedis, type RedisServer } from "../../../e2e/bed/redis.ts";
@@ -38,8 +38,8 @@ describe.runIf(hasRedis)("download URLs of servers that share a Redis", () => {
   ): House[] {
     const keys = createKeyRing([generateKey()]);
     return timeoutsMs.map((timeoutMs) => {
-      const state = createRedisStateStore({ redis: connect(), prefix, timeoutMs, durable: true });
-      return createHouse({ keys, state, grant, limits: { perPrincipal: 100 } });
+      const stores = createRedisStores({ redis: connect(), prefix, timeoutMs, durable: true });
+      return createHouse({ keys, stores, grant, limits: { perPrincipal: 100 } });
     });
   }
 

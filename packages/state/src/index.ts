@@ -17,6 +17,8 @@ export {
   createMemoryStateStore,
   type MemoryStateStoreOptions,
 } from "./memory/memory-state-store.ts";
+export type { Stores } from "./contract/stores.ts";
+export { createMemoryStores, type MemoryStoresOptions } from "./memory/memory-stores.ts";
 export { storeError, type StoreRefusal } from "./contract/store-error.ts";
 export {
   createTokenStore,
@@ -34,7 +36,6 @@ export {
   type NewStream,
   type StreamPage,
 } from "./contract/event-store.ts";
-export { createMemoryEventStore } from "./memory/memory-event-store.ts";
 
 export type {
   HeldFile,
@@ -44,4 +45,3 @@ export type {
   WriterClaim,
   WriterOutcome,
 } from "./contract/upload-store.ts";
-export { createMemoryUploadStore } from "./memory/memory-upload-store.ts";

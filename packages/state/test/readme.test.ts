@@ -1,13 +1,13 @@
 // #region grants
 import { createKeyRing, createSealer, generateKey, principalTag, resourceTag } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 
 const keys = createKeyRing([generateKey()]);
 const sealer = createSealer({ keys, audience: "https://mcp.example.com/mcp" });
 const alice = { issuer: "https://id.example.com", subject: "alice", clientId: "desktop" };
 const { token } = sealer.seal("download", { key: "reports/q1.pdf", principal: alice });
 
-const state = createMemoryStateStore();
+const { state } = createMemoryStores();
 const grant = sealer.unseal("download", token);
 const claim = await state.claim(
   {
@@ -36,7 +36,7 @@ const opened = await tokens.open("download", link.token);
 import { stateStoreCases } from "@sluice/state/conformance";
 
 for (const { id, run } of stateStoreCases)
-  await run((limits) => createMemoryStateStore(limits)).catch((error: Error) => {
+  await run((limits) => createMemoryStores(limits).state).catch((error: Error) => {
     throw new Error(`${id}: ${error.message}`);
   });
 // #endregion

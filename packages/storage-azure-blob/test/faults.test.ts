@@ -1,5 +1,6 @@
 import type { ContainerClient } from "@azure/storage-blob";
 import { protect, type StorageBackend } from "@sluice/storage";
+import { protectIn } from "@sluice/storage/internal";
 import { createAzureBlobBackend } from "@sluice/storage-azure-blob";
 import { describe, expect, test } from "vitest";
 import { failOneInAHundred, writeMany } from "../../storage/test/failing-calls.ts";
@@ -62,7 +63,7 @@ describe("one transient fault ends no write of several blocks", () => {
         isDue = false;
         return fault;
       });
-      const patient = protect(failing.backend, { random: () => 0 });
+      const patient = protectIn(failing.backend, { random: () => 0 });
       for (const options of [{}, { ifAbsent: true }]) {
         isDue = true;
         const key = `${options.ifAbsent}.bin`;

@@ -23,7 +23,7 @@ export async function createFixture(): Promise<Fixture> {
       prefix,
       writable: true,
       events: queue,
-      pollMs: 5,
+      pollIntervalMs: 5,
     });
   const backend = open();
   const blobOf = (key: string) => container.getBlockBlobClient(prefix + key);

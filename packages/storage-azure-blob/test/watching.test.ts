@@ -15,7 +15,7 @@ afterEach(() => caller.abort());
 
 /** Starts a watch that is armed. */
 async function watch(options: { prefix?: string } = {}): Promise<AsyncIterator<ChangeBatch>> {
-  const backend = createAzureBlobBackend({ client, events: queue, pollMs: 2, ...options });
+  const backend = createAzureBlobBackend({ client, events: queue, pollIntervalMs: 2, ...options });
   const batches = backend.watch!({ signal: caller.signal })[Symbol.asyncIterator]();
   expect(Object.keys((await batches.next()).value as object)).toEqual(["cursor"]);
   return batches;
@@ -141,7 +141,7 @@ describe("the queue", () => {
         return queue.receiveMessages(options);
       },
     };
-    const backend = createAzureBlobBackend({ client, events: counted, pollMs: 1 });
+    const backend = createAzureBlobBackend({ client, events: counted, pollIntervalMs: 1 });
     expect(reads).toBe(0);
     const { signal } = caller;
     const watches = [1, 2].map(() => backend.watch!({ signal })[Symbol.asyncIterator]());
@@ -198,7 +198,7 @@ describe("the queue", () => {
         code: "AuthorizationFailure",
       });
     };
-    const backend = createAzureBlobBackend({ client, events: queue, pollMs: 1 });
+    const backend = createAzureBlobBackend({ client, events: queue, pollIntervalMs: 1 });
     const batches = backend.watch!({ signal: caller.signal })[Symbol.asyncIterator]();
     await batches.next();
     await expect(batches.next()).rejects.toMatchObject({

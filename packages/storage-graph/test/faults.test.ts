@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { EmulatedFault } from "@sluice/graph-emulator";
-import { protect } from "@sluice/storage";
+import { protectIn } from "@sluice/storage/internal";
 import { describe, expect, test } from "vitest";
 import { failOneInAHundred, writeMany } from "../../storage/test/failing-calls.ts";
 import { readKey, startEmulated } from "./emulated.ts";
@@ -45,7 +45,7 @@ describe("one transient fault ends no write", () => {
   );
   test.each(cases)("%s, %s", async (_step, _way, { on, size, options }, fault) => {
     await using graph = await startEmulated();
-    const patient = protect(graph.backend, { random: () => 0 });
+    const patient = protectIn(graph.backend, { random: () => 0 });
     const writer = await patient.write!("a.bin", { ...options, size });
     graph.emulator.fault({ on, ...fault });
     await writer.write(new Uint8Array(size));
@@ -56,7 +56,7 @@ describe("one transient fault ends no write", () => {
   test("the last fragment, whose answer is lost, has made the file", async () => {
     await using graph = await startEmulated();
     const size = fragmentBytes + 1;
-    const patient = protect(graph.backend, { random: () => 0 });
+    const patient = protectIn(graph.backend, { random: () => 0 });
     const writer = await patient.write!("a.bin", { size });
     await writer.write(new Uint8Array(size));
     await expect.poll(() => graph.sent("upload").length).toBe(1);
@@ -68,7 +68,7 @@ describe("one transient fault ends no write", () => {
   test("the own file is known by its bytes where the service forgot the session", async () => {
     await using graph = await startEmulated();
     const bytes = randomBytes(fragmentBytes + 3);
-    const patient = protect(graph.backend, { random: () => 0 });
+    const patient = protectIn(graph.backend, { random: () => 0 });
     const writer = await patient.write!("a.bin", { size: bytes.length, ifAbsent: true });
     await writer.write(bytes);
     await expect.poll(() => graph.sent("upload").length).toBe(1);
@@ -89,7 +89,7 @@ describe("one transient fault ends no write", () => {
     );
     graph.emulator.fault({ on: /^PUT upload/, status: 500 });
     graph.emulator.fault({ on: /^GET upload/, status: 404, times: 9 });
-    const patient = protect(graph.backend, { random: () => 0 });
+    const patient = protectIn(graph.backend, { random: () => 0 });
     const writer = await patient.write!("a.bin", { size: 8, ifAbsent: true });
     await writer.write(Buffer.from("this one"));
     await expect(writer.commit()).rejects.toMatchObject({ code: "interrupted" });
@@ -101,7 +101,7 @@ describe("one transient fault ends no write", () => {
     const size = fragmentBytes + 1;
     graph.drive.put("a.bin", new Uint8Array(size));
     graph.emulator.passTime(10_000);
-    const patient = protect(graph.backend, { random: () => 0 });
+    const patient = protectIn(graph.backend, { random: () => 0 });
     const writer = await patient.write!("a.bin", { size });
     await writer.write(new Uint8Array(size));
     await expect.poll(() => graph.sent("upload").length).toBe(1);

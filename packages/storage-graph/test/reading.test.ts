@@ -1,4 +1,4 @@
-import { protect, resumable, validate } from "@sluice/storage";
+import { withResumedReads, withValidation, protectIn } from "@sluice/storage/internal";
 import { quoteKey } from "@sluice/storage/plugin";
 import { createGraphBackend } from "@sluice/storage-graph";
 import { describe, expect, test } from "vitest";
@@ -49,7 +49,7 @@ test("G3: a 200 to a range is sliced", async () => {
 test("G4: the size is what the download says, not what the item reports", async () => {
   await using graph = await startEmulated();
   graph.drive.put("report.docx", content, { reportedSize: 999_000 });
-  const { info, body } = await validate(graph.backend).open("report.docx");
+  const { info, body } = await withValidation(graph.backend).open("report.docx");
   expect(info.size).toBe(1_000_000);
   expect((await readAll(body)).equals(content)).toBe(true);
   const range = { start: 999_500 };
@@ -311,7 +311,7 @@ test.each([
   graph.emulator.fault({ on: /^GET download/, page });
   await expect(graph.backend.open("a.bin")).rejects.toMatchObject({ code: "unavailable" });
   graph.emulator.fault({ on: /^GET download/, page });
-  const { info, body } = await protect(graph.backend, { random: () => 0 }).open("a.bin");
+  const { info, body } = await protectIn(graph.backend, { random: () => 0 }).open("a.bin");
   expect(info.size).toBe(content.byteLength);
   expect((await readAll(body)).equals(content)).toBe(true);
 });
@@ -331,7 +331,7 @@ test.each([
   await using graph = await startEmulated();
   graph.drive.put("a.bin", content);
   graph.emulator.fault({ on: /^GET download/, resetAfter: 400_000 });
-  const { body } = await resumable(validate(graph.backend)).open("a.bin");
+  const { body } = await withResumedReads(withValidation(graph.backend)).open("a.bin");
   graph.emulator.fault({ on: /^GET download/, ...fault });
   await expect(readAll(body)).rejects.toMatchObject({
     code: expect.stringMatching(/^(?:unavailable|precondition_failed)$/) as string,

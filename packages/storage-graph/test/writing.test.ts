@@ -1,7 +1,8 @@
 import { readdirSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { protect, type StorageBackend } from "@sluice/storage";
+import { type StorageBackend } from "@sluice/storage";
+import { protectIn } from "@sluice/storage/internal";
 import { describe, expect, test, vi } from "vitest";
 import { type Emulated, pattern, readKey, startEmulated, writeKey } from "./emulated.ts";
 
@@ -17,7 +18,7 @@ function fragments({ emulator }: Emulated): unknown[] {
 
 /** The backend as servers use it, without the pauses. */
 function patient({ backend }: Emulated): StorageBackend {
-  return protect(backend, { random: () => 0 });
+  return protectIn(backend, { random: () => 0 });
 }
 
 function countSpools(): number {

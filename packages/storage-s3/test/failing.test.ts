@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { throttle } from "@sluice/storage";
+import { withThrottle } from "@sluice/storage/internal";
 import { createS3Backend } from "@sluice/storage-s3";
 import { describe, expect, test } from "vitest";
 import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
@@ -108,7 +108,7 @@ describe("an answer of S3", () => {
         return () => {};
       },
     };
-    const throttled = throttle(bucket.backend, { clock });
+    const throttled = withThrottle(bucket.backend, { clock });
     bucket.standIn.faults.push({ status: 503, code: "SlowDown", retryAfter: "7" });
     await failureOf(throttled.open("a"));
     await throttled.describe("a");

@@ -1,4 +1,4 @@
-import { protect } from "@sluice/storage";
+import { protectIn } from "@sluice/storage/internal";
 import { describe, expect, test } from "vitest";
 import { failOneInAHundred, writeMany } from "../../storage/test/failing-calls.ts";
 import { createBucket } from "./bucket.ts";
@@ -48,7 +48,7 @@ describe("one transient fault ends no write of several parts", () => {
   );
   test.each(cases)("%s, %s", async (_step, _way, fault) => {
     await using bucket = await createBucket({}, { keepUploads: false });
-    const patient = protect(bucket.backend, { random: () => 0 });
+    const patient = protectIn(bucket.backend, { random: () => 0 });
     for (const options of [{}, { ifAbsent: true }]) {
       bucket.standIn.faults.push(fault);
       const key = `${options.ifAbsent}.bin`;
@@ -62,7 +62,7 @@ describe("one transient fault ends no write of several parts", () => {
 
   test("negative control: an end whose response is lost is not another writer's", async () => {
     await using bucket = await createBucket({}, { keepUploads: false });
-    const patient = protect(bucket.backend, { random: () => 0 });
+    const patient = protectIn(bucket.backend, { random: () => 0 });
     const writer = await patient.write!("a", { ifAbsent: true });
     await writer.write(new Uint8Array(partBytes + 1));
     // the first try does not arrive, and another writer comes before the second
@@ -74,7 +74,7 @@ describe("one transient fault ends no write of several parts", () => {
 
 test("a part that fails again and again is sent by itself until it is there, before the next one", async () => {
   await using bucket = await createBucket({}, { keepUploads: false });
-  const patient = protect(bucket.backend, { random: () => 0 });
+  const patient = protectIn(bucket.backend, { random: () => 0 });
   const writer = await patient.write!("a");
   const fault = { on: /partNumber=1&/, status: 500, code: "InternalError", times: 3 };
   bucket.standIn.faults.push(fault);

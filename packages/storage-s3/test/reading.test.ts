@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from "node:zlib";
 import { S3Client } from "@aws-sdk/client-s3";
 import { flowOf } from "@sluice/core/internal";
-import { resumable } from "@sluice/storage";
+import { withResumedReads } from "@sluice/storage/internal";
 import { createS3Backend } from "@sluice/storage-s3";
 import { describe, expect, test } from "vitest";
 import { createBucket, failureOf, readAll, sparse } from "./bucket.ts";
@@ -80,7 +80,7 @@ describe("a body", () => {
       's3: open "a": the connection broke',
     ]);
     bucket.standIn.faults.push({ resetAfter: mebibyte });
-    const resumed = await resumable(bucket.backend).open("a");
+    const resumed = await withResumedReads(bucket.backend).open("a");
     expect((await readAll(resumed.body)).equals(large)).toBe(true);
     const { headers } = bucket.standIn.requests.at(-1) ?? {};
     expect(headers?.["if-match"]).toMatch(/^"[0-9a-f]{32}"$/);

@@ -17,4 +17,4 @@ export type {
 export { createLargeContent } from "./conformance/large-content.ts";
 export { formatReport } from "./conformance/report.ts";
 export type { Need, Rule } from "./conformance/rule.ts";
-export { rules } from "./conformance/rules/rules.ts";
+export { conformanceRules } from "./conformance/rules/rules.ts";

@@ -27,11 +27,6 @@ export {
   type MemoryContent,
   type MemoryMeta,
 } from "./memory/memory-backend.ts";
-export { cached, type CachedOptions } from "./wrappers/cached.ts";
+export { type CacheOptions, withCache } from "./wrappers/with-cache.ts";
 export { protect, type ProtectOptions } from "./wrappers/protect.ts";
-export { resumable, type ResumableOptions } from "./wrappers/resumable.ts";
-export { retry, type RetryOptions } from "./wrappers/retry.ts";
-export { throttle, type ThrottleOptions } from "./wrappers/throttle.ts";
-export { validate, type ValidateOptions } from "./wrappers/validate.ts";
-export { verifyDigest, type VerifyDigestOptions } from "./wrappers/verify-digest.ts";
-export { type Overrides, wrap } from "./wrappers/wrap.ts";
+export { type Overrides, wrapBackend } from "./wrappers/wrap.ts";

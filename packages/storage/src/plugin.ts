@@ -1,3 +1,4 @@
+export { SluiceError, type ByteRange, type SluiceErrorCode } from "@sluice/core";
 export {
   createFlowBody,
   definedMembers,
@@ -6,7 +7,27 @@ export {
   parseRetryAfter,
 } from "@sluice/core/internal";
 export { checkKey, quoteKey } from "./contract/key.ts";
-export { type FindKept, type KeptObject, withKept } from "./contract/backend.ts";
+export {
+  type CallOptions,
+  type ChangeBatch,
+  type FindKept,
+  type KeptObject,
+  type ListOptions,
+  type ListPage,
+  type ObjectInfo,
+  type ObjectWriter,
+  type OpenedObject,
+  type OpenOptions,
+  type PresignedUrl,
+  type PresignOptions,
+  type StepOptions,
+  type StepWriter,
+  type StorageBackend,
+  type WatchOptions,
+  withKept,
+  type WritableBackend,
+  type WriteOptions,
+} from "./contract/backend.ts";
 export { withBody } from "./contract/opened.ts";
 export {
   type BytesAnswer,
@@ -35,6 +56,12 @@ export {
   toStrongEtag,
   unlessMissing,
 } from "./plugin/condition.ts";
+export {
+  type BackendCall,
+  type BackendDefinition,
+  defineBackend,
+  type DefinedBackend,
+} from "./plugin/define-backend.ts";
 export { createEventOrder, createEventWatch } from "./plugin/event-watch.ts";
 export { holdLastChunk } from "./plugin/hold-last-chunk.ts";
 export { beginOperation, type OperationOptions, resolveRange } from "./plugin/operation.ts";

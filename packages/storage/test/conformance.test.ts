@@ -1,7 +1,12 @@
 import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { wrap } from "@sluice/storage";
-import { checkBackend, checkRule, type Fixture, rules } from "@sluice/storage/conformance";
+import { wrapBackend } from "@sluice/storage";
+import {
+  checkBackend,
+  checkRule,
+  type Fixture,
+  conformanceRules,
+} from "@sluice/storage/conformance";
 import { mutants, promiseMutants } from "./mutants/mutants.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { createReferenceService } from "./reference-service.ts";
@@ -16,8 +21,8 @@ function mutated(mutant: Mutant): Fixture {
   const { backend, fixture } = service;
   return {
     ...fixture,
-    backend: wrap(backend, mutant.breaks(service)),
-    reopen: async () => wrap((await fixture.reopen?.()) ?? backend, mutant.breaks(service)),
+    backend: wrapBackend(backend, mutant.breaks(service)),
+    reopen: async () => wrapBackend((await fixture.reopen?.()) ?? backend, mutant.breaks(service)),
   };
 }
 
@@ -40,7 +45,7 @@ test(
 test("every rule has a mutant, and no mutant is without a rule", () => {
   const caught = promiseMutants.flatMap(([, broken]) => broken.map(({ rule }) => rule));
   expect([...new Set([...Object.keys(mutants), ...caught])].toSorted()).toEqual(
-    rules.map(({ id }) => id).toSorted(),
+    conformanceRules.map(({ id }) => id).toSorted(),
   );
 });
 
@@ -56,7 +61,7 @@ test("the contract cites rules that exist", () => {
     ids.split(", "),
   );
   expect(cited.length).toBeGreaterThan(20);
-  expect(cited.filter((id) => !rules.some((rule) => rule.id === id))).toEqual([]);
+  expect(cited.filter((id) => !conformanceRules.some((rule) => rule.id === id))).toEqual([]);
 });
 
 // a rule over a whole table sees flaws of its neighbours, and takes longer
@@ -66,7 +71,7 @@ describe("each mutant is caught by its rule", () => {
   const all = Object.entries(mutants).map(([rule, mutant]) => ({ ...mutant, rule }));
   for (const mutant of [...all, ...promiseMutants.flatMap(([, broken]) => broken)])
     test(`${mutant.rule} catches a backend that ${mutant.flaw}`, async () => {
-      const rule = rules.find(({ id }) => id === mutant.rule);
+      const rule = conformanceRules.find(({ id }) => id === mutant.rule);
       if (rule === undefined) throw new Error("there is no such rule");
       const finding = await checkRule(rule, () => mutated(mutant), {
         deadlineMs: wide.has(rule.id) ? 5 * deadlineMs : deadlineMs,
@@ -83,7 +88,7 @@ describe("each mutant is caught only by its rule", () => {
   for (const [id, mutant] of sample)
     test(`${id}: ${mutant.flaw}`, async () => {
       const broken = [];
-      for (const rule of rules) {
+      for (const rule of conformanceRules) {
         if (wide.has(rule.id) && rule.id !== id) continue;
         const { outcome } = await checkRule(rule, () => mutated(mutant), { deadlineMs: 3000 });
         if (outcome === "broken") broken.push(rule.id);

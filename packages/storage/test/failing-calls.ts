@@ -1,5 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { protect, type StorageBackend } from "@sluice/storage";
+import { type StorageBackend } from "@sluice/storage";
+import { protectIn } from "@sluice/storage/internal";
 
 /** Faults of one call of a service. */
 export type CallFault = "throttled" | "failed" | "lost";
@@ -28,7 +29,7 @@ export async function writeMany(
   count: number,
   partBytes: number,
 ): Promise<unknown[]> {
-  const patient = protect(backend, { random: () => 0 });
+  const patient = protectIn(backend, { random: () => 0 });
   const failures: unknown[] = [];
   let begun = 0;
   const work = async (): Promise<void> => {

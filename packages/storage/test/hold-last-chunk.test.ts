@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
-import { createMemoryBackend, type StorageBackend, verifyDigest, wrap } from "@sluice/storage";
+import { createMemoryBackend, type StorageBackend, wrapBackend } from "@sluice/storage";
+import { withDigestCheck } from "@sluice/storage/internal";
 import { createBody, holdLastChunk } from "@sluice/storage/plugin";
 import { bodyOf, failure, readText } from "./scripted-backend.ts";
 
@@ -49,14 +50,14 @@ describe("holdLastChunk", () => {
 
 /** The same backend with these bytes as a face of every object. */
 function inMemory(backend: StorageBackend, bytes: Uint8Array): StorageBackend {
-  return wrap(backend, {
+  return wrapBackend(backend, {
     open: (open) => async (key, options) => ({ ...(await open(key, options)), bytes }),
   });
 }
 
-describe("verifyDigest", () => {
+describe("withDigestCheck", () => {
   const store = createMemoryBackend({ a: "the bytes" });
-  const altered = wrap(store, {
+  const altered = wrapBackend(store, {
     open: (open) => async (key, options) => {
       const opened = await open(key, options);
       return { ...opened, body: bodyOf("the ", "bytez") };
@@ -64,44 +65,44 @@ describe("verifyDigest", () => {
   });
 
   test("whole objects with the promised digest are delivered", async () => {
-    expect(await readText((await verifyDigest(store).open("a")).body)).toBe("the bytes");
+    expect(await readText((await withDigestCheck(store).open("a")).body)).toBe("the bytes");
   });
 
   test("one wrong byte is corrupt, and the object never complete", async () => {
-    const reader = (await verifyDigest(altered).open("a")).body.getReader();
+    const reader = (await withDigestCheck(altered).open("a")).body.getReader();
     await reader.read();
     await expect(reader.read()).rejects.toMatchObject({ code: "corrupt" });
   });
 
   test("ranges, objects without a digest, and everything when told, pass unhashed", async () => {
     const range = { start: 0, end: 9 };
-    expect(await readText((await verifyDigest(altered).open("a", { range })).body)).toBe(
+    expect(await readText((await withDigestCheck(altered).open("a", { range })).body)).toBe(
       "the bytez",
     );
-    const off = verifyDigest(altered, { verifyDigest: false });
+    const off = withDigestCheck(altered, { verifyDigest: false });
     expect(await readText((await off.open("a")).body)).toBe("the bytez");
-    const unknown = wrap(altered, {
+    const unknown = wrapBackend(altered, {
       open: (open) => async (key, options) => {
         const { info, body } = await open(key, options);
         return { info: { key: info.key }, body };
       },
     });
-    expect(await readText((await verifyDigest(unknown).open("a")).body)).toBe("the bytez");
+    expect(await readText((await withDigestCheck(unknown).open("a")).body)).toBe("the bytez");
   });
 
   test("the bytes face is hashed at once", async () => {
     const bytes = new TextEncoder().encode("the bytes");
-    expect((await verifyDigest(inMemory(store, bytes)).open("a")).bytes).toBe(bytes);
-    const wrong = verifyDigest(inMemory(store, bytes.toReversed()));
+    expect((await withDigestCheck(inMemory(store, bytes)).open("a")).bytes).toBe(bytes);
+    const wrong = withDigestCheck(inMemory(store, bytes.toReversed()));
     await expect(wrong.open("a")).rejects.toMatchObject({ code: "corrupt" });
   });
 
   test("the file face is kept if there is no hash, and dropped if it would pass unseen", async () => {
     const file = { fd: 0, start: 0, end: 9, verify: async () => {}, close: async () => {} };
-    const withFile = wrap(store, {
+    const withFile = wrapBackend(store, {
       open: (open) => async (key, options) => ({ ...(await open(key, options)), file }),
     });
-    expect((await verifyDigest(withFile).open("a")).file).toBeUndefined();
-    expect((await verifyDigest(withFile).open("a", { range: { start: 1 } })).file).toBe(file);
+    expect((await withDigestCheck(withFile).open("a")).file).toBeUndefined();
+    expect((await withDigestCheck(withFile).open("a", { range: { start: 1 } })).file).toBe(file);
   });
 });

@@ -1,16 +1,18 @@
 import {
-  cached,
+  withCache,
   createMemoryBackend,
   protect,
-  resumable,
-  retry,
-  throttle,
-  validate,
-  verifyDigest,
-  wrap,
+  wrapBackend,
   type ObjectInfo,
   type StorageBackend,
 } from "@sluice/storage";
+import {
+  withResumedReads,
+  withRetry,
+  withThrottle,
+  withValidation,
+  withDigestCheck,
+} from "@sluice/storage/internal";
 import { withKept, type KeptObject } from "@sluice/storage/plugin";
 import { expect, test } from "vitest";
 
@@ -31,23 +33,32 @@ function keeping(info: Partial<ObjectInfo> = {}): StorageBackend & { readonly ke
   };
 }
 
-test.each(Object.entries({ validate, throttle, retry, resumable, verifyDigest, protect }))(
-  "an object in memory is found through %s",
-  (_name, wrapper) => {
-    const backend = keeping();
-    const find = wrapper(backend).open.inMemory!;
-    expect(find("a")).toBe(backend.kept);
-    expect(find("b")).toBeUndefined();
-  },
-);
+test.each(
+  Object.entries({
+    withValidation,
+    withThrottle,
+    withRetry,
+    withResumedReads,
+    withDigestCheck,
+    protect,
+  }),
+)("an object in memory is found through %s", (_name, wrapper) => {
+  const backend = keeping();
+  const find = wrapper(backend).open.inMemory!;
+  expect(find("a")).toBe(backend.kept);
+  expect(find("b")).toBeUndefined();
+});
 
 test.each<[string, (backend: StorageBackend) => StorageBackend]>([
   [
     "an object with its own `open`",
     (backend) => ({ ...backend, open: backend.open.bind(backend) }),
   ],
-  ["`wrap`", (backend) => wrap(backend, { open: (open) => (key, options) => open(key, options) })],
-  ["a cache", (backend) => cached(backend)],
+  [
+    "`wrap`",
+    (backend) => wrapBackend(backend, { open: (open) => (key, options) => open(key, options) }),
+  ],
+  ["a cache", (backend) => withCache(backend)],
 ])("%s in front is never passed by", (_what, front) => {
   expect(front(keeping()).open.inMemory).toBeUndefined();
   expect(protect(front(keeping())).open.inMemory).toBeUndefined();
@@ -55,7 +66,7 @@ test.each<[string, (backend: StorageBackend) => StorageBackend]>([
 
 test("a wrapper of another operation leaves it, and a backend without it stays without", () => {
   const backend = keeping();
-  const described = wrap(backend, { describe: (describe) => (key) => describe(key) });
+  const described = wrapBackend(backend, { describe: (describe) => (key) => describe(key) });
   expect({ ...described }.open.inMemory!("a")).toBe(backend.kept);
   expect(protect(createMemoryBackend({ a: "content" })).open.inMemory).toBeUndefined();
 });
@@ -64,7 +75,7 @@ test("an illegal key is left to `open`, which refuses it before the backend sees
   const asked: string[] = [];
   const { kept, ...backend } = keeping();
   const open = withKept(backend.open.bind(backend), (key) => (asked.push(key), kept));
-  const find = validate({ ...backend, open }).open.inMemory!;
+  const find = withValidation({ ...backend, open }).open.inMemory!;
   for (const key of ["", "../a", "a//b", "a\\b", "a\n", "\ud800", "a".repeat(1_025)])
     expect(find(key)).toBeUndefined();
   expect([find("a"), asked]).toEqual([kept, ["a"]]);
@@ -72,12 +83,12 @@ test("an illegal key is left to `open`, which refuses it before the backend sees
 
 test("an object with a digest is left to `open`, which compares it", () => {
   const backend = keeping({ digests: { sha256: "00" } });
-  expect(verifyDigest(backend).open.inMemory!("a")).toBeUndefined();
+  expect(withDigestCheck(backend).open.inMemory!("a")).toBeUndefined();
   expect(protect(backend).open.inMemory!("a")).toBeUndefined();
 });
 
 test("an object of a wrong length is left to `open`, which refuses it", () => {
   const backend = keeping({ size: 8 });
-  expect(validate(backend).open.inMemory!("a")).toBeUndefined();
+  expect(withValidation(backend).open.inMemory!("a")).toBeUndefined();
   expect(protect(backend).open.inMemory!("a")).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { SluiceError } from "@sluice/core";
-import { createMemoryBackend, type Overrides, wrap } from "@sluice/storage";
+import { createMemoryBackend, type Overrides, wrapBackend } from "@sluice/storage";
 import {
   checkBackend,
   checkRule,
@@ -11,7 +11,7 @@ import {
   type Fixture,
   formatReport,
   type Rule,
-  rules,
+  conformanceRules,
 } from "@sluice/storage/conformance";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createFixture } from "./fixture.ts";
@@ -107,7 +107,7 @@ test("rules are chosen by name or by the beginning of their names, and an unknow
   const findings = await checkBackend(createFixture, { only: ["list-limit", "describe"] });
   const ids = findings.map(({ rule }) => rule.id);
   expect(ids).toEqual([
-    ...rules.filter(({ id }) => id.startsWith("describe-")).map(({ id }) => id),
+    ...conformanceRules.filter(({ id }) => id.startsWith("describe-")).map(({ id }) => id),
     "list-limit",
     "list-limit-malformed",
   ]);
@@ -121,7 +121,7 @@ test("an abort ends the check with the signal's reason", async () => {
 });
 
 test("a report has a line for every rule, the reason below, and a count", async () => {
-  const backend = wrap(createMemoryBackend(), {
+  const backend = wrapBackend(createMemoryBackend(), {
     describe: (describe) => async (key) => ({
       ...(await describe(key)),
       lastModified: new Date(0),
@@ -173,7 +173,7 @@ test("a report shows the value that was wrong, and what was due", async () => {
 
 test("a message names the call, and the code that is due", async () => {
   const { backend, ...fixture } = createFixture();
-  const broken = wrap(backend, {
+  const broken = wrapBackend(backend, {
     describe: () => async () => {
       throw new Error("map: it is not there");
     },
@@ -231,7 +231,7 @@ test("a race of two writers tells how many won, and why others did not", async (
   };
   for (const overrides of [unconditional, failing]) {
     const { backend, ...fixture } = createFixture();
-    const broken = { ...fixture, backend: wrap(backend, overrides) };
+    const broken = { ...fixture, backend: wrapBackend(backend, overrides) };
     const [finding] = await checkBackend(() => broken, { only: ["write-race"] });
     outcomes.push(finding && reasonOf(finding));
   }
@@ -245,7 +245,7 @@ test("a message shows a long key cut, with its length", async () => {
   const { backend, ...fixture } = createFixture();
   const broken = {
     ...fixture,
-    backend: wrap(backend, {
+    backend: wrapBackend(backend, {
       describe: (describe) => (key, options) => describe(key.slice(0, 99), options),
     }),
   };
@@ -259,7 +259,7 @@ test("a broken rule fails as a test, and an absent one is printed and skipped", 
   const printed = vi.spyOn(console, "info").mockImplementation(() => {});
   const tests = new Map<string, (context: { skip?(reason?: string): unknown }) => Promise<void>>();
   defineBackendTests((name, run) => tests.set(name.split(":")[0] ?? "", run), createFixture);
-  expect([...tests.keys()]).toEqual(rules.map(({ id }) => id));
+  expect([...tests.keys()]).toEqual(conformanceRules.map(({ id }) => id));
   const skip = vi.fn<(reason?: string) => void>();
   await tests.get("open-bytes")?.({ skip });
   expect(skip).not.toHaveBeenCalled();

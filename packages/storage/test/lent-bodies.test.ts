@@ -2,7 +2,8 @@ import { createHash } from "node:crypto";
 import { SluiceError, type ByteFlow } from "@sluice/core";
 import { createFlowBody, flowOf } from "@sluice/core/internal";
 import { expect, test } from "vitest";
-import { protect, resumable, validate, type StorageBackend } from "../src/index.ts";
+import { protect, type StorageBackend } from "../src/index.ts";
+import { withResumedReads, withValidation } from "../src/internal.ts";
 import { holdLastChunk } from "../src/plugin.ts";
 import { createManualClock } from "./manual-clock.ts";
 
@@ -105,10 +106,10 @@ test("a lent body with another digest never gives its last chunk", async () => {
 
 test("a lent body that is too short is interrupted, one that is too long corrupt and never whole", async () => {
   const short = lendingStorage({ comes: () => content.slice(0, 9) });
-  await expect(pump(validate(short.backend))).rejects.toMatchObject({ code: "interrupted" });
+  await expect(pump(withValidation(short.backend))).rejects.toMatchObject({ code: "interrupted" });
   const long = lendingStorage({ comes: () => `${content}more` });
   const text = content.slice(0, 12);
-  await expect(pump(validate(long.backend))).rejects.toMatchObject({ code: "corrupt", text });
+  await expect(pump(withValidation(long.backend))).rejects.toMatchObject({ code: "corrupt", text });
   expect(long.noted.cancelled).toBeGreaterThan(0);
 });
 
@@ -129,7 +130,7 @@ test("a lent body is never spliced of two versions", async () => {
   });
   const text = content.slice(0, 8);
   const fault = { code: "precondition_failed", text };
-  await expect(pump(resumable(backend))).rejects.toMatchObject(fault);
+  await expect(pump(withResumedReads(backend))).rejects.toMatchObject(fault);
 });
 
 test("an error of the reader ends a lent body, and does not open it again", async () => {
@@ -154,7 +155,7 @@ test("a lent body that is cancelled is not opened again", async () => {
 test("a chunk that does not come in time is timeout, and the source is cancelled", async () => {
   const clock = createManualClock();
   const { backend, noted } = lendingStorage({ before: () => new Promise(() => {}) });
-  const { body } = await validate(backend, { clock, stallTimeoutMs: 1_000 }).open("a");
+  const { body } = await withValidation(backend, { clock, stallTimeoutMs: 1_000 }).open("a");
   const pumping = flowOf(body)
     .pump(() => {}, memory)
     .catch((error: unknown) => error);
@@ -166,7 +167,7 @@ test("a chunk that does not come in time is timeout, and the source is cancelled
 test("the time for a chunk stands still while its reader wants no more", async () => {
   const clock = createManualClock();
   const { backend } = lendingStorage();
-  const { body } = await validate(backend, { clock, stallTimeoutMs: 1_000 }).open("a");
+  const { body } = await withValidation(backend, { clock, stallTimeoutMs: 1_000 }).open("a");
   let goOn = (): void => {};
   let chunks = 0;
   const pumping = flowOf(body).pump(() => {
@@ -182,7 +183,7 @@ test("the time for a chunk stands still while its reader wants no more", async (
 test("an abort ends a lent body at once with its reason, whatever the source does", async () => {
   const { backend, noted } = lendingStorage({ before: () => new Promise(() => {}) });
   const abort = new AbortController();
-  const { body } = await validate(backend).open("a", { signal: abort.signal });
+  const { body } = await withValidation(backend).open("a", { signal: abort.signal });
   const pumping = flowOf(body).pump(() => {}, memory);
   const reason = new Error("enough");
   abort.abort(reason);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createMemoryBackend } from "@sluice/storage";
-import { checkBackend, rules } from "@sluice/storage/conformance";
+import { checkBackend, conformanceRules } from "@sluice/storage/conformance";
 import { createMemoryFixture } from "./examples/memory-fixture.ts";
 import { readText } from "./scripted-backend.ts";
 
@@ -41,7 +41,7 @@ describe("the memory backend", () => {
 describe("the kit", () => {
   test("checks what it is asked for, and knows its names", async () => {
     const findings = await checkBackend(createMemoryFixture, { only: ["list", "open-empty"] });
-    const ids = rules
+    const ids = conformanceRules
       .map(({ id }) => id)
       .filter((id) => id.startsWith("list-") || id === "open-empty");
     expect(findings.map(({ rule }) => rule.id)).toEqual(ids);

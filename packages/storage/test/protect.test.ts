@@ -2,24 +2,35 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, test } from "vitest";
 import {
-  cached,
+  withCache,
   createMemoryBackend,
-  throttle,
-  validate,
   protect,
-  resumable,
-  retry,
   type StorageBackend,
-  verifyDigest,
-  wrap,
+  wrapBackend,
 } from "@sluice/storage";
+import {
+  withThrottle,
+  withValidation,
+  withResumedReads,
+  withRetry,
+  withDigestCheck,
+  protectIn,
+} from "@sluice/storage/internal";
 import { createBody } from "@sluice/storage/plugin";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createReferenceService } from "./reference-service.ts";
 import { failure, readText } from "./scripted-backend.ts";
 
 const oneMiB = 1024 * 1024;
-const wrappers = { validate, throttle, retry, resumable, verifyDigest, protect, cached };
+const wrappers = {
+  withValidation,
+  withThrottle,
+  withRetry,
+  withResumedReads,
+  withDigestCheck,
+  protect,
+  withCache,
+};
 
 /** A backend as a class, with its methods on the prototype and nothing but the duty. */
 class Duty implements StorageBackend {
@@ -131,7 +142,7 @@ describe("protect", () => {
     const content = Uint8Array.from({ length: 2_000_000 }, (_, n) => (n * 31) % 251);
     await fixture.put("a", content);
     const clock = createManualClock();
-    const backend = protect(fixture.backend, { clock, random: () => 0 });
+    const backend = protectIn(fixture.backend, { clock, random: () => 0 });
     state.throttle = "2";
     const opening = backend.open("a");
     await clock.advance(1999);
@@ -151,7 +162,7 @@ describe("protect", () => {
 
   test("a digest is compared across resumes", async () => {
     const store = createMemoryBackend({ a: "0123456789" });
-    const altering = wrap(store, {
+    const altering = wrapBackend(store, {
       open: (open) => async (key, options) => {
         const opened = await open(key, options);
         const bytes = new Uint8Array(await new Response(opened.body).arrayBuffer());
@@ -173,8 +184,12 @@ describe("protect", () => {
 
   test("its settings reach every wrapper", async () => {
     const clock = createManualClock();
-    const never = wrap(createMemoryBackend(), { describe: () => () => new Promise(() => {}) });
-    const describing = protect(never, { clock, stallTimeoutMs: 10, attempts: 1 }).describe("a");
+    const never = wrapBackend(createMemoryBackend(), {
+      describe: () => () => new Promise(() => {}),
+    });
+    const describing = protectIn(never, { clock, stallTimeoutMs: 10, maxAttempts: 1 }).describe(
+      "a",
+    );
     describing.catch(() => {});
     await clock.advance(10);
     await expect(describing).rejects.toMatchObject({ code: "timeout" });

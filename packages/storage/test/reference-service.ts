@@ -12,7 +12,7 @@ import {
   type PresignOptions,
   type Repeat,
   type StorageBackend,
-  wrap,
+  wrapBackend,
 } from "@sluice/storage";
 import { createBody, repeaterOf, resolveRange } from "@sluice/storage/plugin";
 import { ensureKey } from "../src/contract/key.ts";
@@ -140,7 +140,7 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
       throw new SluiceError("unsupported", `memory: ${operation}: a folder`);
     return key.startsWith("link-to/") ? key.slice("link-to/".length) : key;
   };
-  const plain = wrap(store, {
+  const plain = wrapBackend(store, {
     describe: (describe) => async (key, options) =>
       describe(begin("describe", key, options?.signal), options),
     open:

@@ -2,10 +2,10 @@ import { describe, expect, test, vi } from "vitest";
 import {
   createMemoryBackend,
   type OpenOptions,
-  resumable,
   type StorageBackend,
-  wrap,
+  wrapBackend,
 } from "@sluice/storage";
+import { withResumedReads } from "@sluice/storage/internal";
 import { createBody } from "@sluice/storage/plugin";
 import { settle } from "./manual-clock.ts";
 import { failure, readText } from "./scripted-backend.ts";
@@ -16,7 +16,7 @@ const text = "0123456789".repeat(10);
 function breaking(afterBytes: number, error: Error = failure("interrupted")) {
   const store = createMemoryBackend({ a: text });
   const opens: OpenOptions[] = [];
-  const backend = wrap(store, {
+  const backend = wrapBackend(store, {
     open:
       (open) =>
       async (key, options = {}) => {
@@ -51,7 +51,7 @@ describe("resumable", () => {
   test("a body that breaks resumes where it stopped, with the same version and end", async () => {
     const { store, backend, opens } = breaking(40);
     const { etag } = await store.describe("a");
-    const { body, info } = await resumable(backend).open("a");
+    const { body, info } = await withResumedReads(backend).open("a");
     expect(await readText(body)).toBe(text);
     expect(info.etag).toBe(etag);
     expect(asked(opens)).toEqual([
@@ -63,7 +63,7 @@ describe("resumable", () => {
 
   test("a range resumes within the range", async () => {
     const { backend, opens } = breaking(10);
-    const { body } = await resumable(backend).open("a", { range: { start: 7, end: 30 } });
+    const { body } = await withResumedReads(backend).open("a", { range: { start: 7, end: 30 } });
     expect(await readText(body)).toBe(text.slice(7, 30));
     expect(opens.map(({ range }) => range)).toEqual([
       { start: 7, end: 30 },
@@ -74,7 +74,7 @@ describe("resumable", () => {
 
   test("two versions are never spliced: a change ends the body with precondition_failed", async () => {
     const { store, backend } = breaking(40);
-    const { body } = await resumable(backend).open("a");
+    const { body } = await withResumedReads(backend).open("a");
     store.put("a", text.toUpperCase());
     await expect(readText(body)).rejects.toMatchObject({ code: "precondition_failed" });
   });
@@ -82,13 +82,13 @@ describe("resumable", () => {
   test("a backend that forgets ifMatch or the range does not make it splice either", async () => {
     for (const forget of ["ifMatch", "range"] as const) {
       const { store, backend } = breaking(40);
-      const careless = wrap(backend, {
+      const careless = wrapBackend(backend, {
         open:
           (open) =>
           (key, { [forget]: _forgotten, ...options } = {}) =>
             open(key, options),
       });
-      const { body } = await resumable(careless).open("a");
+      const { body } = await withResumedReads(careless).open("a");
       store.put("a", text.replaceAll("0", "x"));
       await expect(readText(body)).rejects.toMatchObject({ code: "precondition_failed" });
     }
@@ -99,27 +99,27 @@ describe("resumable", () => {
     async (later) => {
       const { backend } = breaking(40);
       let opens = 0;
-      const marked = wrap(backend, {
+      const marked = wrapBackend(backend, {
         open: (open) => async (key, options) => {
           const opened = await open(key, options);
           const validator = opens++ === 0 ? "first" : later;
           return { ...opened, ...(validator !== undefined && { validator }) };
         },
       });
-      const { body } = await resumable(marked).open("a");
+      const { body } = await withResumedReads(marked).open("a");
       await expect(readText(body)).rejects.toMatchObject({ code: "precondition_failed" });
     },
   );
 
   test("without an etag nothing is resumed", async () => {
     const { backend, opens } = breaking(40);
-    const anonymous = wrap(backend, {
+    const anonymous = wrapBackend(backend, {
       open: (open) => async (key, options) => {
         const { body } = await open(key, options);
         return { info: { key, size: text.length }, body };
       },
     });
-    const { body } = await resumable(anonymous).open("a");
+    const { body } = await withResumedReads(anonymous).open("a");
     await expect(readText(body)).rejects.toMatchObject({ code: "interrupted" });
     expect(opens.length).toBe(1);
   });
@@ -131,7 +131,7 @@ describe("resumable", () => {
       new Error("a mistake"),
     ]) {
       const { backend, opens } = breaking(40, error);
-      const { body } = await resumable(backend).open("a");
+      const { body } = await withResumedReads(backend).open("a");
       await expect(readText(body)).rejects.toBe(error);
       expect(opens.length).toBe(1);
     }
@@ -139,7 +139,7 @@ describe("resumable", () => {
 
   test("resumes without progress are counted, and then the failure is the reader's", async () => {
     const { backend, opens } = breaking(0);
-    const { body } = await resumable(backend, { resumes: 2 }).open("a");
+    const { body } = await withResumedReads(backend, { maxResumes: 2 }).open("a");
     await expect(readText(body)).rejects.toMatchObject({ code: "interrupted" });
     expect(opens.length).toBe(3);
   });
@@ -147,7 +147,7 @@ describe("resumable", () => {
   test("an abort is no reason to resume", async () => {
     const { backend, opens } = breaking(40);
     const caller = new AbortController();
-    const { body } = await resumable(backend).open("a", { signal: caller.signal });
+    const { body } = await withResumedReads(backend).open("a", { signal: caller.signal });
     const reader = body.getReader();
     await reader.read();
     caller.abort("the reason");
@@ -161,7 +161,7 @@ describe("resumable", () => {
     let answer: (() => void) | undefined;
     let signal: AbortSignal | undefined;
     const { backend } = breaking(5);
-    const slow: StorageBackend = wrap(backend, {
+    const slow: StorageBackend = wrapBackend(backend, {
       open: (open) => async (key, options) => {
         if (options?.range === undefined) return open(key, options);
         ({ signal } = options);
@@ -170,7 +170,7 @@ describe("resumable", () => {
         return { ...opened, body: later };
       },
     });
-    const reader = (await resumable(slow).open("a")).body.getReader();
+    const reader = (await withResumedReads(slow).open("a")).body.getReader();
     await reader.read();
     const read = reader.read();
     await settle();

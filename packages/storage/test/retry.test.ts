@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { SluiceErrorCode } from "@sluice/core";
-import { retry, type RetryOptions, throttle } from "@sluice/storage";
+import { withRetry, type RetryOptions, withThrottle } from "@sluice/storage/internal";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createScripted, failure } from "./scripted-backend.ts";
 
@@ -15,7 +15,7 @@ function failing(times: number, error: Error, options: RetryOptions = {}) {
     },
   }));
   store.put("a", "a");
-  return { clock, calls, patient: retry(backend, { clock, random: () => 0.5, ...options }) };
+  return { clock, calls, patient: withRetry(backend, { clock, random: () => 0.5, ...options }) };
 }
 
 test("a retryable failure is repeated, each time after a longer wait", async () => {
@@ -37,7 +37,7 @@ test("a retryable failure is repeated, each time after a longer wait", async () 
 
 test("the last failure is the caller's", async () => {
   const error = failure("unavailable");
-  const { clock, calls, patient } = failing(99, error, { attempts: 3 });
+  const { clock, calls, patient } = failing(99, error, { maxAttempts: 3 });
   const describing = patient.describe("a");
   describing.catch(() => {});
   await clock.advance(100_000);
@@ -76,7 +76,7 @@ test("a service that asks for too long a wait is not waited for", async () => {
 
 test("all calls share one budget, which successes fill again", async () => {
   const { clock, calls, patient } = failing(8, failure("unavailable"), {
-    attempts: 100,
+    maxAttempts: 100,
     retryBudget: 3,
   });
   const first = patient.describe("a");
@@ -128,7 +128,7 @@ test("a write is begun again, and each of its requests is repeated", async () =>
       };
     },
   }));
-  const patient = retry(backend, { clock, random: () => 0 });
+  const patient = withRetry(backend, { clock, random: () => 0 });
   const writing = (async () => {
     const writer = await patient.write!("a");
     await writer.write(new Uint8Array(7));
@@ -154,7 +154,11 @@ test("the requests of writes spend the budget of reads, and pause with them", as
     }),
   }));
   store.put("b", "b");
-  const patient = retry(throttle(backend, { clock }), { clock, random: () => 0, retryBudget: 2 });
+  const patient = withRetry(withThrottle(backend, { clock }), {
+    clock,
+    random: () => 0,
+    retryBudget: 2,
+  });
   const writer = await patient.write!("a");
   const writing = writer.write(new Uint8Array(1));
   writing.catch(() => {});
@@ -180,7 +184,7 @@ test("a removal is repeated: an object that the first try removed is not an erro
     },
   }));
   store.put("a", "a");
-  const removing = retry(backend, { clock, random: () => 0 }).remove?.("a");
+  const removing = withRetry(backend, { clock, random: () => 0 }).remove?.("a");
   await clock.advance(100);
   await removing;
   expect(removals).toBe(2);
@@ -197,7 +201,7 @@ test("resuming an object in steps is repeated, and beginning one is not", async 
     },
   }));
   const { id } = await store.writeInSteps("a");
-  const patient = retry(backend, { clock, random: () => 0, attempts: 2 });
+  const patient = withRetry(backend, { clock, random: () => 0, maxAttempts: 2 });
   await expect(patient.writeInSteps!("a")).rejects.toMatchObject({ code: "unavailable" });
   const goingOn = patient.writeInSteps!("a", { id });
   goingOn.catch(() => {});

@@ -4,7 +4,7 @@ import {
   type MemoryBackend,
   type Overrides,
   type StorageBackend,
-  wrap,
+  wrapBackend,
 } from "@sluice/storage";
 import { createBody } from "@sluice/storage/plugin";
 
@@ -20,8 +20,8 @@ export function createScripted(
 ): Scripted {
   const store = createMemoryBackend();
   const calls: string[] = [];
-  const broken = wrap(store, overrides(store));
-  const backend = wrap(broken, {
+  const broken = wrapBackend(store, overrides(store));
+  const backend = wrapBackend(broken, {
     describe: (describe) => (key, options) => {
       calls.push(`describe ${key}`);
       return describe(key, options);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { throttle } from "@sluice/storage";
+import { withThrottle } from "@sluice/storage/internal";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createScripted, failure } from "./scripted-backend.ts";
 
@@ -17,7 +17,7 @@ function throttledOnce(retryAfterMs?: number, maxWaitMs?: number) {
       },
     };
   });
-  const throttled = throttle(scripted.backend, {
+  const throttled = withThrottle(scripted.backend, {
     clock,
     ...(maxWaitMs !== undefined && { maxWaitMs }),
   });
@@ -77,7 +77,7 @@ test("a write that is throttled on its way pauses the backend as well", async ()
         [step]: () => Promise.reject(failure("throttled", 5000)),
       }),
     }));
-    const throttled = throttle(backend, { clock });
+    const throttled = withThrottle(backend, { clock });
     await using writer = await throttled.write!("b");
     const writing = step === "write" ? writer.write(new Uint8Array(1)) : writer.commit();
     await expect(writing).rejects.toMatchObject({ code: "throttled" });
@@ -93,7 +93,7 @@ test("other failures pause nothing", async () => {
   const { backend } = createScripted(() => ({
     describe: () => () => Promise.reject(failure("unavailable")),
   }));
-  const throttled = throttle(backend, { clock: createManualClock() });
+  const throttled = withThrottle(backend, { clock: createManualClock() });
   await expect(throttled.describe("a")).rejects.toMatchObject({ code: "unavailable" });
   await throttled.list();
 });
@@ -106,7 +106,7 @@ test("a removal waits for the pause as well, and makes one when it is throttled"
       if (removals++ === 0) throw failure("throttled", 5000);
     },
   }));
-  const throttled = throttle(backend, { clock });
+  const throttled = withThrottle(backend, { clock });
   await expect(throttled.remove?.("a")).rejects.toMatchObject({ code: "throttled" });
   const waiting = throttled.remove?.("a");
   await clock.advance(4999);
@@ -125,7 +125,7 @@ test("a step that is throttled on its way pauses the backend as well", async () 
         [call]: () => Promise.reject(failure("throttled", 5000)),
       }),
     }));
-    const throttled = throttle(backend, { clock });
+    const throttled = withThrottle(backend, { clock });
     const writer = await throttled.writeInSteps!("b");
     const writing = call === "write" ? writer.write(new Uint8Array(1)) : writer[call]();
     await expect(writing).rejects.toMatchObject({ code: "throttled" });

@@ -1,12 +1,13 @@
 import { describe, expect, test, vi } from "vitest";
-import { validate, type OpenedObject, type Overrides } from "@sluice/storage";
+import { type OpenedObject, type Overrides } from "@sluice/storage";
+import { withValidation } from "@sluice/storage/internal";
 import { createBody } from "@sluice/storage/plugin";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { bodyOf, createScripted, readText } from "./scripted-backend.ts";
 
 /** A validated backend whose open gives this. */
-function opening(opened: OpenedObject): ReturnType<typeof validate> {
-  return validate(createScripted(() => ({ open: () => async () => opened })).backend);
+function opening(opened: OpenedObject): ReturnType<typeof withValidation> {
+  return withValidation(createScripted(() => ({ open: () => async () => opened })).backend);
 }
 
 /** A listing that is always this page. */
@@ -24,7 +25,7 @@ describe("arguments", () => {
       remove: () => () => expect.fail("it reached the backend"),
       watch: () => () => expect.fail("it reached the backend"),
     }));
-    const validated = validate(backend);
+    const validated = withValidation(backend);
     for (const call of [
       () => validated.describe("../x"),
       () => validated.open("a//b"),
@@ -46,9 +47,9 @@ describe("arguments", () => {
   test("an aborted signal rejects with its reason, and nothing is asked", async () => {
     const { backend, calls } = createScripted();
     const signal = AbortSignal.abort("the reason");
-    await expect(validate(backend).describe("a", { signal })).rejects.toBe("the reason");
-    await expect(validate(backend).open("a", { signal })).rejects.toBe("the reason");
-    await expect(validate(backend).list({ signal })).rejects.toBe("the reason");
+    await expect(withValidation(backend).describe("a", { signal })).rejects.toBe("the reason");
+    await expect(withValidation(backend).open("a", { signal })).rejects.toBe("the reason");
+    await expect(withValidation(backend).list({ signal })).rejects.toBe("the reason");
     expect(calls).toEqual([]);
   });
 });
@@ -63,7 +64,9 @@ describe("results", () => {
         },
     }));
     const batches = [];
-    for await (const batch of validate(backend).watch!({ signal: new AbortController().signal }))
+    for await (const batch of withValidation(backend).watch!({
+      signal: new AbortController().signal,
+    }))
       batches.push(batch);
     expect(batches).toEqual([{ changed: ["a"], removed: ["b"], cursor: "c" }, { reset: true }]);
   });
@@ -119,10 +122,10 @@ describe("results", () => {
 
   test("pages longer than asked for or going in circles are corrupt; entries without a key are left out", async () => {
     const keys = [{ key: "a" }, { key: "b/" }, { key: "../c" }];
-    const two = validate(createScripted(() => page(keys)).backend);
+    const two = withValidation(createScripted(() => page(keys)).backend);
     await expect(two.list({ limit: 2 })).rejects.toMatchObject({ code: "corrupt" });
     expect((await two.list()).objects).toEqual([{ key: "a" }]);
-    const circle = validate(createScripted(() => page([], "same")).backend);
+    const circle = withValidation(createScripted(() => page([], "same")).backend);
     await expect(circle.list({ cursor: "same" })).rejects.toMatchObject({ code: "corrupt" });
   });
 
@@ -168,7 +171,7 @@ describe("waits", () => {
     const { backend } = createScripted(() => ({
       open: () => () => new Promise((resolve) => (answer = resolve)),
     }));
-    const waiting = validate(backend, { clock, stallTimeoutMs: 500 }).open("a");
+    const waiting = withValidation(backend, { clock, stallTimeoutMs: 500 }).open("a");
     waiting.catch(() => {});
     await clock.advance(499);
     await clock.advance(1);
@@ -188,7 +191,7 @@ describe("waits", () => {
     const { backend } = createScripted(() => ({
       open: () => async () => ({ info: { key: "a" }, body }),
     }));
-    const opened = await validate(backend, { clock, stallTimeoutMs: 500 }).open("a");
+    const opened = await withValidation(backend, { clock, stallTimeoutMs: 500 }).open("a");
     const reader = opened.body.getReader();
     for (let chunk = 0; chunk < 3; chunk++) {
       const read = reader.read();
@@ -213,7 +216,7 @@ describe("waits", () => {
       describe: () => never,
       open: () => async () => ({ info: { key: "a" }, body }),
     }));
-    const validated = validate(backend, { clock: createManualClock() });
+    const validated = withValidation(backend, { clock: createManualClock() });
     const { signal } = caller;
     const describing = validated.describe("a", { signal });
     const reading = (await validated.open("a", { signal })).body.getReader().read();

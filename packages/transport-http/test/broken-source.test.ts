@@ -1,6 +1,6 @@
 import { createServer, get, type RequestListener } from "node:http";
 import { toNodeHandler as toNaiveNodeHandler } from "@modelcontextprotocol/node";
-import { createMemoryBackend, protect, wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryBackend, protect, wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { post, streaming } from "./call.ts";
 import { listen, serve } from "./serve.ts";
@@ -12,7 +12,7 @@ function failing(
   isSized: boolean,
   next: (controller: ReadableStreamDefaultController) => void,
 ): StorageBackend {
-  return wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+  return wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
     describe: (look) => async (key) => {
       const { size, etag: _etag, digests: _digests, ...info } = await look(key);
       return isSized ? { ...info, size: size! } : info;
@@ -76,7 +76,7 @@ test("negative control: the SDK's own adapter lets a broken source of unknown si
 });
 
 test("a source that fails before its first byte is an error answer, not a broken connection", async () => {
-  const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+  const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
     open: (open) => async (key) => {
       const { info } = await open(key);
       return {
@@ -95,13 +95,13 @@ test("a source that fails before its first byte is an error answer, not a broken
 });
 
 test("a source that never begins is told from a reader that takes nothing: an error answer, and a fault", async () => {
-  const silent = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+  const silent = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
     open: (open) => async (key, options) => {
       const { info } = await open(key, options);
       return { info, body: new ReadableStream<Uint8Array>() };
     },
   });
-  const storage = protect(silent, { stallTimeoutMs: 150, attempts: 1 });
+  const storage = protect(silent, { stallTimeoutMs: 150, maxAttempts: 1 });
   const { url, records } = await serve({ sluice: { storage }, node: { stallTimeoutMs: 100 } });
   expect((await fetch(await downloadUrl(url))).status).toBeGreaterThanOrEqual(502);
   expect(records.at(-1)).toMatchObject({ outcome: "failed" });
@@ -109,7 +109,7 @@ test("a source that never begins is told from a reader that takes nothing: an er
 
 test("a reader that leaves cancels the source, and is one aborted record", async () => {
   let cancelled = 0;
-  const storage = wrap(
+  const storage = wrapBackend(
     createMemoryBackend({
       "a.bin": { size: 1e9, read: (start, end) => new Uint8Array(end - start) },
     }),
@@ -140,7 +140,7 @@ test.each(["resources/read", "resources/stream"])(
   "a reader that leaves %s while storage is asked is one aborted record, and no fault of ours",
   async (method) => {
     let asked = false;
-    const storage = wrap(createMemoryBackend({ "a.bin": "0123456789" }), {
+    const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {
       open:
         () =>
         (_key, { signal } = {}) => {

@@ -1,5 +1,5 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { createSluice } from "@sluice/server";
 import { noteRequest, notesOf } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
@@ -54,7 +54,7 @@ const list = (headers: Record<string, string> = {}): Request =>
 test("the parts are nested in one order, however they are named", async () => {
   const { sluice, mcp, uploads } = build();
   const order: string[] = [];
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume({ stores: { events: createMemoryEventStore() } });
   const handler = createHandler({
     uploads: {
       ...uploads,
@@ -123,7 +123,7 @@ test("without mcp it serves the routes beside the endpoint alone", async () => {
 
 test("resume and binary without JSON-RPC are a mistake that is told at once", () => {
   const { sluice } = build();
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume({ stores: { events: createMemoryEventStore() } });
   for (const parts of [{ binary: {} }, { resume }, { resume, behind: "app" as const }])
     expect(() => createHandler({ sluice, ...parts })).toThrow(/^createHandler: resume and/);
 });
@@ -132,7 +132,10 @@ test("close ends sessions, streams and uploads, and then the Sluice", async () =
   const { sluice, uploads } = build();
   const ended: string[] = [];
   const note = (what: string) => async () => void ended.push(what);
-  const resume = { ...createResume({ store: createMemoryEventStore() }), close: note("resume") };
+  const resume = {
+    ...createResume({ stores: { events: createMemoryEventStore() } }),
+    close: note("resume"),
+  };
   const handler = createHandler({
     sluice: { ...sluice, close: note("sluice") },
     create: () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" })),

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
@@ -51,7 +51,9 @@ function build(url = endpoint) {
       "withBinary outside": withBinary(withSluice(mcp, sluice, options)),
       "withBinary inside": withSluice(withBinary(mcp), sluice, options),
       "withResume inside": withSluice(withResume(mcp, sluice, resume), sluice, options),
-      "withResume outside": withResume(withSluice(mcp, sluice, options), sluice, { store }),
+      "withResume outside": withResume(withSluice(mcp, sluice, options), sluice, {
+        stores: { events: store },
+      }),
       "withResume alone": withResume(mcp, sluice, resume),
     },
   };

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import * as fc from "fast-check";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { post, streaming } from "./call.ts";
@@ -91,7 +91,7 @@ describe("Host and Origin", () => {
 
   test("a URL that is itself the permission may be used by every page, without credentials", async () => {
     const { url, sluice } = await serve({
-      sluice: { storage, grant: { use: "window" }, links: {}, state: createMemoryStateStore() },
+      sluice: { storage, grant: { use: "window" }, links: {}, stores: createMemoryStores() },
     });
     const caller = { header: () => undefined };
     const link = await sluice.link(uri, { caller });

@@ -1,5 +1,5 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
@@ -30,12 +30,12 @@ export function layers(limits: Limits = {}): Record<string, McpFetchHandler> {
   const store = createMemoryEventStore();
   return {
     "withBinary(withSluice(withResume()))": withBinary(
-      withSluice(withResume(inner, sluice, { store, ...limits }), sluice),
+      withSluice(withResume(inner, sluice, { stores: { events: store }, ...limits }), sluice),
     ),
     "withResume(withBinary(withSluice()))": withResume(
       withBinary(withSluice(inner, sluice, limits)),
       sluice,
-      { store },
+      { stores: { events: store } },
     ),
   };
 }

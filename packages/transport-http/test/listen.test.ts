@@ -1,7 +1,7 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
 import { createSluice, type AuditRecord, type SluiceOptions } from "@sluice/server";
-import { createMemoryBackend, wrap } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend } from "@sluice/storage";
 import { withSluice } from "@sluice/transport-http/internal";
 import { expect, test, vi } from "vitest";
 import { mergeEvents } from "../src/events/merge-events.ts";
@@ -13,7 +13,7 @@ const uris = ["a.txt", "hidden.txt", "missing.txt"].map((name) => base + name);
 function house(options: Partial<SluiceOptions> = {}) {
   const memory = createMemoryBackend({ "a.txt": "1", "hidden.txt": "1" });
   let watches = 0;
-  const storage = wrap(memory, {
+  const storage = wrapBackend(memory, {
     watch: (watch) =>
       async function* (watchOptions) {
         watches++;
@@ -135,7 +135,7 @@ test("a client that asked for lists hears of new objects, and the author's own e
 
 test("a listener that was refused for one resource follows none of the others", async () => {
   const answers: (() => void)[] = [];
-  const storage = wrap(createMemoryBackend({ "a.txt": "1" }), {
+  const storage = wrapBackend(createMemoryBackend({ "a.txt": "1" }), {
     describe: (describe) => async (key, options) => {
       if (key !== "a.txt") throw new Error("disk broken");
       await new Promise<void>((resolve) => answers.push(resolve));
@@ -156,7 +156,7 @@ test("a listener that was refused for one resource follows none of the others", 
 
 test("resources beyond the first 1,000 are not even looked at", { tags: "slow" }, async () => {
   let looks = 0;
-  const storage = wrap(createMemoryBackend({}), {
+  const storage = wrapBackend(createMemoryBackend({}), {
     describe: (describe) => (key, options) => {
       looks++;
       return describe(key, options);

@@ -1,7 +1,6 @@
 import { createServer, type RequestListener } from "node:http";
 import { tmpdir } from "node:os";
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
@@ -119,7 +118,7 @@ test("the end of a process runs as the page has it", async () => {
   const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
   const sluice = createSluice({ storage, endpoint });
   const create = () => sluice.attach(new McpServer({ name: "demo", version: "1.0.0" }));
-  const resume = createResume({ store: createMemoryEventStore() });
+  const resume = createResume();
 
   // #region drain
   const { serve } = await import("@sluice/transport-http/node");

@@ -1,6 +1,6 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import { generateKey, SluiceError } from "@sluice/core";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions } from "@sluice/transport-http/internal";
@@ -18,7 +18,7 @@ function process(state: StateStore) {
     keys: [generateKey()],
     principal: ({ authInfo }) =>
       authInfo && { issuer: "test", subject: authInfo.clientId, clientId: "app" },
-    state,
+    stores: { ...createMemoryStores(), state },
     onError: () => {},
     onWarning: () => {},
   });

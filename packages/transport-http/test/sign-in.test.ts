@@ -1,5 +1,5 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
@@ -48,7 +48,7 @@ const makes: Readonly<Record<string, Make>> = {
     createMcpHandler(create, { responseMode: "sse" }),
   sessions: (create, sluice) => createSessions(create, sluice),
   "a server for each request, with answers that can be resumed": (create, sluice) =>
-    withResume(createMcpHandler(create), sluice, { store: createMemoryEventStore() }),
+    withResume(createMcpHandler(create), sluice, { stores: { events: createMemoryEventStore() } }),
 };
 
 function open(make: Make) {

@@ -2,7 +2,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcontextprotocol/server";
 import { generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -12,7 +12,7 @@ import { principal } from "./serve.ts";
 
 const storage = createMemoryBackend({ "a.txt": "hello" });
 const keys = [generateKey()];
-const state = createMemoryStateStore();
+const { state } = createMemoryStores();
 
 /** Stands for the access tokens of an authorization server. */
 const verifier = {

@@ -144,7 +144,7 @@ describe("the transport", () => {
     } = await rawServer((socket) => socket.on("message", (data) => answer(socket, parse(data))));
     let refusals = 0;
     const { client } = await connect("SDK v2, legacy", url, {
-      reconnect: { ...quick, maxTries: 3 },
+      reconnect: { ...quick, maxAttempts: 3 },
     });
     const errors: unknown[] = [];
     Object.assign(client, { onerror: (error: unknown) => errors.push(error) });
@@ -285,7 +285,7 @@ describe("a connection that is made anew", () => {
     const { url, sockets: open } = await rawServer(legacy);
     let connected = deferred();
     await connect("SDK v2, legacy", url, {
-      reconnect: { baseMs: 1, maxMs: 1, maxTries: 2 },
+      reconnect: { baseMs: 1, maxMs: 1, maxAttempts: 2 },
       onReconnect: () => connected.resolve(),
     });
     for (let round = 1; round <= 5; round += 1) {

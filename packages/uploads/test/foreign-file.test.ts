@@ -1,5 +1,6 @@
 import { request as httpRequest } from "node:http";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { expect, test } from "vitest";
 import { WriteLock } from "../src/limits/write-lock.ts";
 import { bearer, bob, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
@@ -91,7 +92,7 @@ test(
   { tags: "slow" },
   async () => {
     const store = createMemoryUploadStore();
-    const server = await startUploadServer({ uploads: { store } });
+    const server = await startUploadServer({ uploads: { stores: { uploads: store } } });
     const { fileId, finish } = await sendHalf(server);
     const lock = new WriteLock(store, (error) => server.errors.push(error));
     const lease = await lock.acquire(fileId, new AbortController().signal);
@@ -123,7 +124,9 @@ test(
   async () => {
     const calls = new Set<string>();
     const pace = { idleMs: 3_600_000, windowMs: 3_600_000 };
-    const server = await startUploadServer({ uploads: { store: watched(calls), pace } });
+    const server = await startUploadServer({
+      uploads: { stores: { uploads: watched(calls) }, pace },
+    });
     const sent = await sendHalf(server);
     const foreign = await server.uploads.reserve(bob, terms);
     const before = [...calls];

@@ -4,7 +4,7 @@ import { request as openRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { wrap, type ObjectWriter, type StorageBackend } from "@sluice/storage";
+import { wrapBackend, type ObjectWriter, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { UploadRequest } from "../src/receive/request-facts.ts";
 import { StorageRoom } from "../src/limits/room.ts";
@@ -25,8 +25,8 @@ function limited(code: SluiceErrorCode = "no_space") {
   const refuse = (key: string): void => {
     if (state.isFull(key)) throw new SluiceError(code, "stub: write: the disk is full (ENOSPC)");
   };
-  const wrapBackend = (backend: StorageBackend): StorageBackend =>
-    wrap(backend, {
+  const fill = (backend: StorageBackend): StorageBackend =>
+    wrapBackend(backend, {
       writeInSteps: (writeInSteps) => async (key, options) => {
         const writer = await writeInSteps(key, options);
         return {
@@ -52,7 +52,7 @@ function limited(code: SluiceErrorCode = "no_space") {
         } satisfies ObjectWriter;
       },
     });
-  return { state, wrapBackend };
+  return { state, fill };
 }
 
 const put = (url: string, body: Buffer<ArrayBuffer>): Promise<Response> =>
@@ -89,8 +89,8 @@ describe("a storage without room is answered with 507 and a time to come back", 
     "a file that is sent at once leaves nothing, alone or in a form",
     { tags: "slow" },
     async () => {
-      const { state, wrapBackend } = limited();
-      const server = await startUploadServer({ wrap: wrapBackend });
+      const { state, fill } = limited();
+      const server = await startUploadServer({ wrap: fill });
       for (const kind of ["bytes-", "file-"]) {
         state.isFull = (key) => key.includes(`/${kind}`);
         await expectNoRoom(await put((await server.slot()).url, noise(700_000)), server);
@@ -109,8 +109,8 @@ describe("a storage without room is answered with 507 and a time to come back", 
   test.each(storageKinds)(
     "a file in steps that became larger than the storage takes is removed at once, over $kind",
     async ({ start }) => {
-      const { state, wrapBackend } = limited("too_large");
-      const server = await start({ wrap: wrapBackend });
+      const { state, fill } = limited("too_large");
+      const server = await start({ wrap: fill });
       const location = (await begin((await server.slot()).url)).headers.get("location")!;
       expect((await append(location, 0, noise(100_000))).status).toBe(204);
       state.isFull = () => true;
@@ -134,8 +134,8 @@ describe("a storage without room is answered with 507 and a time to come back", 
   ])(
     "a file in steps is removed at once, whether a $object object did not fit or another, over $kind",
     async ({ start, object }) => {
-      const { state, wrapBackend } = limited();
-      const server = await start({ wrap: wrapBackend, uploads: { quota: { files: 1 } } });
+      const { state, fill } = limited();
+      const server = await start({ wrap: fill, uploads: { quota: { files: 1 } } });
       const { url, uploadId } = await server.slot();
       const location = (await begin(url)).headers.get("location")!;
       expect((await append(location, 0, noise(100_000))).status).toBe(204);
@@ -159,9 +159,9 @@ describe("a storage without room is answered with 507 and a time to come back", 
   );
 
   test("a file that cannot be begun takes nothing of what its owner may have", async () => {
-    const { state, wrapBackend } = limited();
+    const { state, fill } = limited();
     const server = await startUploadServer({
-      wrap: wrapBackend,
+      wrap: fill,
       uploads: { quota: { files: 1 } },
     });
     state.isFull = (key) => key.includes("/plan-");
@@ -173,8 +173,8 @@ describe("a storage without room is answered with 507 and a time to come back", 
 });
 
 test("a file that storage takes at no time is too large, which is the server's fault no more than the sender's", async () => {
-  const { state, wrapBackend } = limited("too_large");
-  const server = await startUploadServer({ wrap: wrapBackend });
+  const { state, fill } = limited("too_large");
+  const server = await startUploadServer({ wrap: fill });
   state.isFull = () => true;
   const answer = await put((await server.slot()).url, noise(1_000));
   expect([answer.status, answer.headers.get("retry-after")]).toEqual([413, null]);
@@ -216,11 +216,11 @@ test.for(storageKinds.filter(({ kind }) => kind !== "a service that takes parts"
 describe("room is asked for before the first byte", () => {
   /** A server over a storage that says how much is free. */
   async function startWithRoom(free: { bytes: number | undefined }): Promise<UploadServer> {
-    const wrapBackend = (backend: StorageBackend): StorageBackend => ({
+    const outside = (backend: StorageBackend): StorageBackend => ({
       ...backend,
       freeBytes: async () => free.bytes,
     });
-    return startUploadServer({ wrap: wrapBackend });
+    return startUploadServer({ wrap: outside });
   }
 
   const large = 2_000_000;

@@ -1,4 +1,4 @@
-import { wrap, type StorageBackend } from "@sluice/storage";
+import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, bearer, noise, storageKinds } from "./upload-server.ts";
 
@@ -10,7 +10,7 @@ async function startListing(start: Start) {
   const server = await start({
     uploads: { sweepEveryMs: 3_600_000 },
     wrap: (backend: StorageBackend) =>
-      wrap(backend, {
+      wrapBackend(backend, {
         list: (list) => (query) => {
           prefixes.push(query?.prefix ?? "");
           return list(query);
@@ -20,7 +20,7 @@ async function startListing(start: Start) {
   const slot = await server.slot();
   /** How often the prefix of the slot was listed since the last call. */
   const listings = (): number =>
-    prefixes.splice(0).filter((prefix) => prefix === `uploads/${slot.uploadId}/`).length;
+    prefixes.splice(0).filter((prefix) => prefix === `uploads/1/${slot.uploadId}/`).length;
   return { server, slot, listings };
 }
 
@@ -72,7 +72,7 @@ describe.each(storageKinds)("over $kind", ({ isInSteps, start }) => {
     const server = await start({
       uploads: { sweepEveryMs: 3_600_000 },
       wrap: (backend: StorageBackend) =>
-        wrap(backend, {
+        wrapBackend(backend, {
           describe: (ask) => async (key, options) => {
             const info = await ask(key, options);
             described.push(key);

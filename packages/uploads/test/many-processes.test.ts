@@ -4,8 +4,9 @@ import { request as httpRequest, type ClientRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatKey, generateKey } from "@sluice/core";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
-import { wrap } from "@sluice/storage";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
+import { wrapBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   bearer,
@@ -25,7 +26,12 @@ async function startTwo(
   onTestFinished(() => rm(root, { recursive: true }));
   const sluice = { endpoint: "http://127.0.0.1:1/mcp", keys: formatKey(generateKey()) };
   const start = (store: UploadStore): Promise<UploadServer> =>
-    startUploadServer({ root, sluice, ...uploads, uploads: { ...uploads.uploads, store } });
+    startUploadServer({
+      root,
+      sluice,
+      ...uploads,
+      uploads: { ...uploads.uploads, stores: { uploads: store } },
+    });
   const servers: [UploadServer, UploadServer] = [await start(stores[0]), await start(stores[1])];
   return {
     servers,
@@ -129,9 +135,9 @@ test.each(storageKinds)(
     };
     const store = createMemoryUploadStore();
     const server = await startUploadServer({
-      uploads: { store: { ...store, renew: () => new Promise(() => {}) } },
+      uploads: { stores: { uploads: { ...store, renew: () => new Promise(() => {}) } } },
       wrap: (backend) =>
-        wrap(adapt(backend), {
+        wrapBackend(adapt(backend), {
           write: (write) => (key, options) => {
             sleepAt(key);
             return write(key, options);
@@ -187,9 +193,9 @@ test("one process sweeps, and another one when that is closed", async () => {
     const swept: string[] = [];
     const { servers } = await startTwo(stores, {
       wrap: (backend) =>
-        wrap(backend, {
+        wrapBackend(backend, {
           list: (list) => (options) => {
-            if (options?.prefix === "uploads/") swept.push("uploads/");
+            if (options?.prefix === "uploads/1/") swept.push("uploads/");
             return list(options);
           },
         }),

@@ -3,8 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatKey, generateKey } from "@sluice/core";
-import { createMemoryUploadStore } from "@sluice/state";
-import { wrap, type StorageBackend } from "@sluice/storage";
+import { createMemoryUploadStore } from "@sluice/state/internal";
+import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { countUnfinished } from "./part-storage.ts";
 import {
@@ -23,7 +23,7 @@ const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes)
 /** Counts the bytes that go into a backend and come out of it. */
 function counted(backend: StorageBackend, moved: { bytes: number }): StorageBackend {
   const take = (chunk: Uint8Array): void => void (moved.bytes += chunk.byteLength);
-  return wrap(backend, {
+  return wrapBackend(backend, {
     write: (write) => async (key, options) => {
       const writer = await write(key, options);
       return { ...writer, write: (chunk) => (take(chunk), writer.write(chunk)) };

@@ -1,7 +1,7 @@
 import { lstat, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { wrap } from "@sluice/storage";
+import { wrapBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 import { alice, bearer, noise, startUploadServer, type UploadServer } from "./upload-server.ts";
 
@@ -43,7 +43,7 @@ test("negative control: a backend without that option lets them read it", async 
   const server = await startUploadServer({
     root,
     wrap: (backend) =>
-      wrap(backend, {
+      wrapBackend(backend, {
         write: (write) => (key, options) => write(key, { ...options, private: false }),
         writeInSteps: (writeInSteps) => (key, options) =>
           writeInSteps(key, { ...options, private: false }),

@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
-import { wrap } from "@sluice/storage";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
+import { wrapBackend } from "@sluice/storage";
 import type { UploadQuota } from "@sluice/uploads";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { QuotaTracker } from "../src/limits/quota-tracker.ts";
@@ -49,16 +50,18 @@ test("16 requests of one user that wait for a file are served, and those of othe
   let asking = 0;
   const server = await startUploadServer({
     uploads: {
-      store: {
-        ...store,
-        async claim(fileId, lease) {
-          if (isStuck) await gate;
-          return store.claim(fileId, lease);
-        },
-        async enter(owner, ...rest) {
-          const hasPlace = await store.enter(owner, ...rest);
-          if (isStuck && hasPlace) asking += 1;
-          return hasPlace;
+      stores: {
+        uploads: {
+          ...store,
+          async claim(fileId, lease) {
+            if (isStuck) await gate;
+            return store.claim(fileId, lease);
+          },
+          async enter(owner, ...rest) {
+            const hasPlace = await store.enter(owner, ...rest);
+            if (isStuck && hasPlace) asking += 1;
+            return hasPlace;
+          },
         },
       },
     },
@@ -237,7 +240,7 @@ test("16 requests of one user for the offset of a slot are served, and those of 
   let looking = 0;
   const server = await startUploadServer({
     wrap: (backend) =>
-      wrap(backend, {
+      wrapBackend(backend, {
         list: (list) => async (options) => {
           if (options?.prefix?.includes(slot.uploadId)) {
             looking += 1;
@@ -269,7 +272,7 @@ test("uploads are refused for a while if the store is down, and nothing of them 
     get: (target, name) =>
       isDown ? async () => Promise.reject(unavailable) : Reflect.get(target, name),
   });
-  const server = await startUploadServer({ uploads: { store: frail } });
+  const server = await startUploadServer({ uploads: { stores: { uploads: frail } } });
   const { url } = await server.slot();
   const headers = { ...bearer("alice"), "upload-complete": "?0" };
   for (const init of [
@@ -294,9 +297,9 @@ test("a form that has come is kept also where the store is down then", async () 
         : Reflect.get(target, name),
   });
   const server = await startUploadServer({
-    uploads: { store: frail },
+    uploads: { stores: { uploads: frail } },
     wrap: (backend) =>
-      wrap(backend, {
+      wrapBackend(backend, {
         write: (write) => (key, options) => {
           isDown = true;
           return write(key, options);
@@ -317,15 +320,18 @@ test("a file that cannot be removed after it was refused counts, and is no longe
   const store = createMemoryUploadStore();
   const server = await startUploadServer({
     uploads: {
-      store: {
-        ...store,
-        settle(owner, fileId, file) {
-          settled.push(file.bytes);
-          return store.settle(owner, fileId, file);
+      stores: {
+        uploads: {
+          ...store,
+          settle(owner, fileId, file) {
+            settled.push(file.bytes);
+            return store.settle(owner, fileId, file);
+          },
         },
       },
     },
-    wrap: (backend) => wrap(backend, { remove: () => async () => Promise.reject(new Error("io")) }),
+    wrap: (backend) =>
+      wrapBackend(backend, { remove: () => async () => Promise.reject(new Error("io")) }),
   });
   const headers = { ...bearer("alice"), "upload-complete": "?1", "upload-length": "100" };
   const digest = { "repr-digest": `sha-256=:${Buffer.alloc(32).toString("base64")}:` };

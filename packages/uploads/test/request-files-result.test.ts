@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { systemClock } from "@sluice/core/internal";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { afterEach, expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { uploadIdInput, type Fields, type Uploads } from "../src/index.ts";
@@ -184,7 +184,9 @@ test("a file on an open page is taken when its user has pressed Done, and not be
 
 test("an upload is taken up by its principal, with its question only", async () => {
   const state = createMemoryStateStore();
-  const server = await startUploadServer({ sluice: { state } });
+  const server = await startUploadServer({
+    sluice: { stores: { ...createMemoryStores(), state } },
+  });
   const { fetch } = await start(one, server);
   const changed = await start({ report: { ...one.report, maxBytes: 999 } }, server);
   const connect = (token: string, through = fetch) =>
@@ -254,7 +256,9 @@ test("a repeated call waits for as long as the one before may confirm", async ()
 
 test("any process with the same keys and stores takes an upload up", async () => {
   const state = createMemoryStateStore();
-  const server = await startUploadServer({ sluice: { state } });
+  const server = await startUploadServer({
+    sluice: { stores: { ...createMemoryStores(), state } },
+  });
   const first = await start(one, server);
   const second = await start(one, server);
   const connect = (fetch: typeof globalThis.fetch) =>

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { SluiceError } from "@sluice/core";
-import { wrap, type StorageBackend } from "@sluice/storage";
+import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { expect, test, vi } from "vitest";
 import type { Fields } from "../src/elicitation/fields.ts";
 import { connectAnswerer, createToolServer, eras, type Asked } from "./asking.ts";
@@ -199,7 +199,7 @@ test("a slot is closed as soon as it is revoked, also while its files still go",
   const mayGo = new Promise<void>((resolve) => void (goOn = resolve));
   const server = await startUploadServer({
     wrap: (backend: StorageBackend) =>
-      wrap(backend, {
+      wrapBackend(backend, {
         remove: (remove) => async (key, options) => {
           if (key.endsWith("/file-000")) await mayGo;
           return remove(key, options);

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createMemoryStateStore, createTokenStore } from "@sluice/state";
+import { createMemoryStateStore, createTokenStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 import { newId } from "../src/slots/slots.ts";
@@ -155,7 +155,9 @@ test("a short slot dies with its revocation and its key, and an altered one was 
     string,
   ];
   const state = createMemoryStateStore();
-  const server = await startUploadServer({ sluice: { state, keys: createKeyRing(first) } });
+  const server = await startUploadServer({
+    sluice: { stores: { ...createMemoryStores(), state }, keys: createKeyRing(first) },
+  });
   const { url } = await shortSlot(server);
   const altered = url.slice(0, -1) + (url.endsWith("A") ? "B" : "A");
   expect((await put(altered, noise(1))).status).toBe(404);
@@ -164,7 +166,9 @@ test("a short slot dies with its revocation and its key, and an altered one was 
   expect((await put(revoked.url, noise(1))).status).toBe(409);
   for (const keys of [second, `${second},${first}:previous`]) {
     // another process over the same store, which may have lost the key; its endpoint is another one
-    const other = await startUploadServer({ sluice: { state, keys: createKeyRing(keys) } });
+    const other = await startUploadServer({
+      sluice: { stores: { ...createMemoryStores(), state }, keys: createKeyRing(keys) },
+    });
     expect((await put(url.replace(server.url, other.url), noise(1))).status).toBe(404);
   }
   // the twin of all of them
@@ -185,7 +189,7 @@ test("a key that leaves the ring takes its short slots along, in every process o
         baseUri: "files://demo/",
         endpoint,
         keys: createKeyRing(keys),
-        state,
+        stores: { ...createMemoryStores(), state },
       }).host,
       10,
     );

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
 import { expect, test } from "vitest";
 import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 
@@ -60,7 +60,9 @@ test("a short slot is 503 while the store is down, and says to try again", async
     if (isDown) throw new SluiceError("unavailable", "redis at 10.0.0.1 is down");
     return inner.get(...args);
   };
-  const server = await startUploadServer({ sluice: { state: { ...inner, get } } });
+  const server = await startUploadServer({
+    sluice: { stores: { ...createMemoryStores(), state: { ...inner, get } } },
+  });
   const { url } = await server.uploads.reserve(alice, terms, { selfAuthenticating: true });
   isDown = true;
   const refused = await fetch(url, { method: "PUT", body: noise(10) });

@@ -1,4 +1,4 @@
-import { wrap } from "@sluice/storage";
+import { wrapBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { bearer, noise, startUploadServer } from "./upload-server.ts";
 
@@ -9,7 +9,7 @@ test(
     let isStuck = false;
     const { slot } = await startUploadServer({
       wrap: (backend) =>
-        wrap(backend, {
+        wrapBackend(backend, {
           writeInSteps: (writeInSteps) => async (key, options) => {
             const writer = await writeInSteps(key, options);
             const suspend = isStuck ? () => new Promise<never>(() => {}) : () => writer.suspend();

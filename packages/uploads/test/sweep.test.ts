@@ -1,7 +1,7 @@
-import { utimes } from "node:fs/promises";
-import { basename } from "node:path";
-import { createMemoryUploadStore } from "@sluice/state";
-import { wrap, type ObjectInfo } from "@sluice/storage";
+import { copyFile, mkdir, utimes } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import { createMemoryUploadStore } from "@sluice/state/internal";
+import { wrapBackend, type ObjectInfo } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import { folderOf, partKey, planKey, readObject, recordKey, stepKey } from "../src/store/layout.ts";
 import { stateOf } from "../src/store/upload-state.ts";
@@ -146,10 +146,10 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     let atEnd: ((paths: readonly string[]) => Promise<void>) | undefined;
     const server = await start({
       wrap: (backend) =>
-        wrap(backend, {
+        wrapBackend(backend, {
           list: (list) => async (options) => {
             const page = await list(options);
-            if (options?.prefix === "uploads/") await atEnd?.(await server.files());
+            if (options?.prefix === "uploads/1/") await atEnd?.(await server.files());
             return page;
           },
         }),
@@ -170,7 +170,7 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     let stuck = "";
     const server = await start({
       wrap: (backend) =>
-        wrap(backend, {
+        wrapBackend(backend, {
           remove: (remove) => async (key, options) => {
             if (key.includes(stuck)) throw new Error("stuck");
             return remove(key, options);
@@ -198,6 +198,26 @@ describe.each(storageKinds)("over $kind", ({ begunObjects, start }) => {
     expect(server.uploads.progress(uploadId)).toEqual({ bytes: 0 });
   });
 
+  test("uploads of another version of the layout beside ours stay as they are, and count for nobody", async () => {
+    const server = await start();
+    await sent(server, 2 * minute);
+    const ours = (await server.files()).filter((path) => !basename(path).startsWith("."));
+    for (const path of ours) {
+      const other = path.replace("/uploads/1/", "/uploads/2/");
+      await mkdir(dirname(other), { recursive: true });
+      await copyFile(path, other);
+    }
+    await sweepAt(server, 8 * minute);
+    const left = (await server.files()).map((path) => path.replace("/uploads/2/", "/uploads/1/"));
+    expect(left.toSorted()).toEqual(ours.toSorted());
+    expect((await server.files()).filter((path) => path.includes("/uploads/1/"))).toEqual([]);
+    const root = ours[0]!.split("/uploads/")[0]!;
+    const bounded = await start({ root, uploads: { quota: { bytes: 150 } } });
+    const { url } = await bounded.slot({ maxBytes: 1_000 });
+    const init = { method: "PUT", headers: bearer("alice"), body: noise(60) };
+    expect((await fetch(url, init)).status).toBe(201);
+  });
+
   test("a server that starts sweeps, and counts what is there already", async () => {
     const first = await start();
     await sent(first, 2 * minute);
@@ -219,7 +239,7 @@ test("uploads end by the clock of the store, not by that of the process that swe
     [{}, false], // the twin: a store without a clock
   ] as const) {
     const store = { ...createMemoryUploadStore(), ...named };
-    const server = await startUploadServer({ uploads: { store } });
+    const server = await startUploadServer({ uploads: { stores: { uploads: store } } });
     const uploadId = await sent(server, 2 * minute);
     const before = await server.files();
     await sweepAt(server, 8 * minute);
@@ -234,7 +254,7 @@ test("uploads end by the clock of the store, not by that of the process that swe
 test("a process behind confirms nothing that the others sweep already", async () => {
   const realNow = Date.now;
   const store = { ...createMemoryUploadStore(), now: async () => realNow() + 8 * minute };
-  const server = await startUploadServer({ uploads: { store } });
+  const server = await startUploadServer({ uploads: { stores: { uploads: store } } });
   const uploadId = await sent(server, 2 * minute);
   const confirming = server.uploads.confirm(alice, uploadId, [claim]);
   await expect(confirming).rejects.toMatchObject({ code: "expired" });
@@ -244,9 +264,9 @@ test("a sweep whose request ended, as in Workers, keeps no later one waiting", a
   let isGone = false;
   const server = await startUploadServer({
     wrap: (backend) =>
-      wrap(backend, {
+      wrapBackend(backend, {
         list: (list) => (options) => {
-          if (!isGone || options?.prefix !== "uploads/") return list(options);
+          if (!isGone || options?.prefix !== "uploads/1/") return list(options);
           isGone = false;
           return new Promise((_resolve, reject) => {
             options.signal?.addEventListener("abort", () => reject(new Error("the end")));
@@ -290,6 +310,12 @@ test("states follow from what lies in storage alone", () => {
   // another folder of the same upload is not ours
   const foreign = folderOf({ uploadId, owner: "0b", expiresAt: 5_000 });
   expect(stateOf([plan, object(`${foreign}confirmed`)]).phase).toBe("receiving");
-  for (const key of ["uploads/x/0a.5/confirmed", `${folder}other`, `uploads/${uploadId}/confirmed`])
+  for (const key of [
+    "uploads/1/x/0a.5/confirmed",
+    `${folder}other`,
+    `uploads/1/${uploadId}/confirmed`,
+    `uploads/${uploadId}/0a.5/confirmed`,
+    `uploads/2/${uploadId}/0a.5/confirmed`,
+  ])
     expect(readObject({ key })).toBeUndefined();
 });

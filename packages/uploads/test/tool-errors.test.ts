@@ -1,9 +1,9 @@
 import { Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
-import { wrap } from "@sluice/storage";
+import { wrapBackend } from "@sluice/storage";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { uploadIdInput, type Uploads } from "../src/index.ts";
@@ -92,7 +92,7 @@ const put = (url: string) =>
 test.each(eras)("%s: names a fault of the state store in words for a model", async (era) => {
   const trouble: Trouble = {};
   const state: StateStore = troubled(createMemoryStateStore(), trouble);
-  const site = await startUploadServer({ sluice: { state } });
+  const site = await startUploadServer({ sluice: { stores: { ...createMemoryStores(), state } } });
   const client = await connectAnswerer({
     era,
     fetch: serve(site),
@@ -124,7 +124,7 @@ test.each(["open", "body"])(
   async (place) => {
     const trouble: Trouble = {};
     const breaking = (backend: StorageBackend): StorageBackend =>
-      wrap(backend, {
+      wrapBackend(backend, {
         open: (inner) => async (key, options) => {
           if (place === "open" && trouble.fault !== undefined) throw trouble.fault;
           const opened = await inner(key, options);
@@ -158,7 +158,7 @@ test.each(["open", "body"])(
 test("reports faults to the operator, with their causes", async () => {
   const trouble: Trouble = {};
   const state = troubled(createMemoryStateStore(), trouble);
-  const site = await startUploadServer({ sluice: { state } });
+  const site = await startUploadServer({ sluice: { stores: { ...createMemoryStores(), state } } });
   const client = await connectAnswerer({
     era: "modern",
     fetch: serve(site),

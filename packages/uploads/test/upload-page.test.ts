@@ -1,6 +1,6 @@
 import { request } from "node:http";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
 import type { Fields } from "../src/elicitation/fields.ts";
@@ -409,7 +409,9 @@ describe("state for one principal", () => {
 
   test("holds at most sixteen pages, each with one reply", { tags: "slow" }, async () => {
     const { state, bytes } = createCountedStore();
-    await using own = await startPageSite({ sluice: { state } });
+    await using own = await startPageSite({
+      sluice: { stores: { ...createMemoryStores(), state } },
+    });
     const ann = { issuer: "https://id.example", subject: "ann", clientId: "c" };
     const bob = { ...ann, subject: "bob" };
     const pages = await Promise.all(
@@ -442,7 +444,9 @@ describe("state for one principal", () => {
 
   test("drops replies once they are taken, and a message has a maximum length", async () => {
     const { state, bytes } = createCountedStore();
-    await using own = await startPageSite({ sluice: { state } });
+    await using own = await startPageSite({
+      sluice: { stores: { ...createMemoryStores(), state } },
+    });
     const rounds = isDeep ? 1_000 : 15;
     const ann = { issuer: "https://id.example", subject: "ann", clientId: "c" };
     for (let n = 0; n < rounds; n++) {

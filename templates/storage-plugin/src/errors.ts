@@ -1,5 +1,10 @@
-import { SluiceError, type SluiceErrorCode } from "@sluice/core";
-import { definedMembers, parseContentRange, parseRetryAfter } from "@sluice/storage/plugin";
+import {
+  definedMembers,
+  parseContentRange,
+  parseRetryAfter,
+  SluiceError,
+  type SluiceErrorCode,
+} from "@sluice/storage/plugin";
 
 /** Headers of an answer, by lower-case names. */
 export type Headers = Readonly<Record<string, string | string[] | undefined>>;

@@ -1,5 +1,4 @@
-import { SluiceError } from "@sluice/core";
-import { checkKey, type FoundPage, type ListRequest } from "@sluice/storage/plugin";
+import { checkKey, type FoundPage, type ListRequest, SluiceError } from "@sluice/storage/plugin";
 import type { Dispatcher } from "undici";
 import { statusError } from "./errors.ts";
 

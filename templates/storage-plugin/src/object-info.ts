@@ -1,5 +1,4 @@
-import type { ObjectInfo } from "@sluice/storage";
-import { definedMembers, toStrongEtag } from "@sluice/storage/plugin";
+import { definedMembers, type ObjectInfo, toStrongEtag } from "@sluice/storage/plugin";
 import { type Headers, text } from "./errors.ts";
 
 /** The metadata in the headers of an answer. A member that the server does not name stays absent. */

@@ -1,17 +1,18 @@
-import { type ByteRange, SluiceError } from "@sluice/core";
-import type { OpenedObject, StorageBackend } from "@sluice/storage";
 import {
-  beginOperation,
+  type ByteRange,
   callService,
   createReadableBody,
+  defineBackend,
   definedMembers,
   ensureCondition,
   formatIfMatch,
   formatRange,
   listPage,
+  type OpenedObject,
   readExtent,
   type ServiceCall,
   sliceBody,
+  SluiceError,
 } from "@sluice/storage/plugin";
 import { Agent, type Dispatcher } from "undici";
 import { failure, statusError, text } from "./errors.ts";
@@ -53,11 +54,10 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
       { toError: failure, discard: (late) => void late.body.destroy() },
     );
 
-  return {
+  return defineBackend({
     name: "web",
 
-    async describe(key, { signal } = {}) {
-      const operation = beginOperation("web: describe", key, { signal });
+    async describe(key, { operation, signal }) {
       const { statusCode, headers, body } = await request({ operation, signal }, toPath(key), {
         method: "HEAD",
       });
@@ -66,8 +66,7 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
       return toObjectInfo(key, headers);
     },
 
-    async open(key, { range, ifMatch, signal } = {}) {
-      const operation = beginOperation("web: open", key, { range, signal });
+    async open(key, { range, ifMatch, signal, operation }) {
       const response = await request({ operation, signal }, toPath(key), {
         method: "GET",
         headers: definedMembers({
@@ -83,8 +82,7 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
       }
     },
 
-    list(options = {}) {
-      const operation = "web: list";
+    list({ operation, ...options }) {
       return listPage(options, { operation, store: baseUrl }, async (asked) => {
         const call = { operation, signal: options.signal };
         const index = await request(call, "index.json", { method: "GET" });
@@ -93,8 +91,7 @@ export function createWebBackend({ baseUrl }: WebBackendOptions) {
     },
 
     close: () => agent.destroy(),
-    // and no annotation: the operations that the backend has are present in its type
-  } satisfies StorageBackend;
+  });
 }
 
 /** Segments are encoded one by one: a key is text, in which %2F is not a slash and ? not a query. */

@@ -4,7 +4,7 @@
  */
 import { createSluice, type Sluice } from "@sluice/server";
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions } from "@sluice/transport-http/internal";
 import { createUploads } from "@sluice/uploads";
@@ -29,7 +29,7 @@ function createOne(mounts = 1): Sluice {
     mounts: Array.from({ length: mounts }, (_, n) => ({ baseUri: `files://m${n}/`, storage })),
     endpoint,
     keys: "ephemeral",
-    state: createStore(),
+    stores: { ...createMemoryStores(), state: createStore() },
     onWarning: () => {},
     limits: { perPrincipal: many, perProcess: many },
   });

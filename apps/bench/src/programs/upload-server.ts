@@ -13,7 +13,7 @@ import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Busboy } from "@fastify/busboy";
 import { createSluice } from "@sluice/server";
-import { createMemoryBackend, wrap, type WritableBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type WritableBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
@@ -43,7 +43,7 @@ const storage = service
   : createFsBackend({ root: folder, writable: true });
 let listings = 0;
 const countListings = () =>
-  wrap(storage, {
+  wrapBackend(storage, {
     list: (list) => (query) => {
       listings += 1;
       return list(query);

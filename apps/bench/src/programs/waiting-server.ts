@@ -13,7 +13,6 @@ import {
 } from "@modelcontextprotocol/server";
 import { createResume } from "@sluice/resume";
 import { createSluice } from "@sluice/server";
-import { createMemoryEventStore } from "@sluice/state";
 import { createMemoryBackend } from "@sluice/storage";
 import { createHandler, type McpFetchHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
@@ -79,7 +78,7 @@ function sluiceHandler(): ReturnType<typeof toNodeHandler> {
     keys: "ephemeral",
     onWarning: () => {},
   });
-  const resume = createResume({ store: createMemoryEventStore(), holdMs: 0 });
+  const resume = createResume({ holdMs: 0 });
   return toNodeHandler(createHandler({ behind: sessions, sluice, resume }));
 }
 

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { checkRedis } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { Redis } from "ioredis";
 
 /**
@@ -27,7 +27,7 @@ export async function connectRedis(url: string): Promise<Redis> {
     throw new Error("cluster: Redis does not answer; check REDIS_URL, and that it runs", { cause });
   }
   try {
-    await checkRedis({ redis });
+    await createRedisStores({ redis }).check();
   } catch (error) {
     redis.disconnect();
     throw error;

@@ -6,7 +6,7 @@ import { McpServer, OAuthError, OAuthErrorCode, type AuthInfo } from "@modelcont
 import type { Principal } from "@sluice/core";
 import { createSluice } from "@sluice/server";
 import { openAuditFile, openKeyFile } from "@sluice/server/node";
-import { createRedisEventStore, createRedisStateStore } from "@sluice/state-redis";
+import { createRedisStores } from "@sluice/state-redis";
 import { protect } from "@sluice/storage";
 import { createS3Backend } from "@sluice/storage-s3";
 import { createHandler } from "@sluice/transport-http";
@@ -37,7 +37,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     ...(prefix !== undefined && { prefix }),
     ...(s3Endpoint !== undefined && { endpoint: s3Endpoint }),
   });
-  const state = createRedisStateStore({ redis, durable: settings.redisDurable });
+  const stores = createRedisStores({ redis, durable: settings.redisDurable });
   const perPrincipal = new RateLimiterRedis({
     storeClient: redis,
     keyPrefix: "{sluice}:requests",
@@ -49,7 +49,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     baseUri: "files://cluster/",
     endpoint: settings.endpoint,
     keys,
-    state,
+    stores,
     principal: ({ authInfo }) => authInfo && principalOf(authInfo.clientId),
     limits: { requests: { perPrincipal } },
     audit,
@@ -67,7 +67,7 @@ export async function serve(settings: Settings): Promise<Serving> {
     });
     return sluice.attach(mcp);
   };
-  const resume = createResume({ store: createRedisEventStore({ redis }) });
+  const resume = createResume();
   const handler = createHandler({ sluice, create: createMcp, resume });
   // #endregion
 

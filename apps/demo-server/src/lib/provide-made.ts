@@ -1,5 +1,5 @@
 // Resources of the example server that are stored nowhere: a table of its files, and all of them as an archive.
-import { archive } from "@sluice/archive";
+import { archiveProvider } from "@sluice/archive";
 import type { Sluice } from "@sluice/server";
 
 const folder = "files://demo/";
@@ -23,5 +23,5 @@ export function provideMade(sluice: Sluice): void {
       }
     },
   });
-  sluice.provide(archiveUri, archive(sluice.host, { of: folder, format: "zip" }));
+  sluice.provide(archiveUri, archiveProvider(sluice.host, { of: folder, format: "zip" }));
 }

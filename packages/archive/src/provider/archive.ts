@@ -28,7 +28,7 @@ export interface WalkedFile {
   readonly open: (options: { readonly signal?: AbortSignal }) => Promise<OpenedObject | undefined>;
 }
 
-/** Options of {@link archive}. */
+/** Options of {@link archiveProvider}. */
 export interface ArchiveOptions {
   /** URI of the files, ending with `/`: a base URI of the server, or a folder below one. */
   readonly of: string;
@@ -61,7 +61,7 @@ const mimeTypes: Readonly<Record<ArchiveFormat, string>> = {
  * `archives://demo/{+folder}.zip`, or for one URI. Each caller gets the files that it may list and stream. A folder in
  * which it sees none is `not_found`. Nothing is known ahead, so that a broken download starts again.
  */
-export function archive(
+export function archiveProvider(
   host: ArchiveHost,
   { of, format, maxFiles }: ArchiveOptions,
 ): ArchiveProvider {

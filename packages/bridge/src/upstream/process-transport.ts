@@ -21,7 +21,7 @@ export interface ProcessOptions {
   /** Largest message to take from it, in bytes. Default: 32 MiB. */
   readonly maxMessageBytes?: number | undefined;
   /** How long it may take to end after its input has ended, and again after SIGTERM. Default: 1.5 s. */
-  readonly endMs?: number | undefined;
+  readonly exitMs?: number | undefined;
   /** Wraps its output, as the spool does. */
   readonly wrapOutput?:
     | ((output: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>)
@@ -30,7 +30,7 @@ export interface ProcessOptions {
 
 const defaultMaxMessageBytes = 32 * 2 ** 20;
 /** Twice this is less than the 4 s that hosts of the official SDK leave a bridge before they kill it. */
-const defaultEndMs = 1_500;
+const defaultExitMs = 1_500;
 
 /** Speaks lines of JSON with a child process, which it starts and ends. */
 class ProcessTransport implements Transport {
@@ -115,15 +115,15 @@ class ProcessTransport implements Transport {
     this.#isClosed = true;
     const child = this.#child;
     if (!child?.pid) return;
-    const { endMs = defaultEndMs } = this.#options;
+    const { exitMs = defaultExitMs } = this.#options;
     child.stdin?.end();
-    if (!(await isInTime(this.#exited, endMs))) {
+    if (!(await isInTime(this.#exited, exitMs))) {
       kill(child, "SIGTERM");
-      await isInTime(this.#exited, endMs);
+      await isInTime(this.#exited, exitMs);
     }
     // also what outlived its parent
     kill(child, "SIGKILL");
-    await isInTime(this.#exited, defaultEndMs);
+    await isInTime(this.#exited, defaultExitMs);
     child.stdout?.destroy();
   }
 }

@@ -8,7 +8,7 @@ import {
 import type { Principal } from "@sluice/core";
 import { createSluice, type Caller, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import { createHandler, type SluiceHandler } from "@sluice/transport-http";
 import { serveLimits, serveState } from "../serve/serve-limits.ts";
@@ -64,7 +64,7 @@ export async function openServedResults(options: ServedResultsOptions): Promise<
     baseUri: hold.baseUri,
     endpoint,
     keys: keys?.keys ?? "ephemeral",
-    state: createMemoryStateStore(serveState),
+    stores: createMemoryStores(serveState),
     // about the ephemeral keys: links end with their results
     onWarning() {},
     principal: () => (isGuarded ? holder : undefined),

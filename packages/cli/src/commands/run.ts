@@ -5,7 +5,7 @@ import { endWithReader, note } from "../terminal/print.ts";
 import { commandLine } from "./program.ts";
 
 /** Runs the command line and sets the exit status of the process. */
-export async function run(args: readonly string[]): Promise<void> {
+export async function runCommand(args: readonly string[]): Promise<void> {
   const stop = stopAtSignal();
   endWithReader();
   // notes without a reader must not end a server or a download

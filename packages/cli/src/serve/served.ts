@@ -3,7 +3,7 @@ import type { Principal } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
 import { createSluice, type Sluice } from "@sluice/server";
 import type { AuditFile, KeyFile } from "@sluice/server/node";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import type { StorageBackend } from "@sluice/storage";
 import { version } from "../terminal/print.ts";
 import { openSaveTool } from "../save/save-tool.ts";
@@ -53,7 +53,7 @@ export async function openServed(
     endpoint,
     keys: keys?.keys ?? "ephemeral",
     // one process: with a store of its own, links are short whatever the keys are
-    state: createMemoryStateStore(serveState),
+    stores: createMemoryStores(serveState),
     // about the ephemeral keys: one process whose URLs may end with it is the point
     onWarning() {},
     // without a token there is nothing to tell callers apart by, also not their sessions

@@ -94,7 +94,7 @@ export class EventFlow {
         if (
           !SluiceError.is(error) ||
           !error.retryable ||
-          this.#failures >= this.#options.limits.maxTries
+          this.#failures >= this.#options.limits.maxAttempts
         )
           throw error;
         body = undefined;
@@ -172,7 +172,11 @@ export class EventFlow {
     if (this.#unansweredKeys.size > 0) {
       this.#silences = 0;
       this.#answered = new Notifier();
-      await isInTime(this.#answered.wait(), this.#options.limits.renewMs, this.#options.signal);
+      await isInTime(
+        this.#answered.wait(),
+        this.#options.limits.renewIntervalMs,
+        this.#options.signal,
+      );
       if (this.#unansweredKeys.size > 0) return undefined;
     }
     if (this.#answers.length === 0)

@@ -7,9 +7,9 @@ export interface ResumableFetchOptions {
   /** Milliseconds after which a connection that brings nothing is replaced by another. Default: 60 s. */
   readonly idleMs?: number;
   /** Milliseconds between two looks at a link while answers are being made: without them it would expire. Default: 60 s. */
-  readonly renewMs?: number;
+  readonly renewIntervalMs?: number;
   /** Tries in a row that bring nothing. Default: 5. */
-  readonly maxTries?: number;
+  readonly maxAttempts?: number;
   /**
    * Milliseconds before a retry, if the server names none; doubled after each failure. Default: 1
    * s.
@@ -28,8 +28,8 @@ const resumeDefaults: Required<ResumableFetchOptions> = {
   totalMs: 3_600_000,
   headersMs: 30_000,
   idleMs: 60_000,
-  renewMs: 60_000,
-  maxTries: 5,
+  renewIntervalMs: 60_000,
+  maxAttempts: 5,
   retryMs: 1_000,
   maxRetryMs: 60_000,
   maxAnswerBytes: 4 * 1024 * 1024,

@@ -1,11 +1,11 @@
-import type { EventStore } from "@sluice/state";
+import type { Stores } from "@sluice/state";
 import type { EndpointOptions, SluiceHandler } from "@sluice/transport-http";
 import type { Rerun } from "../stream/rerun.ts";
 
 /** Options of `createResume`. */
 export interface ResumeOptions extends EndpointOptions {
-  /** Where streams are kept: `createMemoryEventStore()` for one process, a store that they share for several. */
-  readonly store: EventStore;
+  /** Where streams are kept. Default: the stores of the Sluice. */
+  readonly stores?: Pick<Stores, "events">;
   /** Milliseconds for which a reader is kept while there is nothing to read. 0 sends it away at once. Default: 25 s. */
   readonly holdMs?: number;
   /** Milliseconds before a reader reconnects, sent as `retry`. Default: 1 s. */

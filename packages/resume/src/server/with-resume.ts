@@ -31,9 +31,10 @@ import { RunningCalls } from "./running-calls.ts";
 export function withResume(
   handler: McpFetchHandler,
   sluice: Sluice,
-  options: ResumeOptions,
+  options: ResumeOptions = {},
 ): ResumeHandler {
-  const { store, onError = sluice.host.onError } = options;
+  const { stores = sluice.host.stores, onError = sluice.host.onError } = options;
+  const store = stores.events;
   const { maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize } = options;
   const times = readTimes(options);
   const { leaseMs, keepMs } = times;
@@ -88,7 +89,7 @@ export interface Resume {
  * Lets clients pick up streams of events (SEP-1335): the part `resume` of `createHandler`, which does what
  * {@link withResume} does.
  */
-export function createResume(options: ResumeOptions): Resume {
+export function createResume(options: ResumeOptions = {}): Resume {
   const handlers: ResumeHandler[] = [];
   return {
     wrap(mcp, sluice, endpoint) {

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { SluiceError } from "@sluice/core";
 
 /** Where a chain stands: the number of its last line, and the hash that the next one names. */
 export interface ChainHead {
@@ -35,6 +36,8 @@ export interface ReadLine {
   readonly isGenuine: boolean;
   /** True for the first line of a file. */
   readonly opensFile: boolean;
+  /** In the first line of a file: the format of its lines. */
+  readonly format?: number;
   /** True for a line that says that no head was noted of what stands before it. */
   readonly isUnnoted: boolean;
   /** In the first line of a file: what was there for certain, when a crash left more in doubt. */
@@ -48,7 +51,7 @@ export function readChainLine(text: string): ReadLine | undefined {
   const body = `${text.slice(0, -end.length)}}`;
   const content = parse(body);
   if (!content) return undefined;
-  const { seq, prev, event, kept } = content;
+  const { seq, prev, event, kept, format } = content;
   if (!Number.isSafeInteger(seq) || typeof prev !== "string") return undefined;
   const opensFile = event === openedEvent.event;
   const certain = opensFile && typeof kept === "string" ? parseHead(kept) : undefined;
@@ -59,12 +62,26 @@ export function readChainLine(text: string): ReadLine | undefined {
     isGenuine: hashOf(body) === hash,
     opensFile,
     isUnnoted: event === unnotedEvent.event,
+    ...(opensFile && typeof format === "number" && { format }),
     ...(certain && { kept: certain }),
   };
 }
 
+/** Version of the format of the lines. */
+export const auditFormat = 1;
+
 /** Content of the first line of each file. */
-export const openedEvent = { event: "opened" } as const;
+export const openedEvent = { event: "opened", format: auditFormat } as const;
+
+/** Throws `unsupported` for the first line of a file in a format that this version does not read. */
+export function ensureFormat(line: ReadLine | undefined, path: string): void {
+  if (!line?.isGenuine || !line.opensFile || line.format === auditFormat) return;
+  const found = line.format === undefined ? "no format" : `format ${line.format}`;
+  throw new SluiceError(
+    "unsupported",
+    `audit: ${path} has ${found}, and this version of Sluice knows format ${auditFormat}: use the version that wrote it, or move the file away`,
+  );
+}
 
 /** Content of a line before which lines may have been cut off: the head of the last one was not noted. */
 export const unnotedEvent = { event: "unnoted" } as const;

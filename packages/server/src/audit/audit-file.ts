@@ -49,7 +49,7 @@ interface AuditFileSettings {
  * the next record begins a new one that continues the chain. One process at a time writes a file.
  *
  * Rejects with `corrupt` if the file there has no chain, or is not the one whose head was kept: check it with `sluice
- * audit verify` and move it away. Also for a link in place of one of the files, and with a `RangeError` for
+ * audit verify` and move it away; with `unsupported` if it has a format of another version. Also for a link in place of one of the files, and with a `RangeError` for
  * `reserveBytes` that is not a whole number from 0.
  */
 export async function openAuditFile(options: AuditFileOptions): Promise<AuditFile> {

@@ -4,11 +4,13 @@ import { createInterface } from "node:readline";
 import { SluiceError } from "@sluice/core";
 import {
   chainStart,
+  ensureFormat,
   formatHead,
   openedEvent,
   readChainLine,
   unnotedEvent,
   type ChainHead,
+  type ReadLine,
 } from "./audit-chain.ts";
 import { headPathOf, readHead, type NotedHead } from "./audit-head.ts";
 import { openPlain, syncFolder } from "./plain-file.ts";
@@ -23,7 +25,10 @@ export interface OpenChain {
   readonly notes: readonly object[];
 }
 
-/** Opens the file of that name and finds where its chain stands; rejects with `corrupt` for a file that has no chain. */
+/**
+ * Opens the file of that name and finds where its chain stands. Rejects with `corrupt` for a file that has no chain, and with
+ * `unsupported` for one in a format that this version does not know.
+ */
 export async function openChain(path: string): Promise<OpenChain> {
   const file = await openPlain(path, appending);
   try {
@@ -49,6 +54,7 @@ export async function openChain(path: string): Promise<OpenChain> {
         "corrupt",
         `audit: the last line of ${path} is not one of a chain; check it with "sluice audit verify" and move it away`,
       );
+    ensureFormat(await firstLine(path), path);
     // going on would replace the noted head, the only trace of what was there
     if (knownHead && knownHead.seq <= line.seq && !(await leadsThrough(path, knownHead, line)))
       throw new SluiceError(
@@ -79,6 +85,16 @@ function beginning(noted: NotedHead | undefined): Pick<OpenChain, "head" | "note
   const { kept = chainStart, announced = kept } = noted ?? {};
   if (announced === kept) return { head: kept, notes: [openedEvent] };
   return { head: announced, notes: [{ ...openedEvent, kept: formatHead(kept) }] };
+}
+
+async function firstLine(path: string): Promise<ReadLine | undefined> {
+  const input = createReadStream(path);
+  try {
+    for await (const text of createInterface({ input })) return readChainLine(text);
+    return undefined;
+  } finally {
+    input.destroy();
+  }
 }
 
 /** True when a file that ends with `last` has the line that was noted, or goes on from it. */

@@ -1,6 +1,12 @@
 import { createReadStream } from "node:fs";
 import { definedMembers } from "@sluice/core/internal";
-import { chainStart, readChainLine, type ChainHead, type ReadLine } from "./audit-chain.ts";
+import {
+  chainStart,
+  ensureFormat,
+  readChainLine,
+  type ChainHead,
+  type ReadLine,
+} from "./audit-chain.ts";
 import { headPathOf, readHead } from "./audit-head.ts";
 
 /**
@@ -44,7 +50,8 @@ export interface VerifyOptions {
 /**
  * Checks chained files, oldest first, as one chain. Takes constant memory. The end is held against `<path>.head` of
  * the last file, and against `expect`; a process that can write both files can cut the end off or write everything
- * anew, which only `expect` shows. If neither names the end, that is also a finding.
+ * anew, which only `expect` shows. If neither names the end, that is also a finding. Rejects with `unsupported` for a file in
+ * a format that this version does not know.
  */
 export async function verifyAuditFiles(
   paths: readonly string[],
@@ -76,6 +83,7 @@ export async function verifyAuditFiles(
 
   function check(text: string): void {
     const line = readChainLine(text);
+    ensureFormat(line, at.path);
     const before = head ?? begin(line);
     if (!line?.isGenuine) {
       find("altered", `record ${before.seq + 1} is not what was written`);

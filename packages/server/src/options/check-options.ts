@@ -1,5 +1,6 @@
 import { createKeyRing, formatKey, generateKey, type KeyRing } from "@sluice/core";
 import { isLoopbackHost } from "@sluice/core/internal";
+import type { Stores } from "@sluice/state";
 import type { Mount, MountOptions, PrincipalStorage } from "../storage/mount.ts";
 import type { LinkRules, TokenForm } from "../urls/grant-options.ts";
 import type { FollowedKeys, SluiceOptions } from "./sluice-options.ts";
@@ -34,7 +35,7 @@ function isStorage(storage: PrincipalStorage | undefined): boolean {
 
 /** The key ring that `keys` names; a `TypeError` for ephemeral keys with a store that processes share. */
 export function readKeys(
-  { keys, state }: Pick<SluiceOptions, "keys" | "state">,
+  { keys, stores }: Pick<SluiceOptions, "keys" | "stores">,
   { isLoopback }: Endpoint,
   onWarning: (message: string) => void,
 ): KeyRing {
@@ -44,10 +45,10 @@ export function readKeys(
     );
   if (keys === undefined || keys === "ephemeral") {
     // a store that does not say counts as shared
-    const shared: unknown = state ? state.shared : false;
+    const shared: unknown = stores ? stores.state.shared : false;
     if (shared !== false)
       throw new TypeError(
-        "createSluice: ephemeral keys are for a single process, and this state store is shared by several; " +
+        "createSluice: ephemeral keys are for a single process, and these stores are shared by several; " +
           "make keys with `sluice keys new` and give every process the same",
       );
     if (keys) onWarning("ephemeral keys: download URLs end with this process and work in no other");
@@ -63,12 +64,22 @@ export function areFollowed(keys: SluiceOptions["keys"]): keys is FollowedKeys {
   return typeof keys === "object" && !Array.isArray(keys) && "close" in keys;
 }
 
+/** Throws a `TypeError` unless all stores are there. */
+export function ensureStores(stores: Stores): void {
+  const { state, uploads, events } = stores as Partial<Stores>;
+  if (typeof state?.claim === "function" && uploads && events) return;
+  throw new TypeError(
+    "createSluice: stores must be { state, uploads, events }, which createRedisStores and createMemoryStores give; " +
+      "of your own store and the others: { ...createMemoryStores(), state }",
+  );
+}
+
 /**
- * Where links and slots keep what they permit. A store that was not given is the memory of one process: only keys that no other
+ * Where links and slots keep what they permit. Stores that were not given are the memory of one process: only keys that no other
  * process has say that there is no other.
  */
-export function usualTokens({ keys, state }: Pick<SluiceOptions, "keys" | "state">): TokenForm {
-  return state || keys === undefined || keys === "ephemeral" ? "stored" : "sealed";
+export function usualTokens({ keys, stores }: Pick<SluiceOptions, "keys" | "stores">): TokenForm {
+  return stores || keys === undefined || keys === "ephemeral" ? "stored" : "sealed";
 }
 
 /** The settings of links; `undefined` if there are none. Throws a `TypeError` if they could not be withdrawn. */
@@ -172,7 +183,7 @@ export const sluiceOptions: Readonly<Record<keyof SluiceOptions, true>> = {
   redirectOrigins: true,
   resourceMetadataUrl: true,
   scopeChallenge: true,
-  state: true,
   storage: true,
+  stores: true,
   telemetry: true,
 };

@@ -1,6 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import { createTextSealer, ensureKnownOptions } from "@sluice/core/internal";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
 import { bindTo, endSession, isSessionOver } from "../access/bound-sessions.ts";
 import { createCallers } from "../access/principal.ts";
 import { Attachments } from "../attach/attach.ts";
@@ -29,6 +29,7 @@ import {
   readEndpoint,
   ensureCount,
   ensureGuarded,
+  ensureStores,
   accessWarning,
   areFollowed,
   mountsIn,
@@ -49,7 +50,9 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   ensureKnownOptions("createSluice", options, sluiceOptions);
   const mountOptions = mountsIn(options);
   const { limits = {}, telemetry, grant = {}, cacheTtlMs } = options;
-  const { resourceMetadataUrl, scopeChallenge, state = createMemoryStateStore() } = options;
+  const { resourceMetadataUrl, scopeChallenge, stores = createMemoryStores() } = options;
+  ensureStores(stores);
+  const { state } = stores;
   // oxlint-disable-next-line no-console -- the documented default
   const { onError = (error) => console.error("sluice:", error) } = options;
   // oxlint-disable-next-line no-console -- the documented default
@@ -194,6 +197,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       endpoint,
       keys,
       state,
+      stores,
       nameOf: (uri) => mounts.find(uri).name,
       usage,
       failures,

@@ -1,6 +1,6 @@
 import type { ScopeChallengeHandler } from "@modelcontextprotocol/server";
 import type { KeyRing, KeyRingInput } from "@sluice/core";
-import type { StateStore } from "@sluice/state";
+import type { Stores } from "@sluice/state";
 import type { Caller, PrincipalResolver } from "../access/principal.ts";
 import type { AuditInput } from "../audit/audit-options.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
@@ -41,12 +41,15 @@ export interface SluiceOptions extends MountRules {
   /**
    * Keys that seal the download tokens: a ring, its text, its keys, or a file of them (`openKeyFile`). `"ephemeral"` makes one for
    * this process, with a warning: it fits a server that is a single process and whose URLs may die with it.
-   * With a state store that processes share it is a `TypeError`. Default at a loopback endpoint: `"ephemeral"`, without the
+   * With stores that processes share it is a `TypeError`. Default at a loopback endpoint: `"ephemeral"`, without the
    * warning; at a public one there is none, and a Sluice without keys is a `TypeError`.
    */
   readonly keys?: KeyRing | KeyRingInput | FollowedKeys;
-  /** What must be shared between processes. Default: this process's memory. */
-  readonly state?: StateStore;
+  /**
+   * What must be shared between processes, also for uploads and resumable streams: `createRedisStores` of
+   * @sluice/state-redis. Default: this process's memory, `createMemoryStores()`.
+   */
+  readonly stores?: Stores;
   /**
    * Gives the principal of a caller. Without it, download URLs are bound to the bearer token itself; on a
    * loopback endpoint to the session. A public endpoint has it, or `anonymous: true`: without both it is a `TypeError`.

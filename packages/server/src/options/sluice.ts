@@ -1,6 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import type { KeyRing } from "@sluice/core";
-import type { StateStore } from "@sluice/state";
+import type { StateStore, Stores } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Caller, Identity } from "../access/principal.ts";
 import type { AttachOptions } from "../attach/attach.ts";
@@ -77,7 +77,7 @@ export interface Sluice {
   isSessionOver(sessionId: string): Promise<boolean>;
   /**
    * Writes the records of refusals that were counted in the last minute, and closes what the Sluice was given: its storages, a
-   * key file and an audit file. Not the state store. Call it when the last request is answered. Idempotent.
+   * key file and an audit file. Not the stores. Call it when the last request is answered. Idempotent.
    */
   close(): Promise<void>;
 }
@@ -99,7 +99,9 @@ interface AuthorizedResource {
 export interface Host {
   readonly endpoint: Endpoint;
   readonly keys: KeyRing;
+  /** That of `stores`. */
   readonly state: StateStore;
+  readonly stores: Stores;
   /**
    * Name of the resource of a URI, by which it is authorized and download URLs are minted. Throws `not_found` outside of the
    * mounts, and `invalid_argument` for a malformed URI.

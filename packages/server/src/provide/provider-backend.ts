@@ -1,7 +1,6 @@
 import { SluiceError, type ByteRange } from "@sluice/core";
 import { definedMembers, nextTurn, unpromisedFormat } from "@sluice/core/internal";
 import {
-  validate,
   type ListOptions,
   type ListPage,
   type ObjectInfo,
@@ -9,6 +8,7 @@ import {
   type OpenOptions,
   type StorageBackend,
 } from "@sluice/storage";
+import { withValidation } from "@sluice/storage/internal";
 import {
   createBytesBody,
   ensureCondition,
@@ -21,7 +21,7 @@ import type { Provider } from "./provider.ts";
 import type { ProvidedSource } from "./stream-source.ts";
 
 /**
- * A provider as storage of one principal, behind `validate`. A resource has an etag, and parts of it can be opened, where
+ * A provider as storage of one principal, behind `withValidation`. A resource has an etag, and parts of it can be opened, where
  * the provider tells size and version and can rewind; other ranges are `unsupported`. It lists the one resource of an exact
  * URI, and nothing of a template.
  *
@@ -50,7 +50,7 @@ export function createProviderBackend(use: ProviderUse): StorageBackend {
     list: async (options) => listResource(use, options),
   };
   // each wait has its deadline here: what a rewind leaves out takes longer than any chunk
-  return validate(backend, { stallTimeoutMs: Infinity });
+  return withValidation(backend, { stallTimeoutMs: Infinity });
 }
 
 async function openResource(

@@ -1,6 +1,6 @@
 import type { ResourceTemplateType } from "@modelcontextprotocol/server";
 import { definedMembers } from "@sluice/core/internal";
-import { verifyDigest } from "@sluice/storage";
+import { withDigestCheck } from "@sluice/storage/internal";
 import { createAccess } from "../access/access.ts";
 import { createProviderBackend } from "../provide/provider-backend.ts";
 import { createProviderRoute, type ProviderRoute } from "../provide/provider-route.ts";
@@ -46,7 +46,8 @@ export function providerMount(
     access,
     storages: createStorageAccess({
       // the digest that a provider tells is compared; nothing is repeated
-      storage: (principal) => verifyDigest(createProviderBackend({ provider, route, principal })),
+      storage: (principal) =>
+        withDigestCheck(createProviderBackend({ provider, route, principal })),
       access,
       mapper,
       isMade: true,

@@ -9,7 +9,7 @@ export interface KeyFileOptions {
   /** A file of keys as `sluice keys new` makes it, one on each line. */
   readonly path: string;
   /** Pause between two looks at the file, in milliseconds. Default 250. */
-  readonly pollMs?: number;
+  readonly pollIntervalMs?: number;
   /** Gets the error of a changed file that cannot be used; the keys stay as they were. Default: `console.error`. */
   readonly onError?: (error: unknown) => void;
 }
@@ -29,7 +29,7 @@ export interface KeyFile extends Disposable {
 export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
   const {
     path,
-    pollMs = 250,
+    pollIntervalMs = 250,
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
   } = options;
@@ -57,7 +57,7 @@ export async function openKeyFile(options: KeyFileOptions): Promise<KeyFile> {
     if (isLooking) return;
     isLooking = true;
     void follow().finally(() => (isLooking = false));
-  }, pollMs);
+  }, pollIntervalMs);
   timer.unref();
   const close = (): void => clearInterval(timer);
   return { keys, close, [Symbol.dispose]: close };

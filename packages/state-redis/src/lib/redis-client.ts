@@ -25,8 +25,8 @@ export type RedisClient =
 export interface RedisOptions {
   readonly redis: RedisClient;
   /**
-   * Prefix of every key. Default: `{sluice}:`: the braces keep all of them on one node of a
-   * cluster, where scripts need them.
+   * Prefix of every key; the version of the format follows it: `{sluice}:1:`. Default: `{sluice}:`. The braces keep all
+   * of them on one node of a cluster, where scripts need them.
    */
   readonly prefix?: string;
   /**
@@ -120,7 +120,8 @@ export interface Commander {
 
 /** Makes a commander of a client; a `TypeError` for anything else, a `RangeError` for a wait out of bounds. */
 export function createCommander(operation: string, options: RedisOptions): Commander {
-  const { redis, prefix = defaultPrefix, timeoutMs = defaultTimeoutMs } = options;
+  const { redis, timeoutMs = defaultTimeoutMs } = options;
+  const prefix = keyPrefix(options);
   const ask = senderOf(redis);
   if (!ask) throw new TypeError(`${operation}: redis must be a client of ioredis or node-redis`);
   if (!(timeoutMs >= 1 && timeoutMs <= 60_000))
@@ -195,7 +196,7 @@ function createInspection(
   options: RedisOptions,
   evaluate: Commander["run"],
 ): () => Promise<void> | undefined {
-  const { prefix = defaultPrefix, allowEviction = false } = options;
+  const { allowEviction = false } = options;
   const { onWarning = (message) => console.warn(`sluice: ${message}`) } = options;
   let validUntil = -Infinity;
   let running: Promise<void> | undefined;
@@ -206,7 +207,7 @@ function createInspection(
     const sentAt = Date.now();
     const answer = await evaluate(
       inspectScript,
-      [leadKey(prefix)],
+      [leadKey(keyPrefix(options))],
       [leadLifeMs, allowEviction ? 0 : 1],
     );
     const waitedMs = performance.now() - startedAt;
@@ -285,8 +286,15 @@ function senderOf(redis: RedisClient): Send | undefined {
 /** How long a response is waited for, unless told: two commands, where a script was not known, included. */
 export const defaultTimeoutMs = 2_000;
 
-/** Default prefix of every key. */
-export const defaultPrefix = "{sluice}:";
+/**
+ * What every key begins with: the prefix of the deployment and the version of the format. Another version has other
+ * keys, so that processes of two versions never misread each other's.
+ */
+export function keyPrefix({ prefix = "{sluice}:" }: Pick<RedisOptions, "prefix">): string {
+  return `${prefix}${formatVersion}:`;
+}
+
+const formatVersion = 1;
 
 /** Redis forgets a key this much later than it may: clocks differ, and an expired entry counts as expired anyway. */
 export const graceMs = 60_000;

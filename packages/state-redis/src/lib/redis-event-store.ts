@@ -19,7 +19,7 @@ import {
 } from "./event-scripts.ts";
 import {
   createCommander,
-  defaultPrefix,
+  keyPrefix,
   lifeOf,
   unreadable,
   type RedisOptions,
@@ -32,7 +32,7 @@ import {
  * processes together, which must be given the same ones; a `RangeError` for an invalid bound.
  */
 export function createRedisEventStore(options: RedisOptions & EventStoreLimits): EventStore {
-  const { prefix = defaultPrefix } = options;
+  const prefix = keyPrefix(options);
   const limits = readEventStoreLimits("redis event store", options);
   const commander = createCommander("redis event store", options);
 

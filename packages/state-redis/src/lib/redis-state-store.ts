@@ -10,9 +10,9 @@ import {
 import { leaseAllowance, leaseCharge, leaseMs } from "@sluice/state/internal";
 import {
   createCommander,
-  defaultPrefix,
   defaultTimeoutMs,
   graceMs,
+  keyPrefix,
   leadKey,
   lifeOf,
   unreadable,
@@ -47,7 +47,8 @@ export interface RedisStateStoreOptions extends RedisOptions, StateStoreLimits {
  * that was answered may be forgotten by a Redis that fails over before it was replicated.
  */
 export function createRedisStateStore(options: RedisStateStoreOptions): StateStore {
-  const { prefix = defaultPrefix, timeoutMs = defaultTimeoutMs, durable = false } = options;
+  const { timeoutMs = defaultTimeoutMs, durable = false } = options;
+  const prefix = keyPrefix(options);
   const { maxRecordsPerOwner = 10_000 } = options;
   if (!Number.isSafeInteger(maxRecordsPerOwner) || maxRecordsPerOwner < 1)
     throw new RangeError("redis state store: maxRecordsPerOwner must be an integer from 1");

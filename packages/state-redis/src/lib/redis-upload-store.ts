@@ -1,7 +1,7 @@
 import type { UploadLease, UploadStore, WriterOutcome } from "@sluice/state";
 import {
   createCommander,
-  defaultPrefix,
+  keyPrefix,
   lifeOf,
   unreadable,
   type RedisOptions,
@@ -24,7 +24,7 @@ import {
  * has one writer wherever its requests arrive. Every method is one command or one script.
  */
 export function createRedisUploadStore(options: RedisOptions): UploadStore {
-  const { prefix = defaultPrefix } = options;
+  const prefix = keyPrefix(options);
   const redis = createCommander("redis upload store", options);
   const accountKey = (owner: string): string => `${prefix}upload:account:${owner}:`;
   const writerKey = (fileId: string): string => `${prefix}upload:writer:${fileId}`;
@@ -37,6 +37,7 @@ export function createRedisUploadStore(options: RedisOptions): UploadStore {
   ): Promise<unknown> => redis.run(script, [key], [now, until, lifeOf(now, until), ...further]);
 
   return {
+    shared: true,
     async enter(owner, place, { places, ...lease }) {
       return (await run(enterScript, accountKey(owner), lease, place, places)) === 1;
     },

@@ -1,19 +1,19 @@
 import { SluiceError } from "@sluice/core";
 import { definedMembers, sleep } from "@sluice/core/internal";
-import { wrap, type ChangeBatch, type StorageBackend, type WatchOptions } from "@sluice/storage";
 import {
-  createCommander,
-  defaultPrefix,
-  type Commander,
-  type RedisOptions,
-} from "./redis-client.ts";
+  wrapBackend,
+  type ChangeBatch,
+  type StorageBackend,
+  type WatchOptions,
+} from "@sluice/storage";
+import { createCommander, keyPrefix, type Commander, type RedisOptions } from "./redis-client.ts";
 
-/** Options of {@link shareChanges}. */
-export interface ShareChangesOptions extends RedisOptions {
+/** Options of `shareChanges`. */
+export interface ShareChangesOptions {
   /** Name of the share: backends of the same name in all processes get the same changes. */
   readonly name: string;
   /** Pause between two looks at what other processes told, in milliseconds. Default: 250. */
-  readonly pollMs?: number;
+  readonly pollIntervalMs?: number;
 }
 
 /**
@@ -25,25 +25,26 @@ export interface ShareChangesOptions extends RedisOptions {
  */
 export function shareChanges(
   backend: StorageBackend,
-  options: ShareChangesOptions,
+  options: RedisOptions,
+  { name, pollIntervalMs = 250 }: ShareChangesOptions,
 ): StorageBackend {
-  const { name, prefix = defaultPrefix, pollMs = 250 } = options;
   const redis = createCommander(`${backend.name}: watch`, options);
-  const shared = createSharedLog(redis, `${prefix}changes:${name}`);
+  const shared = createSharedLog(redis, `${keyPrefix(options)}changes:${name}`);
 
-  return wrap(backend, {
-    watch: (inner) => (watchOptions) => watchShared({ inner, shared, pollMs }, watchOptions),
+  return wrapBackend(backend, {
+    watch: (inner) => (watchOptions) =>
+      watchShared({ inner, shared, pollIntervalMs }, watchOptions),
   });
 }
 
 interface SharedWatch {
   readonly inner: NonNullable<StorageBackend["watch"]>;
   readonly shared: SharedLog;
-  readonly pollMs: number;
+  readonly pollIntervalMs: number;
 }
 
 async function* watchShared(
-  { inner, shared, pollMs }: SharedWatch,
+  { inner, shared, pollIntervalMs }: SharedWatch,
   { prefix = "", cursor, signal }: WatchOptions,
 ): AsyncGenerator<ChangeBatch> {
   const from = cursor === undefined ? undefined : positionIn(cursor);
@@ -80,7 +81,7 @@ async function* watchShared(
           const batchBelow = below(prefix, batch);
           if (batchBelow) yield { ...batchBelow, cursor: cursorOf(position) };
         }
-        if (news.length === 0) await sleep(pollMs, both).catch(() => {});
+        if (news.length === 0) await sleep(pollIntervalMs, both).catch(() => {});
       }
     } finally {
       over.abort();

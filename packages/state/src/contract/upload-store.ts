@@ -46,6 +46,8 @@ export interface WriterClaim {
  * characters; times are unix milliseconds and are passed in.
  */
 export interface UploadStore {
+  /** True when other processes see what is in it, as in `StateStore`. */
+  readonly shared: boolean;
   /**
    * Takes one of `places` places of an owner, or prolongs it under the name it was taken by. False, with
    * nothing changed, when others have them all.

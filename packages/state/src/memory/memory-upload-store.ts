@@ -69,6 +69,7 @@ export function createMemoryUploadStore(): UploadStore {
   }
 
   return {
+    shared: false,
     async enter(owner, place, { now, until, places }) {
       const account = accountOf(owner, now);
       if (!account.places.has(place) && account.places.size >= places) return false;

@@ -19,7 +19,7 @@ export type AzureBlobBackendOptions = AzureContainer & {
   /** Give the backend a `watch`, from the events in this queue. */
   readonly events?: EventQueue;
   /** Milliseconds between two looks into an empty queue. Default: 1000. */
-  readonly pollMs?: number;
+  readonly pollIntervalMs?: number;
 };
 
 /**
@@ -38,10 +38,10 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
     throw new TypeError(
       "createAzureBlobBackend: pass the url of a container, or a connectionString and the name of its container",
     );
-  const { prefix, writable = false, events, pollMs = 1000 } = options;
+  const { prefix, writable = false, events, pollIntervalMs = 1000 } = options;
   const root = createRoot(options, prefix);
   const signUrl = urlSignerOf(root);
-  const watches = events && watchBlobs(root, events, pollMs);
+  const watches = events && watchBlobs(root, events, pollIntervalMs);
 
   return {
     name: "azure-blob",

@@ -40,7 +40,7 @@ export interface EventQueue {
 }
 
 /** Creates the watches of a root. One reader of the queue serves all of them; without a watch the queue is not read. */
-export function watchBlobs(root: BlobRoot, queue: EventQueue, pollMs: number): Watches {
+export function watchBlobs(root: BlobRoot, queue: EventQueue, pollIntervalMs: number): Watches {
   // the sequencers of one blob are in the order of its changes when they are compared as text
   const isNew = createEventOrder((sequencer, than) => sequencer > than);
 
@@ -69,13 +69,13 @@ export function watchBlobs(root: BlobRoot, queue: EventQueue, pollMs: number): W
     // each message of a batch is deleted by its own request, and all of them listen
     setMaxListeners(maxMessages, signal);
     while (!signal.aborted) {
-      let pauseMs = pollMs;
+      let pauseMs = pollIntervalMs;
       try {
         if (await readOnce(feed, signal)) continue;
       } catch (error) {
         if (!SluiceError.is(error) || !error.retryable) throw error;
         // messages wait in the queue, so nothing is lost
-        pauseMs = Math.max(pollMs, error.retryAfterMs ?? 0);
+        pauseMs = Math.max(pollIntervalMs, error.retryAfterMs ?? 0);
       }
       await sleep(pauseMs, signal, backgroundClock);
     }

@@ -1,13 +1,17 @@
-import { SluiceError } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
-import type {
-  ListOptions,
-  ListPage,
-  PresignedUrl,
-  PresignOptions,
-  StorageBackend,
-} from "@sluice/storage";
-import { beginOperation, checkKey, listPage, type ServiceCall } from "@sluice/storage/plugin";
+import {
+  type BackendCall,
+  checkKey,
+  defineBackend,
+  definedMembers,
+  type ListOptions,
+  listPage,
+  type ListPage,
+  type PresignedUrl,
+  type PresignOptions,
+  type ServiceCall,
+  SluiceError,
+  type StorageBackend,
+} from "@sluice/storage/plugin";
 import type { Adapter } from "files-sdk";
 import { callAdapter } from "./call.ts";
 import { type AdapterFileInfo, toListedInfo, toObjectInfo } from "./object-info.ts";
@@ -32,33 +36,27 @@ export interface FilesSdkBackendOptions {
  */
 export function createFilesSdkBackend(options: FilesSdkBackendOptions): StorageBackend {
   const { adapter, presign = false } = options;
-  const backend = {
-    name: "files-sdk",
-
-    async describe(key, { signal } = {}) {
-      const operation = beginOperation("files-sdk: describe", key, { signal });
-      return head(adapter, key, { operation, signal });
-    },
-
-    async open(key, openOptions = {}) {
-      const operation = beginOperation("files-sdk: open", key, openOptions);
-      const call = { operation, signal: openOptions.signal };
-      const look = (): Promise<AdapterFileInfo> => head(adapter, key, call);
-      return openFile(adapter, await look(), look, { ...openOptions, operation });
-    },
-
-    list: (listOptions = {}) => list(adapter, listOptions),
-  } satisfies StorageBackend;
-  if (!presign) return backend;
   const { supported = false, maxExpiresIn = Infinity } = adapter.signedUrl ?? {};
-  if (!supported)
+  if (presign && !supported)
     throw new TypeError(
       `files-sdk: the adapter "${adapter.name}" does not sign URLs: leave presign out`,
     );
-  return {
-    ...backend,
-    presign: (key, presignOptions) => sign(adapter, key, maxExpiresIn, presignOptions),
-  };
+  // #region define
+  return defineBackend({
+    name: "files-sdk",
+
+    describe: (key, call) => head(adapter, key, call),
+
+    async open(key, call) {
+      const look = (): Promise<AdapterFileInfo> => head(adapter, key, call);
+      return openFile(adapter, await look(), look, call);
+    },
+
+    list: (call) => list(adapter, call),
+
+    presign: presign ? (key, call) => sign(adapter, key, maxExpiresIn, call) : undefined,
+  });
+  // #endregion
 }
 
 async function head(adapter: Adapter, key: string, call: ServiceCall): Promise<AdapterFileInfo> {
@@ -66,8 +64,10 @@ async function head(adapter: Adapter, key: string, call: ServiceCall): Promise<A
   return toObjectInfo(key, await callAdapter(call, () => adapter.head(key, options)));
 }
 
-function list(adapter: Adapter, options: ListOptions): Promise<ListPage> {
-  const operation = "files-sdk: list";
+function list(
+  adapter: Adapter,
+  { operation, ...options }: BackendCall<ListOptions>,
+): Promise<ListPage> {
   const { signal } = options;
   const store = adapter.name;
   return listPage(options, { operation, store }, async ({ prefix, limit, after }) => {
@@ -87,10 +87,8 @@ async function sign(
   adapter: Adapter,
   key: string,
   maxExpiresIn: number,
-  options: PresignOptions,
+  { expiresInMs, contentType, contentDisposition, ...call }: BackendCall<PresignOptions>,
 ): Promise<PresignedUrl | undefined> {
-  const { expiresInMs, contentType, contentDisposition, signal } = options;
-  const call = { operation: beginOperation("files-sdk: presign", key, options), signal };
   const info = await head(adapter, key, call);
   const expiresIn = Math.min(Math.floor(expiresInMs / 1000), maxExpiresIn);
   if (expiresIn < 1 || (contentType !== undefined && contentType !== info.contentType))
@@ -100,7 +98,7 @@ async function sign(
     const url = await callAdapter(call, () =>
       adapter.url(key, {
         expiresIn,
-        ...definedMembers({ responseContentDisposition: contentDisposition, signal }),
+        ...definedMembers({ responseContentDisposition: contentDisposition, signal: call.signal }),
       }),
     );
     return { url, expiresAt };

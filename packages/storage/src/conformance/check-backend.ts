@@ -5,7 +5,7 @@ import { expectHandles } from "./expect.ts";
 import type { Fixture } from "./fixture.ts";
 import { recordCalls } from "./record-calls.ts";
 import { Absent, missing, type Rule } from "./rule.ts";
-import { rules } from "./rules/rules.ts";
+import { conformanceRules } from "./rules/rules.ts";
 
 /** Makes a fresh fixture; called once for every rule, so that no rule sees what another left. */
 export type CreateFixture = () => Fixture | Promise<Fixture>;
@@ -35,11 +35,12 @@ export async function checkBackend(
   options: CheckOptions = {},
 ): Promise<Finding[]> {
   const { only, signal } = options;
-  const unknown = only?.filter((name) => !rules.some(({ id }) => isNamed(id, name))) ?? [];
+  const unknown =
+    only?.filter((name) => !conformanceRules.some(({ id }) => isNamed(id, name))) ?? [];
   if (unknown.length > 0)
     throw new TypeError(`checkBackend: no rule is named ${unknown.join(", ")}`);
   const findings: Finding[] = [];
-  for (const rule of rules) {
+  for (const rule of conformanceRules) {
     if (only && !only.some((name) => isNamed(rule.id, name))) continue;
     signal?.throwIfAborted();
     findings.push(await checkRule(rule, createFixture, options));

@@ -1,5 +1,5 @@
 import { checkRule, type CheckOptions, type CreateFixture } from "./check-backend.ts";
-import { rules } from "./rules/rules.ts";
+import { conformanceRules } from "./rules/rules.ts";
 
 /** The part of a test's context that vitest, node:test and their like have in common. */
 interface TestContext {
@@ -18,7 +18,7 @@ export function defineBackendTests(
   createFixture: CreateFixture,
   options: Pick<CheckOptions, "deadlineMs"> = {},
 ): void {
-  for (const rule of rules)
+  for (const rule of conformanceRules)
     test(`${rule.id}: ${rule.sentence}`, async (context) => {
       const finding = await checkRule(rule, createFixture, options);
       if (finding.outcome === "broken") throw finding.error;

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import assert from "node:assert/strict";
 import type { ObjectWriter, StepWriter, StorageBackend } from "../contract/backend.ts";
-import { wrap, wrapStepWriter } from "../wrappers/wrap.ts";
+import { wrapBackend, wrapStepWriter } from "../wrappers/wrap.ts";
 import { showCall } from "./show.ts";
 
 /** The last call of a recorded backend in some work, as a message names it. */
@@ -18,7 +18,7 @@ export function withLastCall<T>(last: LastCall, work: () => T): T {
 
 /** The backend with calls that messages can name. A call that throws fails its rule: it has to reject. */
 export function recordCalls(backend: StorageBackend): StorageBackend {
-  return wrap(backend, {
+  return wrapBackend(backend, {
     describe: (describe) => recorded("describe", describe),
     open: (open) => recorded("open", open),
     list: (list) => recorded("list", list),

@@ -14,7 +14,8 @@ import { ensureKey } from "../contract/key.ts";
 import { createBody } from "../plugin/body.ts";
 import { createChangeFeed } from "../plugin/change-feed.ts";
 import { ensureCondition } from "../plugin/condition.ts";
-import { beginOperation, resolveRange } from "../plugin/operation.ts";
+import { defineBackend } from "../plugin/define-backend.ts";
+import { resolveRange } from "../plugin/operation.ts";
 import { type FoundPage, listPage, type ListRequest } from "../plugin/page.ts";
 import { createStepWriter, type StepDriver } from "../plugin/step-writer.ts";
 import { createWriter, type WriteDriver } from "../plugin/writer.ts";
@@ -94,54 +95,44 @@ export function createMemoryBackend(
 
   for (const [key, content] of Object.entries(objects)) put(key, content);
 
-  return {
+  const backend = defineBackend({
     name: "memory",
-    put,
-    async describe(key, options) {
-      return find(key, beginOperation("memory: describe", key, options)).info;
-    },
 
-    async open(key, options = {}) {
-      const operation = beginOperation("memory: open", key, options);
-      return openContent(find(key, operation), options, operation);
-    },
+    describe: (key, { operation }) => find(key, operation).info,
 
-    list: (options = {}) =>
-      listPage(options, { operation: "memory: list", store: "" }, (request) => {
+    open: (key, call) => openContent(find(key, call.operation), call, call.operation),
+
+    list: (call) =>
+      listPage(call, { operation: call.operation, store: "" }, (request) => {
         sortedKeys ??= [...store.keys()].toSorted();
         return pageOf(sortedKeys, (key) => store.get(key)?.info, request);
       }),
 
     watch: (options) => feed.watch(options),
 
-    async write(key, options = {}) {
-      const operation = beginOperation("memory: write", key, options);
-      const ensureCurrent = (): void => ensureCondition(store.get(key)?.info, options, operation);
+    write(key, call) {
+      const ensureCurrent = (): void => ensureCondition(store.get(key)?.info, call, call.operation);
       ensureCurrent();
-      return createMemoryWriter(operation, options, (bytes) => {
+      return createMemoryWriter(call.operation, call, (bytes) => {
         ensureCurrent();
-        return put(key, bytes, definedMembers({ contentType: options.contentType }));
+        return put(key, bytes, definedMembers({ contentType: call.contentType }));
       });
     },
 
-    async writeInSteps(key, options = {}) {
-      const operation = beginOperation("memory: write in steps", key, options);
-      return beginStep(key, { operation, options }, (chunks, bytes, contentType) =>
+    writeInSteps: (key, call) =>
+      beginStep(key, { operation: call.operation, options: call }, (chunks, bytes, contentType) =>
         put(key, concat(chunks, bytes), definedMembers({ contentType })),
-      );
-    },
+      ),
 
-    async remove(key, options) {
-      beginOperation("memory: remove", key, options);
+    remove(key) {
       if (!store.delete(key)) return;
       sortedKeys = undefined;
       feed.publish(key, "removed");
     },
 
-    async close() {
-      feed.close();
-    },
-  };
+    close: () => feed.close(),
+  });
+  return { ...backend, put };
 }
 
 function toKnown(content: MemoryContent): { content: GeneratedContent; sha256?: string } {

@@ -8,15 +8,15 @@ import {
 } from "../contract/backend.ts";
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
-import { wrap } from "./wrap.ts";
+import { wrapBackend } from "./wrap.ts";
 
 /** Bytes that must come before another round of resumes may begin. */
 const progressBytes = 1024 * 1024;
 
-/** Settings of {@link resumable}. */
+/** Settings of {@link withResumedReads}. */
 export interface ResumableOptions {
   /** Resumes in a row that brought less than 1 MiB together before the body fails. Default: 3. */
-  readonly resumes?: number;
+  readonly maxResumes?: number;
 }
 
 /**
@@ -26,9 +26,12 @@ export interface ResumableOptions {
  * is of the same version. A `file` face is passed on, since local files do not break, and an object that has
  * `bytes` is as it was.
  */
-export function resumable(backend: StorageBackend, options: ResumableOptions = {}): StorageBackend {
-  const { resumes = 3 } = options;
-  return wrap(backend, {
+export function withResumedReads(
+  backend: StorageBackend,
+  options: ResumableOptions = {},
+): StorageBackend {
+  const { maxResumes: resumes = 3 } = options;
+  return wrapBackend(backend, {
     open: (open) => {
       const resumed: StorageBackend["open"] = async (key, openOptions = {}) => {
         const opened = await open(key, openOptions);

@@ -1,25 +1,22 @@
 import { SluiceError } from "@sluice/core";
-import { type Clock, sleep, systemClock } from "@sluice/core/internal";
+import { sleep, systemClock } from "@sluice/core/internal";
 import { type StorageBackend, withKept } from "../contract/backend.ts";
-import { wrap } from "./wrap.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { wrapBackend } from "./wrap.ts";
 
 const firstDelayMs = 100;
 const longestDelayMs = 5000;
 /** Each success adds this to the budget: a working service allows one retry in ten calls. */
 const refund = 0.1;
 
-/** Settings of {@link retry}. */
+/** Settings of {@link withRetry}. */
 export interface RetryOptions {
   /** Tries of one call in all. Default: 4. */
-  readonly attempts?: number;
+  readonly maxAttempts?: number;
   /** Retries that all calls together may make before successes earn new ones. Default: 20. */
   readonly retryBudget?: number;
   /** Longest `retryAfterMs` that is waited for; above it the error goes to the caller. Default: 20 s. */
   readonly maxWaitMs?: number;
-  /** A number in [0, 1), for the jitter. Default: `Math.random`. */
-  readonly random?: () => number;
-  /** Where waits take their time from. Default: the platform's clock. */
-  readonly clock?: Clock;
 }
 
 /**
@@ -29,8 +26,11 @@ export interface RetryOptions {
  * call that is `unavailable` with a `retryAfterMs` of 0 never reached the service, and is repeated at once. All
  * other calls share a budget, so that a broken service does not get several times the requests of a working one.
  */
-export function retry(backend: StorageBackend, options: RetryOptions = {}): StorageBackend {
-  const { attempts = 4, retryBudget = 20, maxWaitMs = 20_000 } = options;
+export function withRetry(
+  backend: StorageBackend,
+  options: RetryOptions & Surroundings = {},
+): StorageBackend {
+  const { maxAttempts: attempts = 4, retryBudget = 20, maxWaitMs = 20_000 } = options;
   const { random = Math.random, clock = systemClock } = options;
   let budget = retryBudget;
 
@@ -53,7 +53,7 @@ export function retry(backend: StorageBackend, options: RetryOptions = {}): Stor
     }
   };
 
-  return wrap(backend, {
+  return wrapBackend(backend, {
     describe: (describe) => (key, call) => persist(() => describe(key, call), call?.signal),
     open: (open) =>
       withKept((key, call) => persist(() => open(key, call), call?.signal), open.inMemory),

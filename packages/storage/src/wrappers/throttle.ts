@@ -1,16 +1,15 @@
 import { SluiceError } from "@sluice/core";
-import { type Clock, sleep, systemClock } from "@sluice/core/internal";
+import { sleep, systemClock } from "@sluice/core/internal";
 import { type Repeat, type StorageBackend, withKept } from "../contract/backend.ts";
-import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { wrapBackend, wrapStepWriter, wrapWriter } from "./wrap.ts";
 
 const defaultPauseMs = 1000;
 
-/** Settings of {@link throttle}. */
+/** Settings of {@link withThrottle}. */
 export interface ThrottleOptions {
   /** Longest time a call waits for a throttling service; then `throttled`. Default: 20 s. */
   readonly maxWaitMs?: number;
-  /** Where waits take their time from. Default: the platform's clock. */
-  readonly clock?: Clock;
 }
 
 /**
@@ -18,7 +17,10 @@ export interface ThrottleOptions {
  * `retryAfterMs` (or one second) has passed, not only the refused one. A call that would wait too long rejects
  * with `throttled` and the time that is left. An abort ends the wait.
  */
-export function throttle(backend: StorageBackend, options: ThrottleOptions = {}): StorageBackend {
+export function withThrottle(
+  backend: StorageBackend,
+  options: ThrottleOptions & Surroundings = {},
+): StorageBackend {
   const { maxWaitMs = 20_000, clock = systemClock } = options;
   let opensAt = -Infinity;
 
@@ -46,7 +48,7 @@ export function throttle(backend: StorageBackend, options: ThrottleOptions = {})
   const paced = (outer: Repeat | undefined): { readonly repeat?: Repeat } =>
     outer ? { repeat: (send, signal) => outer(() => pass(send, signal), signal) } : {};
 
-  return wrap(backend, {
+  return wrapBackend(backend, {
     describe: (describe) => (key, call) => pass(() => describe(key, call), call?.signal),
     // objects in memory need no request
     open: (open) =>

@@ -1,6 +1,5 @@
 import { SluiceError } from "@sluice/core";
 import {
-  type Clock,
   createFlowBody,
   type Deadline,
   definedMembers,
@@ -24,16 +23,15 @@ import { checkKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { beginOperation } from "../plugin/operation.ts";
 import { countedFlow } from "./counted-flow.ts";
-import { wrap } from "./wrap.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { wrapBackend } from "./wrap.ts";
 
 const maxCursorLength = 8192;
 
-/** Settings of {@link validate}. */
+/** Settings of {@link withValidation}. */
 export interface ValidateOptions {
   /** Longest wait for a response, or for the next chunk of a body; then `timeout`. Default: 30 s. */
   readonly stallTimeoutMs?: number;
-  /** Where waits take their time from. Default: the platform's clock. */
-  readonly clock?: Clock;
 }
 
 /**
@@ -45,7 +43,10 @@ export interface ValidateOptions {
  *
  * A `file` or `bytes` face is checked for its length and passed on.
  */
-export function validate(backend: StorageBackend, options: ValidateOptions = {}): StorageBackend {
+export function withValidation(
+  backend: StorageBackend,
+  options: ValidateOptions & Surroundings = {},
+): StorageBackend {
   const { name } = backend;
   const { stallTimeoutMs = 30_000, clock = systemClock } = options;
   const deadline = (operation: string, signal?: AbortSignal): Deadline => ({
@@ -55,7 +56,7 @@ export function validate(backend: StorageBackend, options: ValidateOptions = {})
     signal,
   });
 
-  return wrap(backend, {
+  return wrapBackend(backend, {
     describe: (describe) => async (key, callOptions) => {
       const operation = beginOperation(`${name}: describe`, key, callOptions);
       return within(describe(key, callOptions), deadline(operation, callOptions?.signal));

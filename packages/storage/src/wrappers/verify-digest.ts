@@ -4,9 +4,9 @@ import { type FindKept, type StorageBackend, withKept } from "../contract/backen
 import { quoteKey } from "../contract/key.ts";
 import { withBody } from "../contract/opened.ts";
 import { holdLast } from "../plugin/hold-last-chunk.ts";
-import { wrap } from "./wrap.ts";
+import { wrapBackend } from "./wrap.ts";
 
-/** Settings of {@link verifyDigest}. */
+/** Settings of {@link withDigestCheck}. */
 export interface VerifyDigestOptions {
   /** Compare whole reads with the digest that storage knows. Default: true. */
   readonly verifyDigest?: boolean;
@@ -17,12 +17,12 @@ export interface VerifyDigestOptions {
  * chunk waits until the digest agrees; otherwise the body ends with `corrupt`. The `file` face of
  * such an object is dropped, because its bytes would not be hashed.
  */
-export function verifyDigest(
+export function withDigestCheck(
   backend: StorageBackend,
   options: VerifyDigestOptions = {},
 ): StorageBackend {
   if (options.verifyDigest === false) return backend;
-  return wrap(backend, {
+  return wrapBackend(backend, {
     open: (open) => {
       const verified: StorageBackend["open"] = async (key, openOptions) => {
         const opened = await open(key, openOptions);

@@ -37,7 +37,7 @@ const operations: Record<BackendOperation, true> = {
  * object spread and class prototypes do not guarantee; members outside the contract are not carried over. An
  * overridden `open` uses memory only if the override says so (`withKept`).
  */
-export function wrap(backend: StorageBackend, overrides: Overrides): StorageBackend {
+export function wrapBackend(backend: StorageBackend, overrides: Overrides): StorageBackend {
   const wrapped: Record<string, unknown> = { name: backend.name };
   for (const operation of Object.keys(operations) as BackendOperation[]) {
     const inner = backend[operation]?.bind(backend) as never;

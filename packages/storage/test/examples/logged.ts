@@ -1,8 +1,8 @@
 // #region wrap
-import { type StorageBackend, wrap } from "@sluice/storage";
+import { type StorageBackend, wrapBackend } from "@sluice/storage";
 
 export function createLogged(backend: StorageBackend, log: (line: string) => void): StorageBackend {
-  return wrap(backend, {
+  return wrapBackend(backend, {
     open: (open) => (key, options) => {
       log(`${backend.name}: open ${key}`);
       return open(key, options);

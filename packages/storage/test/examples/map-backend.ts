@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { SluiceError } from "@sluice/core";
-import type { ObjectInfo, StorageBackend } from "@sluice/storage";
 import {
-  beginOperation,
   createBytesBody,
   createWriter,
+  defineBackend,
   ensureCondition,
   listPage,
+  type ObjectInfo,
   resolveRange,
+  SluiceError,
   type WriteDriver,
 } from "@sluice/storage/plugin";
 
@@ -40,38 +40,33 @@ export function createMapBackend(map: ObjectMap) {
     if (!entry) throw new SluiceError("not_found", `${operation}: no such object`);
     return entry;
   };
-  return {
+  return defineBackend({
     name: "map",
 
-    async describe(key, options) {
-      return find(key, beginOperation("map: describe", key, options)).info;
-    },
+    describe: (key, { operation }) => find(key, operation).info,
 
-    async open(key, options = {}) {
-      const operation = beginOperation("map: open", key, options);
+    open(key, { range: asked, ifMatch, signal, operation }) {
       const { info, bytes } = find(key, operation);
-      ensureCondition(info, { ifMatch: options.ifMatch }, operation);
-      const range = options.range && resolveRange(options.range, info.size, operation);
+      ensureCondition(info, { ifMatch }, operation);
+      const range = asked && resolveRange(asked, info.size, operation);
       // a copy: the reader owns its chunks
-      const body = createBytesBody(bytes.slice(range?.start, range?.end), options.signal);
+      const body = createBytesBody(bytes.slice(range?.start, range?.end), signal);
       return range ? { info, range, body } : { info, body };
     },
 
-    async list(options = {}) {
-      const page = { operation: "map: list", store: map.id };
-      return listPage(options, page, ({ prefix, limit, after = "" }) => {
+    list({ operation, ...options }) {
+      return listPage(options, { operation, store: map.id }, ({ prefix, limit, after = "" }) => {
         const keys = [...map.entries.keys()].toSorted();
         const rest = keys.filter((key) => key.startsWith(prefix) && key > after);
         const found = rest.slice(0, limit);
         const next = found.length < rest.length ? found.at(-1) : undefined;
-        return { objects: found.map((key) => find(key, page.operation).info), next };
+        return { objects: found.map((key) => find(key, operation).info), next };
       });
     },
 
-    async write(key, options = {}) {
-      const operation = beginOperation("map: write", key, options);
+    write(key, { size, signal, operation, ...conditions }) {
       const ensureCurrent = (): void =>
-        ensureCondition(map.entries.get(key)?.info, options, operation);
+        ensureCondition(map.entries.get(key)?.info, conditions, operation);
       // early, before any byte is sent
       ensureCurrent();
       let chunks: Uint8Array[] = [];
@@ -88,14 +83,10 @@ export function createMapBackend(map: ObjectMap) {
           chunks = [];
         },
       };
-      const { size, signal } = options;
       return createWriter(() => driver, { operation, size, signal });
     },
 
-    async remove(key, options) {
-      beginOperation("map: remove", key, options);
-      map.entries.delete(key);
-    },
-  } satisfies StorageBackend;
+    remove: (key) => void map.entries.delete(key),
+  });
 }
 // #endregion

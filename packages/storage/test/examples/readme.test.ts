@@ -2,13 +2,14 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { SluiceError } from "@sluice/core";
+import { createMemoryBackend, createUriMapper, protect } from "@sluice/storage";
 import {
-  createMemoryBackend,
-  createUriMapper,
-  protect,
-  type StorageBackend,
-} from "@sluice/storage";
-import { beginOperation, createBody, holdLastChunk } from "@sluice/storage/plugin";
+  type BackendCall,
+  createBody,
+  defineBackend,
+  holdLastChunk,
+  type ObjectInfo,
+} from "@sluice/storage/plugin";
 import { expect, inject, test } from "vitest";
 import { createLogged } from "./logged.ts";
 
@@ -33,7 +34,7 @@ test("a protected backend is what a server reads from", async () => {
   const backend = createMemoryBackend({ "big.iso": "0123456789" });
   const signal = new AbortController().signal;
   // #region protect
-  const storage = protect(backend, { stallTimeoutMs: 15_000, attempts: 3 });
+  const storage = protect(backend, { stallTimeoutMs: 15_000, maxAttempts: 3 });
   const { info, range, body } = await storage.open("big.iso", { range: { start: 4 }, signal });
   console.log(info.etag, range); // … { start: 4, end: 10 }
   for await (const chunk of body) console.log(chunk.byteLength);
@@ -82,29 +83,27 @@ test("a backend of one's own: describe, open, list", async () => {
     keys: async () => ["a"],
   };
   // #region backend
-  const backend = {
+  async function find(key: string, { operation }: BackendCall): Promise<ObjectInfo> {
+    const etag = await table.version(key);
+    if (etag === undefined) throw new SluiceError("not_found", `${operation}: no such row`);
+    return { key, etag };
+  }
+  const backend = defineBackend({
     name: "table",
-    async describe(key) {
-      const operation = beginOperation("table: describe", key);
-      const etag = await table.version(key);
-      if (etag === undefined) throw new SluiceError("not_found", `${operation}: no such row`);
-      return { key, etag };
-    },
-    async open(key, { signal } = {}) {
-      const info = await this.describe(key);
+    describe: find,
+    async open(key, { signal, operation }) {
+      const info = await find(key, { operation });
       let n = 0;
       const body = createBody({ next: () => table.part(key, n++), signal });
       // the parts are read one by one: look again before the last one is handed on
       const sealedBody = holdLastChunk(body, async () => {
         if ((await table.version(key)) === info.etag) return;
-        throw new SluiceError("precondition_failed", `table: open "${key}": the row has changed`);
+        throw new SluiceError("precondition_failed", `${operation}: the row has changed`);
       });
       return { info, body: sealedBody };
     },
-    async list() {
-      return { objects: (await table.keys()).map((key) => ({ key })) };
-    },
-  } satisfies StorageBackend;
+    list: async () => ({ objects: (await table.keys()).map((key) => ({ key })) }),
+  });
   // #endregion
   const { body } = await protect(backend).open("a");
   expect(await new Response(body).text()).toBe("from a table");

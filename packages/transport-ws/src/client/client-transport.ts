@@ -230,7 +230,7 @@ export class WebSocketClientTransport implements Transport {
   async #reconnect(options: ReconnectOptions, reason: SluiceError): Promise<Line> {
     let error: unknown = reason;
     const { signal } = this.#ended;
-    while (this.#tries < (options.maxTries ?? 8) && isTemporary(error)) {
+    while (this.#tries < (options.maxAttempts ?? 8) && isTemporary(error)) {
       const retryAfterMs = SluiceError.is(error) ? (error.retryAfterMs ?? 0) : 0;
       await sleep(retryAfterMs + backoffMs(this.#tries, options), signal);
       this.#tries += 1;

@@ -6,7 +6,7 @@ export interface ReconnectOptions {
    * Tries in a row before the transport gives up and closes; 8. A connection that brought a message, or
    * lasted longer than `maxMs`, ends the row.
    */
-  readonly maxTries?: number;
+  readonly maxAttempts?: number;
   /** Longest first pause in milliseconds; 500. It doubles with each try. */
   readonly baseMs?: number;
   /**

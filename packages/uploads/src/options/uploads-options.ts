@@ -1,6 +1,6 @@
 import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { Stores, UploadStore } from "@sluice/state";
 import type { WritableBackend } from "@sluice/storage";
 import type { UploadQuota } from "../limits/quota-tracker.ts";
 import type { UploadPace } from "../receive/read-body.ts";
@@ -13,8 +13,8 @@ export interface UploadsOptions {
   readonly storage: WritableBackend;
   /** Looks into each file before a tool may read it. `"none"`: files are used as they came, with `scan: "unscanned"`. */
   readonly scan: Scan | "none";
-  /** Shared by all processes over the same storage; it stays the caller's. Default: one in memory, for one process. */
-  readonly store?: UploadStore;
+  /** Shared by all processes over the same storage; they stay the caller's. Default: those of the Sluice. */
+  readonly stores?: Pick<Stores, "uploads">;
   /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
   readonly maxBytes?: number;
   readonly quota?: UploadQuota;
@@ -32,8 +32,8 @@ export interface UploadsOptions {
 
 /** The options with their defaults. Throws a `TypeError` or `RangeError` for options that cannot work. */
 export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
-  const state = (sluice as Partial<Sluice> | undefined)?.host?.state;
-  if (!state)
+  const stores = (sluice as Partial<Sluice> | undefined)?.host?.stores;
+  if (!stores)
     throw new TypeError("createUploads: the first argument must be what createSluice gave");
   if (typeof (options as Partial<UploadsOptions> | undefined)?.storage?.open !== "function")
     throw new TypeError(
@@ -48,29 +48,36 @@ export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOption
   for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
-  // a store that does not say counts as shared
-  const shared: unknown = state.shared;
-  if (!options.store && shared !== false)
-    throw new TypeError(
-      "createUploads: the state of the Sluice is shared by several processes, and the store of these uploads is the memory of one: " +
-        "two of them could write to one file, and each would count limits by itself; pass store: createRedisUploadStore({ redis }), " +
-        "or store: createMemoryUploadStore() if no other process takes files",
-    );
-  const { store = createMemoryUploadStore() } = options;
   return {
     storage: toUploadStorage(options.storage),
     scan: scan === "none" ? undefined : scan,
-    store,
+    store: uploadStoreOf(stores, options.stores),
     maxBytes,
     sweepEveryMs,
     trustedOrigins,
   };
 }
 
+/** Throws a `TypeError` for a store that other processes do not see, where they share all else. */
+function uploadStoreOf(stores: Stores, given: UploadsOptions["stores"] = stores): UploadStore {
+  const { uploads } = given;
+  if (isShared(stores.state) && !isShared(uploads))
+    throw new TypeError(
+      "createUploads: several processes share the state of the Sluice, and the uploads of its stores are in memory: a file " +
+        "could have two writers, and limits would count in each process; pass stores: createRedisStores({ redis }) to createSluice",
+    );
+  return uploads;
+}
+
+/** A store that does not say counts as shared. */
+function isShared({ shared }: { readonly shared?: boolean }): boolean {
+  return shared !== false;
+}
+
 const optionNames: Readonly<Record<keyof UploadsOptions, true>> = {
   storage: true,
   scan: true,
-  store: true,
+  stores: true,
   maxBytes: true,
   quota: true,
   pace: true,

@@ -8,8 +8,8 @@ import { findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 // The objects of an upload. Nothing that a client chooses is part of a key, and a listing alone says whose the upload
 // is, when its slot ends and how far each file has come.
 
-/** Prefix of all uploads of a storage. */
-export const uploadsPrefix = "uploads/";
+/** Below it lie all uploads of a storage, in this version of the layout: those of another one are left alone. */
+export const uploadsPrefix = "uploads/1/";
 
 /** Prefix of all objects of one upload. */
 export function uploadPrefix(uploadId: string): string {
@@ -70,7 +70,7 @@ export type UploadObject = {
 );
 
 const grammar =
-  /^uploads\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|(part|step)-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
+  /^uploads\/1\/([^/]+)\/([0-9a-z]+)\.(\d{1,12})\/(?:(bytes|plan)-([^/]+)|(part|step)-([^/]+)-(\d{16})|file-(\d{3})|confirmed)$/;
 
 /** Reads a key; `undefined` for any other key. */
 export function readObject(info: ObjectInfo): UploadObject | undefined {

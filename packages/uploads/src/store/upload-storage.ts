@@ -1,6 +1,6 @@
 import {
   protect,
-  wrap,
+  wrapBackend,
   type ObjectInfo,
   type StorageBackend,
   type WritableBackend,
@@ -17,7 +17,7 @@ export type UploadStorage = WritableBackend;
  * when it cannot take uploads.
  */
 export function toUploadStorage(backend: WritableBackend): UploadStorage {
-  const storage = wrap(protect(backend), {
+  const storage = wrapBackend(protect(backend), {
     write: (write) => (key, options) => write(key, { ...options, private: true }),
     writeInSteps: (writeInSteps) => (key, options) =>
       writeInSteps(key, { ...options, private: true }),

@@ -20,7 +20,7 @@ import { writeRules } from "./writes/write-rules.ts";
 import { writeSizeRules } from "./writes/write-size-rules.ts";
 
 /** The whole contract of a storage backend, in the order in which one builds one. */
-export const rules: readonly Rule[] = [
+export const conformanceRules: readonly Rule[] = [
   ...describeRules,
   ...openRules,
   ...rangeRules,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { resumable } from "../../../wrappers/resumable.ts";
-import { validate } from "../../../wrappers/validate.ts";
+import { withResumedReads } from "../../../wrappers/resumable.ts";
+import { withValidation } from "../../../wrappers/validate.ts";
 import { expectCode, pattern, readBody } from "../../expect.ts";
 import { type Rule, rule } from "../../rule.ts";
 
@@ -52,7 +52,7 @@ export const answerRules: readonly Rule[] = [
     async check({ backend, put, faults }) {
       await put("answer.bin", content);
       faults.reset(300_000);
-      const { body } = await resumable(validate(backend)).open("answer.bin");
+      const { body } = await withResumedReads(withValidation(backend)).open("answer.bin");
       faults.validator("other");
       await expectCode(async () => {
         const { byteLength } = await readBody(body);

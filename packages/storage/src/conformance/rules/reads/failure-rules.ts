@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { SluiceError, type SluiceErrorCode } from "@sluice/core";
 import type { StorageBackend } from "../../../contract/backend.ts";
-import { validate } from "../../../wrappers/validate.ts";
-import { verifyDigest } from "../../../wrappers/verify-digest.ts";
+import { withValidation } from "../../../wrappers/validate.ts";
+import { withDigestCheck } from "../../../wrappers/verify-digest.ts";
 import {
   assertBytes,
   expectCode,
@@ -49,22 +49,22 @@ export const failureRules: readonly Rule[] = [
   }),
   rule({
     id: "failure-truncated",
-    sentence: "a body that ends too early is interrupted behind validate, so its size must be told",
+    sentence: "a body that ends too early is interrupted behind protect, so its size must be told",
     needs: ["fault.truncate", "size"],
     async check({ backend, put, faults }) {
       await put("truncated.bin", content);
       faults.truncate(300_000);
-      await readToFault(validate(backend), "truncated.bin", "interrupted");
+      await readToFault(withValidation(backend), "truncated.bin", "interrupted");
     },
   }),
   rule({
     id: "failure-overrun",
-    sentence: "a body that is too long is corrupt behind validate, never cut and passed on",
+    sentence: "a body that is too long is corrupt behind protect, never cut and passed on",
     needs: ["fault.overrun", "size"],
     async check({ backend, put, faults }) {
       await put("overrun.bin", content);
       faults.overrun(10);
-      await readToFault(validate(backend), "overrun.bin", "corrupt");
+      await readToFault(withValidation(backend), "overrun.bin", "corrupt");
     },
   }),
   rule({
@@ -252,7 +252,7 @@ export const failureRules: readonly Rule[] = [
         assert.equal(digests[name], createHash(name).update(content).digest("hex"), name);
       if (faults?.corrupt === undefined || digests.sha256 === undefined) return;
       faults.corrupt(size - 1);
-      await expectCode(() => readKey(verifyDigest(backend), "digest.bin"), "corrupt");
+      await expectCode(() => readKey(withDigestCheck(backend), "digest.bin"), "corrupt");
     },
   }),
   rule({

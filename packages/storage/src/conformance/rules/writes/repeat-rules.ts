@@ -1,11 +1,11 @@
 import type { StorageBackend } from "../../../contract/backend.ts";
-import { retry } from "../../../wrappers/retry.ts";
+import { withRetry } from "../../../wrappers/retry.ts";
 import { assertBytes, expectCode, oneMiB, pattern, readKey, text } from "../../expect.ts";
 import { type Rule, rule } from "../../rule.ts";
 
 /** The backend as servers use it, without the pauses. */
 function patient(backend: StorageBackend): Required<StorageBackend> {
-  return retry(backend, { random: () => 0, attempts: 8 }) as Required<StorageBackend>;
+  return withRetry(backend, { random: () => 0, maxAttempts: 8 }) as Required<StorageBackend>;
 }
 
 /** One transient fault of a service does not end a write. */

@@ -1,10 +1,11 @@
 import {
-  cached,
+  withCache,
   createMemoryBackend,
   type OpenOptions,
   type StorageBackend,
-  wrap,
+  wrapBackend,
 } from "@sluice/storage";
+import { cacheIn } from "@sluice/storage/internal";
 import { describe, expect, test } from "vitest";
 import { createManualClock, settle } from "./manual-clock.ts";
 import { createScripted } from "./scripted-backend.ts";
@@ -13,10 +14,10 @@ const textOf = async (backend: StorageBackend, key: string, options?: OpenOption
   new Response((await backend.open(key, options)).body).text();
 
 /** A cache over a scripted backend, and the calls that came through since they were last asked for. */
-function setUp(options: Parameters<typeof cached>[1] = {}) {
+function setUp(options: Parameters<typeof cacheIn>[1] = {}) {
   const { store, backend, calls } = createScripted();
   store.put("a", "0123456789");
-  return { store, cache: cached(backend, options), calls: () => calls.splice(0) };
+  return { store, cache: cacheIn(backend, options), calls: () => calls.splice(0) };
 }
 
 describe("a cache of small objects", () => {
@@ -104,14 +105,14 @@ describe("a cache of small objects", () => {
   test("a shared read continues while one waits for it, and ends with the last", async () => {
     const signals: AbortSignal[] = [];
     let answer: (() => void) | undefined;
-    const slow = wrap(createMemoryBackend({ a: "slow" }), {
+    const slow = wrapBackend(createMemoryBackend({ a: "slow" }), {
       open: (open) => async (key, options) => {
         signals.push(options!.signal!);
         await new Promise<void>((resolve) => (answer = resolve));
         return open(key, options);
       },
     });
-    const cache = cached(slow);
+    const cache = withCache(slow);
     const [one, two] = [new AbortController(), new AbortController()];
     const first = textOf(cache, "a", { signal: one.signal });
     const second = textOf(cache, "a", { signal: two.signal });
@@ -134,13 +135,13 @@ describe("a cache of small objects", () => {
   test("a read that brings nothing for 30 s ends, and the next one begins anew", async () => {
     const clock = createManualClock();
     let opens = 0;
-    const stuck = wrap(createMemoryBackend({ a: "x" }), {
+    const stuck = wrapBackend(createMemoryBackend({ a: "x" }), {
       open: () => () => {
         opens += 1;
         return new Promise(() => {});
       },
     });
-    const cache = cached(stuck, { clock });
+    const cache = cacheIn(stuck, { clock });
     for (let n = 1; n <= 2; n++) {
       const error = cache.open("a").catch((reason: unknown) => reason);
       await settle();
@@ -179,7 +180,7 @@ describe("a cache of small objects", () => {
         },
       }));
       store.put("a", "x");
-      const cache = cached(backend);
+      const cache = withCache(backend);
       for (let n = 0; n < 2; n++) await textOf(cache, "a");
       expect(calls.filter((call) => call === "open a")).toHaveLength(2);
     }
@@ -211,8 +212,8 @@ describe("a cache of small objects", () => {
   test("bytes that do not have the promised digest are corrupt, and not kept", async () => {
     const store = createMemoryBackend({ a: "right" });
     let isWrong = true;
-    const cache = cached(
-      wrap(store, {
+    const cache = withCache(
+      wrapBackend(store, {
         open: (open) => async (key, options) => {
           const opened = await open(key, options);
           if (!isWrong) return opened;
@@ -228,8 +229,8 @@ describe("a cache of small objects", () => {
 
   test("an object that changes between the two calls is given in its new version", async () => {
     const store = createMemoryBackend({ a: "old" });
-    const cache = cached(
-      wrap(store, {
+    const cache = withCache(
+      wrapBackend(store, {
         describe: (inner) => async (key, call) => {
           const info = await inner(key, call);
           store.put("a", "newer");
@@ -252,6 +253,6 @@ describe("a cache of small objects", () => {
     [{ maxAgeMs: -1 }],
     [{ maxAgeMs: Number.NaN }],
   ])("settings that cannot work are refused: %j", (options) => {
-    expect(() => cached(createMemoryBackend(), options)).toThrow(RangeError);
+    expect(() => withCache(createMemoryBackend(), options)).toThrow(RangeError);
   });
 });

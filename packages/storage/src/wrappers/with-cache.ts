@@ -1,4 +1,4 @@
-import { type Clock, createRecentEntries, systemClock } from "@sluice/core/internal";
+import { createRecentEntries, systemClock } from "@sluice/core/internal";
 import type {
   CallOptions,
   ObjectInfo,
@@ -11,11 +11,12 @@ import { createBytesBody } from "../plugin/body.ts";
 import { ensureCondition } from "../plugin/condition.ts";
 import { beginOperation, resolveRange } from "../plugin/operation.ts";
 import { SharedLoads } from "./shared-loads.ts";
-import { wrap, wrapStepWriter, wrapWriter } from "./wrap.ts";
-import { verifyDigest } from "./verify-digest.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { wrapBackend, wrapStepWriter, wrapWriter } from "./wrap.ts";
+import { withDigestCheck } from "./verify-digest.ts";
 
-/** Settings of {@link cached}. */
-export interface CachedOptions {
+/** Settings of {@link withCache}. */
+export interface CacheOptions {
   /** Maximum bytes that are kept, with 1 KiB for the metadata of each object. Default: 64 MiB. */
   readonly maxBytes?: number;
   /** Largest object that is kept, in bytes. Default: 256 KiB. */
@@ -25,8 +26,6 @@ export interface CachedOptions {
    * one that is as old. Default: 0, `describe` is asked each time.
    */
   readonly maxAgeMs?: number;
-  /** Where ages take their time from. Default: the platform's clock. */
-  readonly clock?: Clock;
 }
 
 interface CachedObject {
@@ -43,12 +42,12 @@ interface CachedObject {
  * cut out of the object in memory. Give it to `createSluice` as `storage`: the server decides access before it asks
  * storage, so the memory is as private as storage. Throws `RangeError` for settings that cannot work.
  */
-export function cached(backend: StorageBackend, options: CachedOptions = {}): StorageBackend {
+export function withCache(backend: StorageBackend, options: CacheOptions = {}): StorageBackend {
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
-  const { clock = systemClock } = options;
+  const { clock = systemClock } = options as Surroundings;
   ensureSettings(maxBytes, maxObjectBytes, maxAgeMs);
   const cache = createRecentEntries<CachedObject>(Infinity, maxBytes);
-  const loads = new SharedLoads(verifyDigest(backend), clock);
+  const loads = new SharedLoads(withDigestCheck(backend), clock);
 
   function keep(key: string, object: CachedObject): void {
     cache.set(key, object, object.bytes.byteLength + entryBytes);
@@ -74,7 +73,7 @@ export function cached(backend: StorageBackend, options: CachedOptions = {}): St
     return { info, checkedAt };
   }
 
-  return wrap(backend, {
+  return wrapBackend(backend, {
     describe: (describe) => async (key, call) => {
       call?.signal?.throwIfAborted();
       const entry = fresh(key);
@@ -152,10 +151,10 @@ const entryBytes = 1_024;
 function ensureSettings(maxBytes: number, maxObjectBytes: number, maxAgeMs: number): void {
   for (const bytes of [maxBytes, maxObjectBytes])
     if (!Number.isSafeInteger(bytes) || bytes < 1)
-      throw new RangeError(`cached: ${bytes} is not a number of bytes; pass an integer from 1`);
+      throw new RangeError(`withCache: ${bytes} is not a number of bytes; pass an integer from 1`);
   if (maxObjectBytes + entryBytes > maxBytes)
-    throw new RangeError("cached: maxObjectBytes and 1 KiB must fit into maxBytes");
-  if (!(maxAgeMs >= 0)) throw new RangeError("cached: maxAgeMs must be 0 or more");
+    throw new RangeError("withCache: maxObjectBytes and 1 KiB must fit into maxBytes");
+  if (!(maxAgeMs >= 0)) throw new RangeError("withCache: maxAgeMs must be 0 or more");
 }
 
 /** A copy, so that no reader can change what others get. */

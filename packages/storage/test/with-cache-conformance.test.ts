@@ -1,5 +1,5 @@
 // @module-tag slow
-import { cached } from "@sluice/storage";
+import { withCache } from "@sluice/storage";
 import { checkBackend, type Fixture } from "@sluice/storage/conformance";
 import { expect, test } from "vitest";
 import { createReferenceService } from "./reference-service.ts";
@@ -9,8 +9,8 @@ function createCachedFixture(): Fixture {
   const { fixture } = createReferenceService();
   return {
     ...fixture,
-    backend: cached(fixture.backend),
-    reopen: async () => cached((await fixture.reopen?.()) ?? fixture.backend),
+    backend: withCache(fixture.backend),
+    reopen: async () => withCache((await fixture.reopen?.()) ?? fixture.backend),
   };
 }
 
