@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatKey, generateKey } from "@sluice/core";
-import { createMemoryUploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { countUnfinished } from "./part-storage.ts";
