@@ -13,7 +13,7 @@ import type { Readable, Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { Busboy } from "@fastify/busboy";
 import { createSluice } from "@sluice/server";
-import { createMemoryBackend, type WritableBackend, wrapBackend } from "@sluice/storage";
+import { createMemoryBackend, wrapBackend, type WritableBackend } from "@sluice/storage";
 import { createFsBackend } from "@sluice/storage-fs";
 import { createHandler } from "@sluice/transport-http";
 import { toNodeHandler } from "@sluice/transport-http/node";
