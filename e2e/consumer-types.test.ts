@@ -108,8 +108,9 @@ await saveResource(client, "a:b", "c/", { conections: 4 });
 await connect("http://127.0.0.1:2532/mcp", { token: 7 });
 createStreaming({ bytes: "nodejs" });
 await saveResource({}, "a:b", "c/");
+await client.noSuchMethod();
 `,
   });
   const lines = errors.map((error) => /^wrong\.ts\((\d+),/.exec(error)?.[1]);
-  expect(lines).toEqual(["3", "4", "5", "6", "7"]);
+  expect(lines).toEqual(["3", "4", "5", "6", "7", "8"]);
 });

@@ -15,7 +15,7 @@ import { formatKey, generateKey } from "@sluice/core";
 import { createMemoryBackend } from "@sluice/storage";
 import { createHandler } from "@sluice/transport-http";
 import { afterEach, expect, inject, test } from "vitest";
-import { moveExample } from "./bed/changed-program.ts";
+import { changeProgram, moveExample } from "./bed/changed-program.ts";
 import { sdkNames } from "./bed/clients.ts";
 import { freePort, untilAnswered } from "./bed/listen.ts";
 import { hasRedis, startRedis } from "./bed/redis.ts";
@@ -23,6 +23,8 @@ import { connectSender } from "./bed/senders.ts";
 import { createShared } from "./examples/shared-uploads.ts";
 
 const programs = inject("programs");
+/** Of `createSluice`, and of the clients of the docs. */
+const defaultEndpoint = "http://127.0.0.1:2532/mcp";
 
 let folder: string | undefined;
 let server: ChildProcess | undefined;
@@ -44,11 +46,9 @@ test.each([
 
   const endpoint = await start(`e2e/examples/${serving}`, folder);
 
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [programs[`e2e/examples/${saving}`]!, endpoint],
-    { cwd: folder, timeout: 60_000 },
-  );
+  const client = await changeProgram(`e2e/examples/${saving}`, defaultEndpoint, endpoint);
+  const settings = { cwd: folder, timeout: 60_000 };
+  const { stdout } = await promisify(execFile)(process.execPath, [client], settings);
 
   expect(stdout).toContain(createHash("sha256").update(content).digest("hex"));
   expect(content.equals(await readFile(join(folder, "downloads/big.bin")))).toBe(true);

@@ -8,7 +8,7 @@ const client = new Client(
   { name: "me", version: "1.0.0" },
   { capabilities, versionNegotiation: { mode: "auto" } },
 );
-const endpoint = new URL(process.argv[2] ?? "http://127.0.0.1:2532/mcp");
+const endpoint = new URL("http://127.0.0.1:2532/mcp");
 await client.connect(new StreamableHTTPClientTransport(endpoint, { fetch }));
 
 const saved = await saveResource(client, "files://demo/big.bin", "downloads/");

@@ -1,6 +1,5 @@
 // The server of docs/guides/server/roles.md: run by e2e/scenarios/roles.test.ts.
 // #region verify
-import { requireBearerAuth } from "@modelcontextprotocol/express";
 import { OAuthError, OAuthErrorCode, type OAuthTokenVerifier } from "@modelcontextprotocol/server";
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { z } from "zod";
@@ -27,7 +26,6 @@ const verifier: OAuthTokenVerifier = {
     }
   },
 };
-const authenticate = requireBearerAuth({ verifier });
 // #endregion
 
 // #region rule
@@ -57,13 +55,9 @@ const sluice = createSluice({
 // #endregion
 
 // #region serve
-import express from "express";
 import { McpServer } from "@modelcontextprotocol/server";
-import { createHandler } from "@sluice/transport-http";
-import { toNodeHandler } from "@sluice/transport-http/node";
+import { serve } from "@sluice/transport-http/node";
 
 const create = () => sluice.attach(new McpServer({ name: "trials", version: "1.0.0" }));
-const app = express();
-app.use(toNodeHandler(createHandler({ sluice, create }), { authenticate }));
-app.listen(Number(process.env.PORT ?? 3000), "127.0.0.1");
+await serve(sluice, create, { bearer: { verifier }, port: Number(process.env.PORT ?? 3000) });
 // #endregion

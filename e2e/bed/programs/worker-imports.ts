@@ -2,6 +2,8 @@
 import * as binary from "@sluice/binary-transfer";
 import * as binaryClient from "@sluice/binary-transfer/client";
 import * as client from "@sluice/client";
+import * as clientCache from "@sluice/client/cache";
+import * as clientConnect from "@sluice/client/connect";
 import * as core from "@sluice/core";
 import * as server from "@sluice/server";
 import * as storage from "@sluice/storage";
@@ -16,6 +18,8 @@ const entries = [
   binary,
   binaryClient,
   client,
+  clientCache,
+  clientConnect,
   core,
   server,
   storage,

@@ -1,3 +1,4 @@
+/** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
 import { createStreaming } from "./calls/node-streaming.ts";
 import { connectClient, type ConnectOptions } from "./connect/connect-client.ts";

@@ -1,6 +1,5 @@
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { EXTENSION_ID } from "@sluice/core/internal";
-import { streamResource } from "@sluice/client";
 import { streamResource as streamInBrowser } from "../src/index.ts";
 import { streamingCapabilities } from "../src/internal.ts";
 import * as portable from "../src/internal.ts";

@@ -1,8 +1,13 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
-import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state/internal";
+import {
+  createMcpHandler,
+  McpServer,
+  OAuthError,
+  OAuthErrorCode,
+} from "@modelcontextprotocol/server";
+import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
@@ -210,6 +215,45 @@ describe("the Node adapter", () => {
     expect(await ask("GET /mcp", "Authorization: Bearer right\r\n")).toMatch(/ 405 /);
     expect(await ask("GET /mcp/streams/x", "Authorization: Bearer right\r\n")).toMatch(/ 404 /);
     expect(kinds).toEqual(["mcp", "stream", "mcp", "stream"]);
+  });
+
+  test("verifies bearer tokens as the SDK does, without Express", async () => {
+    const { ask, asked, errors } = await start({
+      bearer: {
+        resourceMetadataUrl: "https://files.example.com/metadata",
+        verifier: {
+          async verifyAccessToken(token) {
+            if (token === "broken") throw new Error("broken");
+            if (token !== "right") throw new OAuthError(OAuthErrorCode.InvalidToken, "unknown");
+            return { token, clientId: "c", scopes: [], expiresAt: Date.now() / 1_000 + 60 };
+          },
+        },
+      },
+    });
+    const challenge = 'www-authenticate: Bearer error="invalid_token"';
+    const metadata = 'resource_metadata="https://files.example.com/metadata"';
+    for (const fields of ["", "Authorization: Bearer wrong\r\n"]) {
+      const refused = await ask("GET /mcp", `Origin: ${page}\r\n${fields}`);
+      expect(refused).toMatch(/^HTTP\/1\.1 401 /);
+      expect(refused).toContain(challenge);
+      expect(refused).toContain(metadata);
+      expect(refused).toContain(`Access-Control-Allow-Origin: ${page}`);
+    }
+    expect([asked, errors]).toEqual([[], []]);
+    expect(await ask("GET /mcp", "Authorization: Bearer broken\r\n")).toMatch(/ 500 /);
+    expect([asked, errors]).toEqual([[], [new Error("broken")]]);
+    expect(await ask("GET /mcp", "Authorization: Bearer right\r\n")).toMatch(/ 405 /);
+  });
+
+  test.each<[string, NodeHandlerOptions, string]>([
+    ["no verifier", { bearer: {} as never }, "bearer: pass a verifier"],
+    [
+      "middleware as well",
+      { authenticate() {}, bearer: { verifier: { verifyAccessToken: async () => ({}) as never } } },
+      "pass authenticate or bearer, and not both",
+    ],
+  ])("bearer with %s is a TypeError", (_name, options, message) => {
+    expect(() => toNodeHandler(build().mcp, options)).toThrow(message);
   });
 
   test("lets an allowed page read that it has to authenticate", async () => {

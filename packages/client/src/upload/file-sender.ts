@@ -1,3 +1,4 @@
+/** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError, type FetchLike } from "@sluice/core";
 import { type BinaryElicitation, formatContentType } from "@sluice/core/internal";

@@ -1,4 +1,3 @@
-import { SluiceError } from "@sluice/core";
 import {
   createFlowBody,
   type Deadline,
@@ -8,6 +7,7 @@ import {
   systemClock,
   within,
 } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
 import {
   type ChangeBatch,
   type FindKept,

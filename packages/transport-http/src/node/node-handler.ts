@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AuthInfo } from "@modelcontextprotocol/server";
+import type { AuthInfo, VerifyBearerTokenOptions } from "@modelcontextprotocol/server";
 import { toWebRequest, type NodeIncomingMessageLike } from "@modelcontextprotocol/node";
 import { definedMembers, parseJson, readTarget } from "@sluice/core/internal";
 import {
@@ -10,6 +10,7 @@ import {
   type Reply,
 } from "@sluice/server/internal";
 import { createClientAddress } from "@sluice/server/internal/node";
+import { createBearerCheck } from "./bearer.ts";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
 import { defaultMaxBodySize, tooLarge } from "../endpoint/json-body.ts";
 import { callNext, dropRequestId, isOutsideEndpoint } from "./call-next.ts";
@@ -75,6 +76,11 @@ export interface NodeHandlerOptions extends OutflowOptions {
    * their own credential, preflights, and what is refused anyway. Default: none; what stands in front does it.
    */
   readonly authenticate?: Authenticate;
+  /**
+   * How access tokens are verified, in place of `authenticate` and without Express: options of the SDK's `verifyBearerToken`,
+   * such as `{ verifier }`.
+   */
+  readonly bearer?: VerifyBearerTokenOptions;
   /** Leave files to the nginx in front. Default: every byte goes through this process. */
   readonly offload?: OffloadOptions;
   /**
@@ -106,7 +112,8 @@ export function toNodeHandler(
   ensureHandler("toNodeHandler: the first argument", handler);
   const {
     maxRequestBodySize = handler.maxRequestBodySize ?? defaultMaxBodySize,
-    authenticate,
+    bearer,
+    authenticate = bearer && createBearerCheck(bearer),
     // oxlint-disable-next-line no-console -- the documented default
     onError = (error) => console.error("sluice:", error),
     offload: offloadOptions,
@@ -115,6 +122,8 @@ export function toNodeHandler(
     unsent: unsentLimits,
     ...outflowOptions
   } = options;
+  if (bearer && options.authenticate)
+    throw new TypeError("toNodeHandler: pass authenticate or bearer, and not both");
   const addressOf = createClientAddress(proxyHops);
   const mayAnswer = requestLimiter(maxRequestsPerAddress);
   const openUnsent = unsentAccount(unsentLimits);

@@ -59,6 +59,7 @@ export async function serve(
     maxConnectionsPerAddress,
     keepAliveTimeoutMs,
     authenticate,
+    bearer,
     maxRequestsPerAddress,
     minBytesPerSecond,
     offload,
@@ -77,7 +78,7 @@ export async function serve(
   const limits = { maxRequestsPerAddress, unsent, ...outflow };
   const nodeHandler = toNodeHandler(
     composed.handler,
-    definedMembers({ authenticate, offload, onError, proxyHops, ...limits }),
+    definedMembers({ authenticate, bearer, offload, onError, proxyHops, ...limits }),
   );
   const bounds = { maxConnections, maxConnectionsPerAddress, keepAliveTimeoutMs };
   const server = hardenServer(createServer(nodeHandler), definedMembers(bounds));
@@ -112,6 +113,7 @@ function loopbackHost({ endpoint: { url, isLoopback } }: Sluice): string | undef
 const serveOptions: Readonly<Record<keyof ServeOptions, true>> = {
   ...handlerParts,
   authenticate: true,
+  bearer: true,
   host: true,
   keepAliveTimeoutMs: true,
   maxConnections: true,

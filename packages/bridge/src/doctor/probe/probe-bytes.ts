@@ -1,7 +1,6 @@
 import * as z from "zod/mini";
 import { request } from "undici";
 import { acceptUrl, streamingCapabilities } from "@sluice/client/internal";
-import { SluiceError } from "@sluice/core";
 import {
   EXTENSION_ID,
   FILE_KEYWORD,
@@ -11,6 +10,7 @@ import {
   RESOURCE_URI_HEADER,
   STREAM_METHOD,
 } from "@sluice/core/internal";
+import { SluiceError } from "@sluice/core";
 import {
   lateMs,
   type SeenBody,

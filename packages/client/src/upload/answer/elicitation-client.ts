@@ -1,3 +1,4 @@
+/** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client, ClientContext, JSONRPCRequest, Result } from "@modelcontextprotocol/client";
 import { ELICIT_METHOD, type BinaryElicitation } from "@sluice/core/internal";
 import { isObject, schemaOf } from "../../calls/shape.ts";
