@@ -204,7 +204,7 @@ export function packagesOf(root) {
   return readdirSync(folder).flatMap((name) => {
     const manifest = JSON.parse(readFileSync(join(folder, name, "package.json"), "utf8"));
     if (manifest.private) return [];
-    const promised = Object.entries(manifest.exports ?? {}).filter(([key]) => key !== "./internal");
+    const promised = Object.entries(manifest.exports ?? {}).filter(([key]) => !isInternal(key));
     const entries = promised.flatMap(([key, conditions]) =>
       sourcesOf(conditions).map((file) => ({
         entry: join(manifest.name, key),

@@ -15,7 +15,8 @@ import {
 } from "@modelcontextprotocol/server";
 import type { FetchLike } from "@sluice/client";
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore, type EventStore } from "@sluice/state";
+import type { EventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { createSluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type SluiceHandler } from "@sluice/transport-http";

@@ -157,15 +157,14 @@ test.each<[string, () => unknown, RegExp]>([
   [
     "createUploads: shared state, and uploads of one process",
     () => {
-      const stores = createMemoryStores();
-      const state = { ...stores.state, shared: true };
-      const sharing = { ...good, keys: [generateKey()], stores: { ...stores, state } };
-      createUploads(createSluice(sharing), {
+      const memory = createMemoryStores();
+      const stores = { ...memory, state: { ...memory.state, shared: true } };
+      createUploads(createSluice({ ...good, keys: [generateKey()], stores }), {
         storage: createMemoryBackend(),
         scan,
       });
     },
-    /several processes share.* two writers.* stores: createRedisStores/,
+    /shared by several processes.* two of them could write to one file.* createRedisStores/,
   ],
   [
     "uploads.registerTool: no file",

@@ -3,7 +3,6 @@ export type { ClientStreaming, DeliveryMode } from "@sluice/core/internal";
 export type { RequestingClient } from "./calls/stream-calls.ts";
 export type { StreamingCapabilities, StreamingExtension } from "./calls/stream-calls.ts";
 export { createStreaming, type Streaming, type StreamingOptions } from "./calls/streaming.ts";
-export { withDownloads, type DownloadSide, type SendingTransport } from "./calls/with-downloads.ts";
 export type { ResourceStream } from "./download/resource-stream.ts";
 export type { SavedFile, SaveOptions, SaveResourceOptions } from "./download/save-options.ts";
 export type {

@@ -3,7 +3,7 @@ import { createHttpExchange } from "./net/node/http-exchange.ts";
 
 // declarations here replace the portable export of the same name
 export * from "./internal.ts";
-export { withStreaming } from "./calls/node-streaming.ts";
+export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
 export { createPublicLookup, ensurePublic } from "./net/node/http-exchange.ts";
 export { randomPartName, writerOfPart } from "./save/part-name.ts";
 export { saveBytes, saveFile, type SaveBytesOptions } from "./save/save-file.ts";

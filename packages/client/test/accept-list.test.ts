@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { isAccepted, typeOfName } from "../src/send.ts";
+import { typeOfName } from "../src/internal.ts";
+import { isAccepted } from "@sluice/core/internal";
 
 const mayGo = (name: string, accept: readonly string[]): boolean =>
   isAccepted({ name, mimeType: typeOfName(name) }, accept);

@@ -1,9 +1,10 @@
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { EXTENSION_ID } from "@sluice/core/internal";
+import { streamResource } from "@sluice/client";
 import { streamResource as streamInBrowser } from "../src/index.ts";
 import { streamingCapabilities } from "../src/internal.ts";
-import * as portable from "../src/index.ts";
-import * as node from "@sluice/client";
+import * as portable from "../src/internal.ts";
+import * as node from "@sluice/client/internal";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { startRawServer } from "./raw-server.ts";
 
@@ -59,7 +60,7 @@ async function connect({ library, downloadUrl, auth = "bound", side, silent }: S
 
 const libraries = {
   portable: [portable, streamInBrowser],
-  node: [node, node.streamResource],
+  node: [node, streamResource],
 } as const;
 
 /** What a page may send to another origin without asking it first (Fetch: CORS-safelisted, or the browser's own). */
@@ -124,9 +125,9 @@ test("other origins get nothing: not a request, and no credentials even if they 
   const side = { origin: new URL("http://localhost:1"), authorization: "Bearer secret" };
   const downloadUrl = `${server.origin}/d`;
   const { client } = await connect({ library: node, downloadUrl, side });
-  await expect(node.streamResource(client, uri)).rejects.toMatchObject({ code: "untrusted" });
+  await expect(streamResource(client, uri)).rejects.toMatchObject({ code: "untrusted" });
   expect(asked).toEqual([]);
-  const { body } = await node.streamResource(client, uri, { trustedOrigins: [server.origin] });
+  const { body } = await streamResource(client, uri, { trustedOrigins: [server.origin] });
   await new Response(body).arrayBuffer();
   expect(asked).toEqual([undefined]);
   await client.close();
@@ -135,8 +136,8 @@ test("other origins get nothing: not a request, and no credentials even if they 
 test("a server that does not answer the call is given up after headersMs", async () => {
   const side = { origin: new URL("http://localhost:1") };
   const { client } = await connect({ library: node, downloadUrl: "", side, silent: true });
-  await expect(
-    node.streamResource(client, uri, { timeouts: { headersMs: 20 } }),
-  ).rejects.toMatchObject({ code: "timeout" });
+  await expect(streamResource(client, uri, { timeouts: { headersMs: 20 } })).rejects.toMatchObject({
+    code: "timeout",
+  });
   await client.close();
 });

@@ -2,6 +2,38 @@
  * What the other packages of Sluice build on. Outside of the promise of versions: it changes in any release.
  * @module
  */
+export {
+  cancelledBy,
+  definedMembers,
+  type DefinedMembers,
+  isRequest,
+  isResponse,
+  keyOf,
+  type LooseMessage,
+  type LooseRequest,
+  type LooseResponse,
+  type MessageFault,
+  namesMethod,
+  parseJson,
+  readJson,
+  type ReadJson,
+  readRpc,
+  type ReadRpc,
+  type RpcCall,
+  type RpcId,
+  type RpcMessage,
+  type RpcResponse,
+} from "./json-rpc/message.ts";
+export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
+export {
+  createEventReader,
+  type EventReader,
+  type EventReaderOptions,
+  eventsIn,
+  isEventStream,
+  type RpcEvent,
+  type ServerEvent,
+} from "./json-rpc/server-events.ts";
 export { extensionOf, isAccepted, isTextName } from "./headers/accept-list.ts";
 export { contentCodings } from "./headers/content-codings.ts";
 export {
@@ -50,65 +82,6 @@ export {
 export { formatReprDigest, parseReprDigest } from "./headers/repr-digest.ts";
 export { readTarget } from "./headers/request-target.ts";
 export { canonicalType } from "./headers/type-names.ts";
-export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
-export { builtInModule } from "./bytes/built-in-module.ts";
-export { createFlowBody, flowOf } from "./bytes/byte-flow.ts";
-export { ByteQueue } from "./bytes/byte-queue.ts";
-export type { Sha256 } from "./bytes/portable-sha256.ts";
-export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
-export { createSha256 } from "./bytes/sha256.ts";
-export { discardSource, pullStream } from "./bytes/source.ts";
-export { retryWords } from "./errors/error.ts";
-export { httpError } from "./errors/http-error.ts";
-export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
-export {
-  type Interruption,
-  progressBytes,
-  type Recovery,
-  retryDelayMs,
-  type SpentRetries,
-  type TransferFailure,
-  type TransferProgress,
-} from "./transfer/recovery.ts";
-export {
-  advanceTransfer,
-  type KeptBytes,
-  startTransfer,
-  type Transfer,
-  type TransferEvent,
-} from "./transfer/transfer.ts";
-export {
-  cancelledBy,
-  definedMembers,
-  type DefinedMembers,
-  isRequest,
-  isResponse,
-  keyOf,
-  type LooseMessage,
-  type LooseRequest,
-  type LooseResponse,
-  type MessageFault,
-  namesMethod,
-  parseJson,
-  readJson,
-  type ReadJson,
-  readRpc,
-  type ReadRpc,
-  type RpcCall,
-  type RpcId,
-  type RpcMessage,
-  type RpcResponse,
-} from "./json-rpc/message.ts";
-export { formatResourceUri, isSameResource, parseResourceUri } from "./json-rpc/resource-uri.ts";
-export {
-  createEventReader,
-  type EventReader,
-  type EventReaderOptions,
-  eventsIn,
-  isEventStream,
-  type RpcEvent,
-  type ServerEvent,
-} from "./json-rpc/server-events.ts";
 
 // the vocabulary of the protocol: names and numbers, each in exactly one place
 export {
@@ -166,6 +139,39 @@ export {
   UPLOADS_EXTENSION_ID,
 } from "./wire/uploads.ts";
 
+export { maxKeyBytes } from "./tokens/claims-layout.ts";
+export { parseKey } from "./tokens/key-ring.ts";
+export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/seal.ts";
+export { clockSkewMs, isExpired } from "./tokens/token-lifetime.ts";
+export {
+  type Interruption,
+  progressBytes,
+  type Recovery,
+  retryDelayMs,
+  type SpentRetries,
+  type TransferFailure,
+  type TransferProgress,
+} from "./transfer/recovery.ts";
+export {
+  advanceTransfer,
+  type KeptBytes,
+  startTransfer,
+  type Transfer,
+  type TransferEvent,
+} from "./transfer/transfer.ts";
+export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
+export { builtInModule } from "./bytes/built-in-module.ts";
+export { createFlowBody, flowOf } from "./bytes/byte-flow.ts";
+export { ByteQueue } from "./bytes/byte-queue.ts";
+export type { Sha256 } from "./bytes/portable-sha256.ts";
+export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
+export { createSha256 } from "./bytes/sha256.ts";
+export { discardSource, pullStream } from "./bytes/source.ts";
+export { retryWords } from "./errors/error.ts";
+export { httpError } from "./errors/http-error.ts";
+export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
+export { ensureKnownOptions } from "./errors/known-options.ts";
+
 // waiting, clocks and limits
 export { backgroundClock, type Clock, systemClock } from "./async/clock.ts";
 export { ConcurrencyLimiter, createSharedRuns, Notifier, TurnQueue } from "./async/concurrency.ts";
@@ -188,9 +194,3 @@ export {
   watchThroughput,
 } from "./async/throughput-watch.ts";
 export { abortable, type Deadline, isInTime, within } from "./async/within.ts";
-
-export { maxKeyBytes } from "./tokens/claims-layout.ts";
-export { parseKey } from "./tokens/key-ring.ts";
-export { createTextSealer, type TextSealer, type TextSealerOptions } from "./tokens/seal.ts";
-export { clockSkewMs, isExpired } from "./tokens/token-lifetime.ts";
-export { ensureKnownOptions } from "./errors/known-options.ts";

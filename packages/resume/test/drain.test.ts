@@ -1,5 +1,5 @@
 import { generateKey } from "@sluice/core";
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { expect, test } from "vitest";
 import { createResuming, eventsOf, linkOf } from "./resuming.ts";
 

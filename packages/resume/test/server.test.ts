@@ -1,5 +1,6 @@
 import { createSealer, generateKey, SluiceError, type Principal } from "@sluice/core";
-import { createMemoryEventStore, type EventStore } from "@sluice/state";
+import type { EventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { withResume } from "@sluice/resume/internal";
 import { createSessions } from "@sluice/transport-http/internal";
 import { rerunCalls } from "@sluice/resume/rerun";

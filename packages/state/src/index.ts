@@ -36,7 +36,6 @@ export {
   type NewStream,
   type StreamPage,
 } from "./contract/event-store.ts";
-export { createMemoryEventStore } from "./memory/memory-event-store.ts";
 
 export type {
   HeldFile,
@@ -46,4 +45,3 @@ export type {
   WriterClaim,
   WriterOutcome,
 } from "./contract/upload-store.ts";
-export { createMemoryUploadStore } from "./memory/memory-upload-store.ts";

@@ -10,3 +10,5 @@ export {
   type SealedRecords,
   type SealedRecordsOptions,
 } from "./tokens/sealed-records.ts";
+export { createMemoryEventStore } from "./memory/memory-event-store.ts";
+export { createMemoryUploadStore } from "./memory/memory-upload-store.ts";

@@ -1,4 +1,5 @@
-import { createMemoryEventStore, type EventStore, type EventStoreLimits } from "@sluice/state";
+import type { EventStore, EventStoreLimits } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 
 type MakeEventStore = (limits: EventStoreLimits) => EventStore;
 

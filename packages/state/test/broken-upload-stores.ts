@@ -1,4 +1,5 @@
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 
 /** For every rule of the upload store, a store that breaks it. */
 export const brokenUploadStores: Readonly<Record<string, () => UploadStore>> = {

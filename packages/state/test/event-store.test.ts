@@ -1,4 +1,4 @@
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { eventStoreCases } from "@sluice/state/conformance";
 import { describe, expect, test } from "vitest";
 import { brokenEventStores } from "./broken-event-stores.ts";

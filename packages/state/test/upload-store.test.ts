@@ -1,4 +1,5 @@
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { uploadStoreCases } from "@sluice/state/conformance";
 import { describe, expect, test } from "vitest";
 import { brokenUploadStores } from "./broken-upload-stores.ts";

@@ -1,10 +1,10 @@
+export { SluiceError, type ByteRange, type SluiceErrorCode } from "@sluice/core";
 export {
   definedMembers,
   formatRange,
   parseContentRange,
   parseRetryAfter,
 } from "@sluice/core/internal";
-export { SluiceError, type ByteRange, type SluiceErrorCode } from "@sluice/core";
 export { checkKey, quoteKey } from "./contract/key.ts";
 export {
   type CallOptions,

@@ -6,6 +6,7 @@ import {
   createMemoryBackend,
   protect,
   type StorageBackend,
+  type WritableBackend,
   wrapBackend,
 } from "@sluice/storage";
 import {
@@ -22,7 +23,7 @@ import { createReferenceService } from "./reference-service.ts";
 import { failure, readText } from "./scripted-backend.ts";
 
 const oneMiB = 1024 * 1024;
-const wrappers = {
+const wrappers: Readonly<Record<string, (backend: StorageBackend) => StorageBackend>> = {
   withValidation,
   withThrottle,
   withRetry,
@@ -201,3 +202,17 @@ function exposeGarbageCollector(): () => void {
   setFlagsFromString("--expose-gc");
   return runInNewContext("gc") as () => void;
 }
+
+test("a writable backend stays writable behind every public wrapper, also by its type", async () => {
+  const backends: readonly WritableBackend[] = [
+    protect(createMemoryBackend()),
+    withCache(createMemoryBackend()),
+    wrapBackend(createMemoryBackend(), {}),
+  ];
+  for (const backend of backends) {
+    await using writer = await backend.write("a", { size: 0 });
+    await writer.commit();
+    await backend.remove("a");
+    await expect(backend.describe("a")).rejects.toMatchObject({ code: "not_found" });
+  }
+});

@@ -1,5 +1,4 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { noteRequest, notesOf } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
@@ -54,7 +53,7 @@ const list = (headers: Record<string, string> = {}): Request =>
 test("the parts are nested in one order, however they are named", async () => {
   const { sluice, mcp, uploads } = build();
   const order: string[] = [];
-  const resume = createResume({ stores: { events: createMemoryEventStore() } });
+  const resume = createResume();
   const handler = createHandler({
     uploads: {
       ...uploads,
@@ -123,7 +122,7 @@ test("without mcp it serves the routes beside the endpoint alone", async () => {
 
 test("resume and binary without JSON-RPC are a mistake that is told at once", () => {
   const { sluice } = build();
-  const resume = createResume({ stores: { events: createMemoryEventStore() } });
+  const resume = createResume();
   for (const parts of [{ binary: {} }, { resume }, { resume, behind: "app" as const }])
     expect(() => createHandler({ sluice, ...parts })).toThrow(/^createHandler: resume and/);
 });
@@ -133,7 +132,7 @@ test("close ends sessions, streams and uploads, and then the Sluice", async () =
   const ended: string[] = [];
   const note = (what: string) => async () => void ended.push(what);
   const resume = {
-    ...createResume({ stores: { events: createMemoryEventStore() } }),
+    ...createResume(),
     close: note("resume"),
   };
   const handler = createHandler({

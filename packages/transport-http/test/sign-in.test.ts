@@ -1,5 +1,4 @@
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";
@@ -48,7 +47,7 @@ const makes: Readonly<Record<string, Make>> = {
     createMcpHandler(create, { responseMode: "sse" }),
   sessions: (create, sluice) => createSessions(create, sluice),
   "a server for each request, with answers that can be resumed": (create, sluice) =>
-    withResume(createMcpHandler(create), sluice, { stores: { events: createMemoryEventStore() } }),
+    withResume(createMcpHandler(create), sluice),
 };
 
 function open(make: Make) {

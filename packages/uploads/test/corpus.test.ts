@@ -3,7 +3,7 @@ import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { homedir } from "node:os";
 import { expect, test } from "vitest";
-import { typeOfName } from "@sluice/client/send";
+import { typeOfName } from "@sluice/client/internal";
 import { createKindDetector } from "../src/checks/detect-kind.ts";
 
 // Files of this machine as an ordinary corpus: none was made to be refused.

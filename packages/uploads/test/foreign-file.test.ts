@@ -1,5 +1,6 @@
 import { request as httpRequest } from "node:http";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { expect, test } from "vitest";
 import { WriteLock } from "../src/limits/write-lock.ts";
 import { bearer, bob, noise, startUploadServer, type UploadServer } from "./upload-server.ts";

@@ -4,7 +4,8 @@ import { request as httpRequest, type ClientRequest } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatKey, generateKey } from "@sluice/core";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { wrapBackend } from "@sluice/storage";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {

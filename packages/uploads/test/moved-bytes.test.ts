@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatKey, generateKey } from "@sluice/core";
-import { createMemoryUploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { wrapBackend, type StorageBackend } from "@sluice/storage";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { countUnfinished } from "./part-storage.ts";
@@ -51,7 +51,7 @@ async function startTwo({ adapt }: StorageKind) {
   onTestFinished(() => rm(root, { recursive: true }));
   const moved = { bytes: 0 };
   const sluice = { endpoint: "http://127.0.0.1:1/mcp", keys: formatKey(generateKey()) };
-  const uploads = { store: createMemoryUploadStore(), sweepEveryMs: 3_600_000 };
+  const uploads = { stores: { uploads: createMemoryUploadStore() }, sweepEveryMs: 3_600_000 };
   const start = (): Promise<UploadServer> =>
     startUploadServer({ root, sluice, uploads, kind: (backend) => counted(adapt(backend), moved) });
   const servers = [await start(), await start()] as const;

@@ -1,6 +1,6 @@
 import { fileTypeFromBuffer, supportedMimeTypes } from "file-type/core";
 import { expect, test } from "vitest";
-import { typeOfName } from "@sluice/client/send";
+import { typeOfName } from "@sluice/client/internal";
 import { createKindDetector } from "../src/checks/detect-kind.ts";
 import { ordinaryFiles, type OrdinaryFile } from "./ordinary-kinds.ts";
 

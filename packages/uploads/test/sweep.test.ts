@@ -1,6 +1,6 @@
 import { copyFile, mkdir, utimes } from "node:fs/promises";
 import { basename, dirname } from "node:path";
-import { createMemoryUploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { wrapBackend, type ObjectInfo } from "@sluice/storage";
 import { describe, expect, test, vi } from "vitest";
 import { folderOf, partKey, planKey, readObject, recordKey, stepKey } from "../src/store/layout.ts";

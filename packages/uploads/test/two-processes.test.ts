@@ -1,4 +1,4 @@
-import { createMemoryUploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import type { StorageBackend, WritableBackend } from "@sluice/storage";
 import type { Scan } from "@sluice/uploads";
 import { describe, expect, test } from "vitest";

@@ -1,6 +1,7 @@
 import { equal } from "node:assert/strict";
 import { SluiceError } from "@sluice/core";
-import { createMemoryUploadStore, type UploadStore } from "@sluice/state";
+import type { UploadStore } from "@sluice/state";
+import { createMemoryUploadStore } from "@sluice/state/internal";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WriteLock, type LockLease } from "../src/limits/write-lock.ts";
 

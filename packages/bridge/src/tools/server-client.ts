@@ -1,4 +1,5 @@
-import { withDownloads, SluiceError, type RequestingClient } from "@sluice/client";
+import { SluiceError, type RequestingClient } from "@sluice/client";
+import { withDownloads } from "@sluice/client/internal";
 import { loopbackOf } from "../confine/named-loopback.ts";
 import type { BridgeCalls } from "../messages/hooks.ts";
 import { membersOf, type Members } from "../messages/messages.ts";

@@ -2,14 +2,14 @@ import { stat } from "node:fs/promises";
 import { statSync } from "node:fs";
 import { basename } from "node:path";
 import { confirm, isCancel, select, text } from "@clack/prompts";
-import {
-  type RequestedField,
-  type ReceivedFileRequest,
-  type FilesAnswer,
-  type FormValue,
-  isAccepted,
-  typeOfName,
+import { typeOfName } from "@sluice/client/internal";
+import type {
+  FilesAnswer,
+  FormValue,
+  ReceivedFileRequest,
+  RequestedField,
 } from "@sluice/client/send";
+import { isAccepted } from "@sluice/core/internal";
 import { fault, Stopped } from "../terminal/failure.ts";
 import { note, printable } from "../terminal/print.ts";
 import { formatBytes } from "../terminal/quantity.ts";

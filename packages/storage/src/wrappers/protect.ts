@@ -1,4 +1,4 @@
-import type { StorageBackend } from "../contract/backend.ts";
+import type { StorageBackend, WritableBackend } from "../contract/backend.ts";
 import { withThrottle, type ThrottleOptions } from "./throttle.ts";
 import { withValidation, type ValidateOptions } from "./validate.ts";
 import { withResumedReads, type ResumableOptions } from "./resumable.ts";
@@ -16,6 +16,8 @@ export interface ProtectOptions
  * {@link withDigestCheck} compares the whole with its digest. Operations that the backend lacks stay absent.
  * A protected backend is returned unchanged and keeps its first options.
  */
+export function protect(backend: WritableBackend, options?: ProtectOptions): WritableBackend;
+export function protect(backend: StorageBackend, options?: ProtectOptions): StorageBackend;
 export function protect(backend: StorageBackend, options: ProtectOptions = {}): StorageBackend {
   if (protectedBackends.has(backend)) return backend;
   const patient = withRetry(withThrottle(withValidation(backend, options), options), options);

@@ -5,6 +5,7 @@ import type {
   OpenedObject,
   OpenOptions,
   StorageBackend,
+  WritableBackend,
 } from "../contract/backend.ts";
 import { withBody } from "../contract/opened.ts";
 import { createBytesBody } from "../plugin/body.ts";
@@ -42,6 +43,8 @@ interface CachedObject {
  * cut out of the object in memory. Give it to `createSluice` as `storage`: the server decides access before it asks
  * storage, so the memory is as private as storage. Throws `RangeError` for settings that cannot work.
  */
+export function withCache(backend: WritableBackend, options?: CacheOptions): WritableBackend;
+export function withCache(backend: StorageBackend, options?: CacheOptions): StorageBackend;
 export function withCache(backend: StorageBackend, options: CacheOptions = {}): StorageBackend {
   const { maxBytes = 2 ** 26, maxObjectBytes = 2 ** 18, maxAgeMs = 0 } = options;
   const { clock = systemClock } = options as Surroundings;

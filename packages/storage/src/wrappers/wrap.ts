@@ -2,6 +2,7 @@ import {
   type ObjectWriter,
   type StepWriter,
   type StorageBackend,
+  type WritableBackend,
   withKept,
 } from "../contract/backend.ts";
 
@@ -37,6 +38,8 @@ const operations: Record<BackendOperation, true> = {
  * object spread and class prototypes do not guarantee; members outside the contract are not carried over. An
  * overridden `open` uses memory only if the override says so (`withKept`).
  */
+export function wrapBackend(backend: WritableBackend, overrides: Overrides): WritableBackend;
+export function wrapBackend(backend: StorageBackend, overrides: Overrides): StorageBackend;
 export function wrapBackend(backend: StorageBackend, overrides: Overrides): StorageBackend {
   const wrapped: Record<string, unknown> = { name: backend.name };
   for (const operation of Object.keys(operations) as BackendOperation[]) {

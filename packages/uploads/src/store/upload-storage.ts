@@ -17,16 +17,16 @@ export type UploadStorage = WritableBackend;
  * when it cannot take uploads.
  */
 export function toUploadStorage(backend: WritableBackend): UploadStorage {
-  const storage = wrapBackend(protect(backend), {
+  const unchecked: StorageBackend = backend;
+  if (!unchecked.write || !unchecked.remove)
+    throw new TypeError(
+      `createUploads: storage ${JSON.stringify(backend.name)} has no write and remove; pass one that has both, as with writable: true`,
+    );
+  return wrapBackend(protect(backend), {
     write: (write) => (key, options) => write(key, { ...options, private: true }),
     writeInSteps: (writeInSteps) => (key, options) =>
       writeInSteps(key, { ...options, private: true }),
   });
-  if (!storage.write || !storage.remove)
-    throw new TypeError(
-      `createUploads: storage ${JSON.stringify(backend.name)} has no write and remove; pass one that has both, as with writable: true`,
-    );
-  return storage as UploadStorage;
 }
 
 /** All objects below a prefix. */
