@@ -125,7 +125,7 @@ describe.each(sdkNames)("%s", (sdk) => {
           return {
             action: "accept",
             files: { picture: [sunsetBlob] },
-            form: { note: "At the sea" },
+            values: { note: "At the sea" },
           };
         },
       });

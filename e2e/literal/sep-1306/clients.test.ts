@@ -45,7 +45,7 @@ describe.each(clients)("$sdk with our sender at a server of the text, $revision"
         files: {
           imageFile: [{ blob: new Blob([sunset]), name: "sunset.jpg", mimeType: "image/jpeg" }],
         },
-        form: { description: "A beautiful sunset over the ocean" },
+        values: { description: "A beautiful sunset over the ocean" },
       }),
     });
 

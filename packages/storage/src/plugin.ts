@@ -1,5 +1,6 @@
 export { SluiceError, type ByteRange, type SluiceErrorCode } from "@sluice/core";
 export {
+  createFlowBody,
   definedMembers,
   formatRange,
   parseContentRange,
