@@ -102,7 +102,7 @@ async function connect(url: string): Promise<Client> {
   const { fetch, capabilities } = createStreaming();
   const client = new Client({ name: "demo", version: "1.0.0" }, { capabilities, ...modern });
   const transport = url.startsWith("ws:")
-    ? createNodeWebSocketTransport(url)
+    ? createWebSocketTransport(url)
     : new StreamableHTTPClientTransport(new URL(url), { fetch });
   await client.connect(transport);
   return client;

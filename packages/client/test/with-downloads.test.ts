@@ -1,5 +1,6 @@
 import { Client, InMemoryTransport } from "@modelcontextprotocol/client";
 import { EXTENSION_ID } from "@sluice/core/internal";
+import { streamResource } from "@sluice/client";
 import { streamResource as streamInBrowser } from "../src/index.ts";
 import { streamingCapabilities } from "../src/internal.ts";
 import * as portable from "../src/internal.ts";
@@ -135,8 +136,8 @@ test("other origins get nothing: not a request, and no credentials even if they 
 test("a server that does not answer the call is given up after headersMs", async () => {
   const side = { origin: new URL("http://localhost:1") };
   const { client } = await connect({ library: node, downloadUrl: "", side, silent: true });
-  await expect(
-    streamResource(client, uri, { timeouts: { headersMs: 20 } }),
-  ).rejects.toMatchObject({ code: "timeout" });
+  await expect(streamResource(client, uri, { timeouts: { headersMs: 20 } })).rejects.toMatchObject({
+    code: "timeout",
+  });
   await client.close();
 });

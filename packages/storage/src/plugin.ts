@@ -5,7 +5,6 @@ export {
   parseContentRange,
   parseRetryAfter,
 } from "@sluice/core/internal";
-export { SluiceError, type ByteRange, type SluiceErrorCode } from "@sluice/core";
 export { checkKey, quoteKey } from "./contract/key.ts";
 export {
   type CallOptions,

@@ -7,7 +7,7 @@ import {
   OAuthError,
   OAuthErrorCode,
 } from "@modelcontextprotocol/server";
-import { createMemoryEventStore } from "@sluice/state";
+import { createMemoryEventStore } from "@sluice/state/internal";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { type McpFetchHandler } from "@sluice/transport-http";

@@ -1,6 +1,6 @@
+import type { Secret } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
-import { type Secret } from "@sluice/core";
-import { withDownloads } from "@sluice/client";
+import { withDownloads } from "@sluice/client/internal";
 import { authorizationOf, readClientEndpoint, valueOf } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";
 import type { ClientTransportOptions } from "./client/transport-options.ts";

@@ -1,6 +1,6 @@
 import { deflateSync, gzipSync } from "node:zlib";
 import { canonicalType, isAccepted } from "@sluice/core/internal";
-import { typeOfName } from "@sluice/client/send";
+import { typeOfName } from "@sluice/client/internal";
 import { supportedMimeTypes } from "file-type/core";
 import mime from "mime";
 import other from "mime/types/other.js";

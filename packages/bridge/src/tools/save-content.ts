@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { SluiceError } from "@sluice/core";
 import { randomPartName, saveBytes, saveFile } from "@sluice/client/internal";
 import {
   createSha256,

@@ -5,8 +5,8 @@ import {
   type StreamOptions,
 } from "@sluice/client";
 import { formatScale, streamLink } from "@sluice/client/internal";
-import { definedMembers } from "@sluice/core/internal";
 import { SluiceError } from "@sluice/core";
+import { definedMembers } from "@sluice/core/internal";
 import type { SavePlace } from "../confine/save-folder.ts";
 import {
   agree,

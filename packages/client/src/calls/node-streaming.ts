@@ -1,5 +1,5 @@
+import type { FetchLike } from "@sluice/core";
 import { ensureKnownOptions, tlsFault } from "@sluice/core/internal";
-import { type FetchLike } from "@sluice/core";
 import { createFetchExchange } from "../net/fetch-exchange.ts";
 import { httpExchange } from "../net/node/http-exchange.ts";
 import { interceptSend, type DownloadSide, type SendingTransport } from "./with-downloads.ts";

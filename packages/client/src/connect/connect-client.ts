@@ -1,7 +1,7 @@
 /** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
-import { abortable, ensureConfidential, ensureKnownOptions, onAbort } from "@sluice/core/internal";
 import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
+import { abortable, ensureConfidential, ensureKnownOptions, onAbort } from "@sluice/core/internal";
 import type { Streaming, StreamingOptions } from "../calls/streaming.ts";
 
 /** Options of {@link connect}. */

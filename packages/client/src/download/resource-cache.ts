@@ -1,5 +1,5 @@
-import { ByteQueue, createRecentEntries, definedMembers } from "@sluice/core/internal";
 import { SluiceError } from "@sluice/core";
+import { ByteQueue, createRecentEntries, definedMembers } from "@sluice/core/internal";
 import type { StreamFacts, StreamOptions } from "./stream-options.ts";
 
 /** Options of a cache. */

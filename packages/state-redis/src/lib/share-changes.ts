@@ -1,5 +1,5 @@
-import { definedMembers, sleep } from "@sluice/core/internal";
 import { SluiceError } from "@sluice/core";
+import { definedMembers, sleep } from "@sluice/core/internal";
 import {
   wrapBackend,
   type ChangeBatch,

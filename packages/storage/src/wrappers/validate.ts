@@ -1,3 +1,4 @@
+import { SluiceError } from "@sluice/core";
 import {
   createFlowBody,
   type Deadline,
@@ -7,7 +8,6 @@ import {
   systemClock,
   within,
 } from "@sluice/core/internal";
-import { SluiceError } from "@sluice/core";
 import {
   type ChangeBatch,
   type FindKept,

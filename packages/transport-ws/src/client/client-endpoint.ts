@@ -1,5 +1,5 @@
+import type { Secret } from "@sluice/core";
 import { isClearUrl } from "@sluice/core/internal";
-import { type Secret } from "@sluice/core";
 
 /** The facts of a server before anything is sent to it. */
 interface ClientEndpoint {

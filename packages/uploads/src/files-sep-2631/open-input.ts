@@ -1,6 +1,6 @@
 import { openForeignFile } from "@sluice/client/internal";
-import { canonicalType, definedMembers, isAccepted, sanitizeFileName } from "@sluice/core/internal";
 import { SluiceError, type Principal } from "@sluice/core";
+import { canonicalType, definedMembers, isAccepted, sanitizeFileName } from "@sluice/core/internal";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { ensureAccepted } from "../checks/detect-kind.ts";
 import { isText, typesOfName } from "../checks/media-types.ts";

@@ -1,5 +1,5 @@
+import type { Principal } from "@sluice/core";
 import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
-import { type Principal } from "@sluice/core";
 import type { AnyCall, AnyMcpServer, Sluice } from "@sluice/server";
 import type { Host } from "@sluice/server/internal";
 import type { RequestBody } from "@sluice/transport-http";

@@ -1,6 +1,7 @@
 import * as z from "zod/mini";
 import { request } from "undici";
 import { acceptUrl, streamingCapabilities } from "@sluice/client/internal";
+import { SluiceError } from "@sluice/core";
 import {
   EXTENSION_ID,
   FILE_KEYWORD,
@@ -10,7 +11,6 @@ import {
   RESOURCE_URI_HEADER,
   STREAM_METHOD,
 } from "@sluice/core/internal";
-import { SluiceError } from "@sluice/core";
 import {
   lateMs,
   type SeenBody,

@@ -1,7 +1,7 @@
 import type { LookupFunction } from "node:net";
 import { createPublicLookup, ensurePublic } from "@sluice/client/internal";
-import { isLoopbackHost, readJson } from "@sluice/core/internal";
 import { SluiceError, type FetchLike } from "@sluice/core";
+import { isLoopbackHost, readJson } from "@sluice/core/internal";
 import { fetch as undiciFetch, type Dispatcher } from "undici";
 import { isMembers, membersOf } from "../../messages/messages.ts";
 import { createConnections, serverFetch } from "../connections.ts";
