@@ -1,5 +1,5 @@
 // @module-tag slow
-import { type Clock } from "@sluice/core/internal";
+import type { Clock } from "@sluice/core/internal";
 import { protectIn } from "@sluice/storage/internal";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createManualClock } from "../../packages/storage/test/manual-clock.ts";

@@ -157,14 +157,15 @@ test.each<[string, () => unknown, RegExp]>([
   [
     "createUploads: shared state, and uploads of one process",
     () => {
-      const memory = createMemoryStores();
-      const stores = { ...memory, state: { ...memory.state, shared: true } };
-      createUploads(createSluice({ ...good, keys: [generateKey()], stores }), {
+      const stores = createMemoryStores();
+      const state = { ...stores.state, shared: true };
+      const sharing = { ...good, keys: [generateKey()], stores: { ...stores, state } };
+      createUploads(createSluice(sharing), {
         storage: createMemoryBackend(),
         scan,
       });
     },
-    /shared by several processes.* two of them could write to one file.* createRedisStores/,
+    /several processes share.* two writers.* stores: createRedisStores/,
   ],
   [
     "uploads.registerTool: no file",

@@ -285,8 +285,9 @@ describe("room is asked for before the first byte", () => {
     await vi.waitFor(() => expect(questions).toBe(1));
     await expectNoRoom(await append(location, 100_000, noise(large), true), server);
     greedy.destroy();
-    await vi.waitFor(async () =>
-      expect((await append(location, 100_000, noise(large), true)).status).toBe(201),
+    await vi.waitFor(
+      async () => expect((await append(location, 100_000, noise(large), true)).status).toBe(201),
+      10_000,
     );
   });
 

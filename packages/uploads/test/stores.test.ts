@@ -28,7 +28,7 @@ test("uploads in memory beside state that processes share are refused, with the 
   const options = { storage: createMemoryBackend(), scan: "none" } as const;
   expect(() => createUploads(sluice, options)).toThrow(TypeError);
   expect(() => createUploads(sluice, options)).toThrow(
-    /write to one file.*stores: createRedisStores\(\{ redis \}\) to createSluice/,
+    /two writers.*stores: createRedisStores\(\{ redis \}\)/,
   );
   const shared = { uploads: { ...memory.uploads, shared: true } };
   expect(() => void createUploads(sluice, { ...options, stores: shared }).close()).not.toThrow();

@@ -32,8 +32,8 @@ export interface UploadsOptions {
 
 /** The options with their defaults. Throws a `TypeError` or `RangeError` for options that cannot work. */
 export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
-  const shared = (sluice as Partial<Sluice> | undefined)?.host?.stores;
-  if (!shared)
+  const stores = (sluice as Partial<Sluice> | undefined)?.host?.stores;
+  if (!stores)
     throw new TypeError("createUploads: the first argument must be what createSluice gave");
   if (typeof (options as Partial<UploadsOptions> | undefined)?.storage?.open !== "function")
     throw new TypeError(
@@ -51,20 +51,20 @@ export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOption
   return {
     storage: toUploadStorage(options.storage),
     scan: scan === "none" ? undefined : scan,
-    store: options.stores?.uploads ?? uploadStoreIn(shared),
+    store: uploadStoreOf(stores, options.stores),
     maxBytes,
     sweepEveryMs,
     trustedOrigins,
   };
 }
 
-/** The store of a Sluice. Throws a `TypeError` if it is the memory of one process and several share the state. */
-function uploadStoreIn({ state, uploads }: Stores): UploadStore {
-  if (isShared(state) && !isShared(uploads))
+/** Throws a `TypeError` for a store that other processes do not see, where they share all else. */
+function uploadStoreOf(stores: Stores, given: UploadsOptions["stores"] = stores): UploadStore {
+  const { uploads } = given;
+  if (isShared(stores.state) && !isShared(uploads))
     throw new TypeError(
-      "createUploads: the state of the Sluice is shared by several processes, and the uploads of its stores are the memory of one: " +
-        "two of them could write to one file, and each would count limits by itself; pass stores: createRedisStores({ redis }) to " +
-        "createSluice, or stores: createMemoryStores() to createUploads if no other process takes files",
+      "createUploads: several processes share the state of the Sluice, and the uploads of its stores are in memory: a file " +
+        "could have two writers, and limits would count in each process; pass stores: createRedisStores({ redis }) to createSluice",
     );
   return uploads;
 }

@@ -8,7 +8,7 @@ import { findJson, readJson, type UploadStorage } from "./upload-storage.ts";
 // The objects of an upload. Nothing that a client chooses is part of a key, and a listing alone says whose the upload
 // is, when its slot ends and how far each file has come.
 
-/** Prefix of all uploads of a storage, in this version of the layout: those of another one are left alone. */
+/** Below it lie all uploads of a storage, in this version of the layout: those of another one are left alone. */
 export const uploadsPrefix = "uploads/1/";
 
 /** Prefix of all objects of one upload. */
