@@ -124,7 +124,7 @@ async function hashFor(download: ResumableDownload): Promise<Sha256> {
 
 /** A progress report. */
 export function countOf(bytes: number, totalBytes: number | undefined): TransferCount {
-  return totalBytes === undefined ? { bytes } : { bytes, totalBytes };
+  return definedMembers({ bytes, totalBytes });
 }
 
 /** Throws `corrupt` when a promised digest is not the one that came out. */

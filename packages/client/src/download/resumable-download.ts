@@ -274,9 +274,7 @@ export function createResumableDownload(
     },
     async receive(sink, until, mayGiveWay) {
       if (hasBegun)
-        throw new TypeError(
-          "client: the bytes are read or saved once; call streamResource again for another copy",
-        );
+        throw new TypeError("client: the bytes are read or saved once; call streamResource again");
       hasBegun = true;
       if (!sink.restart) pinned ??= current;
       givesWay = mayGiveWay;

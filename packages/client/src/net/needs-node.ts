@@ -4,6 +4,6 @@ import { SluiceError } from "@sluice/core";
 export function needsNode(what: string): SluiceError {
   return new SluiceError(
     "unsupported",
-    `client: ${what} needs Node or Bun, and the condition "node" in a bundle for them`,
+    `client: ${what} needs Node or Bun, in bundles the condition "node"`,
   );
 }
