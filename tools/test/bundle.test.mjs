@@ -29,8 +29,8 @@ async function sizeOf(name, file) {
 test("an application has only its imports of a built package; the negative control, without marks, has more", async () => {
   await bundle("core", undefined, join(folder, "marked"));
   await bundle("core", [], join(folder, "bare"));
-  expect(await sizeOf("SluiceError", join(folder, "marked", "index.js"))).toBeLessThan(1_000);
-  expect(await sizeOf("SluiceError", join(folder, "bare", "index.js"))).toBeGreaterThan(1_500);
+  expect(await sizeOf("progressBytes", join(folder, "marked", "internal.js"))).toBeLessThan(1_000);
+  expect(await sizeOf("progressBytes", join(folder, "bare", "internal.js"))).toBeGreaterThan(1_500);
 });
 
 test("an entry is one file beside what entries share, with maps to the sources", () => {

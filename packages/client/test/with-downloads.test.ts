@@ -89,7 +89,7 @@ test("a download whose URL is enough needs no preflight where a page asks for it
 
 test.each(Object.entries(libraries))(
   "downloads from the client's own origin have its credentials over a transport without HTTP (%s)",
-  async (_name, [library, streamResource]) => {
+  async (_name, [library, stream]) => {
     const asked: unknown[] = [];
     await using server = await startRawServer({
       get(req, res) {
@@ -99,7 +99,7 @@ test.each(Object.entries(libraries))(
     });
     const side = { origin: new URL(server.origin), authorization: "Bearer secret" };
     const { client, calls } = await connect({ library, downloadUrl: `${server.origin}/d`, side });
-    const { body, mode } = await streamResource(client, uri, { maxStreamSize: 60_000 });
+    const { body, mode } = await stream(client, uri, { maxStreamSize: 60_000 });
     expect(mode).toBe("downloadUrl");
     expect(Buffer.from(await new Response(body).arrayBuffer()).equals(bytes)).toBe(true);
     expect(asked).toEqual(["Bearer secret"]);
