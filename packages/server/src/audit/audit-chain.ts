@@ -68,7 +68,7 @@ export function readChainLine(text: string): ReadLine | undefined {
 }
 
 /** Version of the format of the lines. */
-export const auditFormat = 1;
+const auditFormat = 1;
 
 /** Content of the first line of each file. */
 export const openedEvent = { event: "opened", format: auditFormat } as const;
