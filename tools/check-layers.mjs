@@ -114,7 +114,7 @@ const chapters = {
   "binary-transfer": ["peer", "content", "multipart", "http"],
   "transport-http": ["endpoint", "events", "sessions", "download", "binary", "compose", "node"],
   "transport-ws": ["messages", "binary", "client", "server"],
-  client: ["trust", "net", "calls", "connect", "download", "foreign", "save", "upload"],
+  client: ["trust", "net", "calls", "connect", "download", "cache", "foreign", "save", "upload"],
   bridge: [
     "messages",
     "spool",

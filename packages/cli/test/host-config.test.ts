@@ -5,7 +5,7 @@ import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { formatHostConfig, shellText, tomlText, startCommandOf } from "../src/hosts/host-config.ts";
-import type { ServeOptions } from "../src/serve/serve-options.ts";
+import type { ServeCommandOptions } from "../src/serve/serve-options.ts";
 import { runHere } from "./run-here.ts";
 import { runCommand, sluice } from "./sluice.ts";
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
 afterAll(() => rm(root, { recursive: true }));
 
 const { signal } = new AbortController();
-const plain: ServeOptions = { host: "127.0.0.1", uri: "files://local/", signal };
+const plain: ServeCommandOptions = { host: "127.0.0.1", uri: "files://local/", signal };
 
 /** Text of each block by the first word or two of its title. */
 function blocksOf(text: string): Record<string, string> {
@@ -40,8 +40,10 @@ function blocksOf(text: string): Record<string, string> {
 /** Where npx keeps what it runs. */
 const cached = "/home/me/.npm/_npx/0a1b2c/node_modules/sluice/dist/main.js";
 
-const blocks = (options: Partial<ServeOptions> = {}, source = "./a b"): Record<string, string> =>
-  blocksOf(formatHostConfig(source, { ...plain, ...options }, cached));
+const blocks = (
+  options: Partial<ServeCommandOptions> = {},
+  source = "./a b",
+): Record<string, string> => blocksOf(formatHostConfig(source, { ...plain, ...options }, cached));
 
 test("a server over HTTP is its URL, but for Claude Desktop, which starts commands only", () => {
   const url = "http://127.0.0.1:2532/mcp";

@@ -3,7 +3,7 @@ import {
   createCache,
   type ResourceCache,
   type ResourceCacheOptions,
-} from "./download/resource-cache.ts";
+} from "./cache/resource-cache.ts";
 import { streamResource } from "./save/savable-stream.ts";
 
 // declarations here replace the portable export of the same name

@@ -3,14 +3,14 @@ import {
   createCache,
   type ResourceCache,
   type ResourceCacheOptions,
-} from "./download/resource-cache.ts";
+} from "./cache/resource-cache.ts";
 import { streamResource } from "./download/stream-resource.ts";
 
 export type {
   CachedResource,
   ResourceCache,
   ResourceCacheOptions,
-} from "./download/resource-cache.ts";
+} from "./cache/resource-cache.ts";
 
 /**
  * A cache of small resources and of facts about all of them, over `streamResource` and a client: it belongs only to

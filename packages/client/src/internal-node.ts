@@ -7,7 +7,7 @@ export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
 export { createPublicLookup, ensurePublic } from "./net/node/http-exchange.ts";
 export { randomPartName, writerOfPart } from "./save/part-name.ts";
 export { saveBytes, saveFile, type SaveBytesOptions } from "./save/save-file.ts";
-export { streamLink, type LinkOptions } from "./save/savable-stream.ts";
+export { streamLink, type StreamLinkOptions } from "./save/savable-stream.ts";
 
 /**
  * Opens a file under a URL that a third party named, without credentials, over Node's own HTTP client: the address of each

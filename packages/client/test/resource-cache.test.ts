@@ -3,7 +3,7 @@ import * as portableCache from "../src/cache.ts";
 import * as node from "@sluice/client/internal";
 import * as nodeCache from "@sluice/client/cache";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createCache } from "../src/download/resource-cache.ts";
+import { createCache } from "../src/cache/resource-cache.ts";
 import { startFileServer, type ServedFile } from "./file-server.ts";
 import { createRawClient } from "./raw-client.ts";
 import type { RawServer } from "./raw-server.ts";

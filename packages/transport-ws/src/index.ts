@@ -7,6 +7,6 @@ export {
 } from "./server/listen-websocket.ts";
 export { createTickets, type Tickets, type TicketsOptions } from "./server/tickets.ts";
 export type { AuthenticationOptions } from "./server/authenticate.ts";
-export type { CloseOptions } from "./server/connections.ts";
+export type { CloseSocketsOptions } from "./server/connections.ts";
 export type { ConnectionLimits } from "./server/connection-limits.ts";
 export type { MessageRate } from "./server/connection-limits.ts";

@@ -5,7 +5,7 @@ import type {
   JSONRPCResponse,
 } from "@modelcontextprotocol/client";
 import { cancelledBy, type RevisionKind } from "@sluice/core/internal";
-import type { OpenConnection } from "../upstream/server-link.ts";
+import type { ServerConnection } from "../upstream/server-link.ts";
 import {
   answerOf,
   answerTo,
@@ -103,7 +103,7 @@ export class SameRevisionSession implements Session {
     this.#parts.host.cancelServerRequests(reason);
   }
 
-  async restore(connection: OpenConnection): Promise<void> {
+  async restore(connection: ServerConnection): Promise<void> {
     await this.#legacy?.replay(connection);
   }
 
@@ -148,7 +148,7 @@ export class LegacyState {
   }
 
   /** Says all of it again. Throws when the server does not take the first message of it. */
-  async replay(connection: OpenConnection): Promise<void> {
+  async replay(connection: ServerConnection): Promise<void> {
     if (!this.#initialize || !this.#isInitialized) return;
     const response = await this.#ask(connection, "initialize", this.#initialize.params);
     if ("error" in response)
@@ -160,10 +160,10 @@ export class LegacyState {
   }
 
   #ask(
-    connection: OpenConnection,
+    connection: ServerConnection,
     method: string,
     params: JSONRPCRequest["params"],
-  ): ReturnType<OpenConnection["exchange"]> {
+  ): ReturnType<ServerConnection["exchange"]> {
     const request = { jsonrpc: "2.0" as const, id: this.#newId(), method };
     return connection.exchange(params ? { ...request, params } : request, this.#timeoutMs);
   }

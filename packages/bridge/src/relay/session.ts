@@ -1,5 +1,5 @@
 import type { JSONRPCMessage, JSONRPCRequest, JSONRPCResponse } from "@modelcontextprotocol/client";
-import type { OpenConnection, ServerLink } from "../upstream/server-link.ts";
+import type { ServerConnection, ServerLink } from "../upstream/server-link.ts";
 import type { HostLink } from "./host-link.ts";
 import type { BridgeLimits } from "../messages/limits.ts";
 import type { Answer, Members } from "../messages/messages.ts";
@@ -22,7 +22,7 @@ export interface Session {
   fromServer(message: JSONRPCMessage): void;
   lost(reason: string): void;
   /** Brings a new connection to the state of the old one. */
-  restore(connection: OpenConnection): Promise<void>;
+  restore(connection: ServerConnection): Promise<void>;
   /** Calls the server in the name of the bridge. */
   call(method: string, params: Members, signal?: AbortSignal): Promise<Answer>;
   /** What the host said that it can do. */

@@ -21,7 +21,7 @@ interface LinkEvents {
   /** The connection is gone: nothing that was sent on it is answered any more. */
   readonly onlost: (reason: string) => void;
   /** Brings a new connection to the state of the old one, before anything else is sent on it. */
-  readonly restore: (connection: OpenConnection) => Promise<void>;
+  readonly restore: (connection: ServerConnection) => Promise<void>;
   /** The server could not be reached again. */
   readonly onfailed: (error: Error) => void;
   /** A line for people. */
@@ -29,7 +29,7 @@ interface LinkEvents {
 }
 
 /** A connection while it is being restored. */
-export interface OpenConnection {
+export interface ServerConnection {
   send(message: JSONRPCMessage): Promise<void>;
   exchange(request: JSONRPCRequest, timeoutMs: number): Promise<JSONRPCResponse>;
 }
@@ -182,7 +182,7 @@ export class ServerLink {
     return transport;
   }
 
-  #connectionOf(transport: Transport): OpenConnection {
+  #connectionOf(transport: Transport): ServerConnection {
     return {
       send: (message) => transport.send(message),
       exchange: (request, timeoutMs) =>

@@ -17,7 +17,7 @@ import {
   connect,
   ensureTrust,
   type ServerConnection,
-  type ConnectOptions,
+  type ServerCallOptions,
 } from "../server-calls/connect.ts";
 import { Advice, fault, goOnAdvice, isResumableFault } from "../terminal/failure.ts";
 import { note, print, printable, printableJson } from "../terminal/print.ts";
@@ -27,7 +27,7 @@ import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 import { isStreamless, readResource } from "../server-calls/read-resource.ts";
 
 /** Options of `sluice get`. */
-export interface GetOptions extends ConnectOptions {
+export interface GetOptions extends ServerCallOptions {
   /** File, or folder to put it into. */
   readonly output: string;
   /** Replace a file that is there. */

@@ -1,4 +1,4 @@
-import { connect, type ConnectOptions } from "../server-calls/connect.ts";
+import { connect, type ServerCallOptions } from "../server-calls/connect.ts";
 import {
   listResources,
   formatTableRow,
@@ -8,7 +8,7 @@ import {
 import { print, printable, printableJson } from "../terminal/print.ts";
 
 /** Options of `sluice ls`. */
-export interface ListCommandOptions extends ConnectOptions {
+export interface ListCommandOptions extends ServerCallOptions {
   /** One JSON object a line. */
   readonly json?: boolean;
 }

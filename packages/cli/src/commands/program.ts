@@ -7,7 +7,7 @@ import type { GetOptions } from "./get-command.ts";
 import type { ListCommandOptions } from "./list-command.ts";
 import { collect, sizeInBytes, tokenOption, wholeNumber, readToken } from "./option-values.ts";
 import type { PutOptions } from "./put-command.ts";
-import type { ServeOptions } from "../serve/serve-options.ts";
+import type { ServeCommandOptions } from "../serve/serve-options.ts";
 import { serveLimitsText } from "../serve/serve-limits.ts";
 import { version } from "../terminal/print.ts";
 
@@ -79,7 +79,7 @@ export function commandLine(signal: AbortSignal): Command {
     )
     .option("--print-config", "print configuration for MCP hosts and exit")
     .addHelpText("after", `\n${serveLimitsText}`)
-    .action(async (source: string, options: Omit<ServeOptions, "signal">) => {
+    .action(async (source: string, options: Omit<ServeCommandOptions, "signal">) => {
       const { serveCommand } = await load(import("./serve-command.ts"));
       await serveCommand(source, runOptions(options));
     });

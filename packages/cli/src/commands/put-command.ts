@@ -14,7 +14,7 @@ import {
   connect,
   ensureTrust,
   type ServerConnection,
-  type ConnectOptions,
+  type ServerCallOptions,
 } from "../server-calls/connect.ts";
 import {
   Advice,
@@ -31,7 +31,7 @@ import { openPutRecord } from "../server-calls/put-record.ts";
 import { formatBytes, formatDuration } from "../terminal/quantity.ts";
 
 /** Options of `sluice put`. */
-export interface PutOptions extends ConnectOptions {
+export interface PutOptions extends ServerCallOptions {
   /** Tool that gets the files. Default: the only one that takes any. */
   readonly tool?: string;
   /** Further origins that files may go to. */

@@ -13,7 +13,11 @@ import { beginToServe, endpointOf, listen, portOf } from "../serve/listen.ts";
 import { ensureFolder, ensureNoFile, prepareFolder } from "../storages/prepare-folder.ts";
 import { createRefusalLog } from "../serve/refusal-log.ts";
 import { httpSide, linksSide, type HttpSide } from "../serve/serve-http.ts";
-import { checkServeOptions, defaultPort, type ServeOptions } from "../serve/serve-options.ts";
+import {
+  checkServeOptions,
+  defaultPort,
+  type ServeCommandOptions,
+} from "../serve/serve-options.ts";
 import { openTrail } from "../serve/serve-trail.ts";
 import { openServed, type Served } from "../serve/served.ts";
 import { tellListFaults, lookAtStorage, refuseStorage } from "../storages/look-at-storage.ts";
@@ -25,7 +29,7 @@ import { note, print, printable, outliveReader } from "../terminal/print.ts";
 const drainMs = { http: 10_000, stdio: 1_000 };
 
 /** `sluice serve`: an MCP server over the files of a folder or another storage, until `signal` or the end of stdin. */
-export async function serveCommand(source: string, options: ServeOptions): Promise<void> {
+export async function serveCommand(source: string, options: ServeCommandOptions): Promise<void> {
   checkServeOptions(options);
   const { host, port, stdio = false, appendOnly = [".log"], signal } = options;
   const folder = folderOf(source);
@@ -51,20 +55,23 @@ export async function serveCommand(source: string, options: ServeOptions): Promi
 }
 
 /** Options and folders that files come into, with the mode of one that has to be made: what users send is not for others. */
-function* targetFolders({ uploads, saveTo }: ServeOptions): Generator<[string, string, number]> {
+function* targetFolders({
+  uploads,
+  saveTo,
+}: ServeCommandOptions): Generator<[string, string, number]> {
   if (uploads !== undefined) yield ["--uploads", uploads, 0o700];
   if (saveTo !== undefined) yield ["--save-to", saveTo, 0o777];
 }
 
-interface Serving {
+interface ServedSource {
   /** As the user named it. */
   readonly source: string;
   readonly storage: StorageBackend;
-  readonly options: ServeOptions;
+  readonly options: ServeCommandOptions;
 }
 
 /** Serves until the end, and closes everything but the storage. */
-async function serveFrom(server: Server, serving: Serving): Promise<void> {
+async function serveFrom(server: Server, serving: ServedSource): Promise<void> {
   const { storage, options } = serving;
   const { host, signal, stdio = false } = options;
   const refusals = createRefusalLog(note);
@@ -110,7 +117,7 @@ async function serveFrom(server: Server, serving: Serving): Promise<void> {
 }
 
 /** Over stdio there is no address to name a trail by, and two hosts may run the same command. */
-function trailOption({ audit, stdio }: ServeOptions): Pick<ServeOptions, "audit"> {
+function trailOption({ audit, stdio }: ServeCommandOptions): Pick<ServeCommandOptions, "audit"> {
   if (audit !== undefined) return { audit };
   return stdio ? { audit: false } : {};
 }
@@ -122,7 +129,7 @@ interface Started {
 }
 
 /** Says what is served, and how to use it. */
-function noteStart({ source, options }: Serving, { served, trail, side }: Started): void {
+function noteStart({ source, options }: ServedSource, { served, trail, side }: Started): void {
   const { url } = served.sluice.endpoint;
   const { token, stdio, uri } = options;
   const folder = folderOf(source);

@@ -2,7 +2,7 @@ import { resolve } from "node:path";
 import { realpath } from "node:fs/promises";
 import { definedMembers } from "@sluice/core/internal";
 import { endpointOf } from "../serve/listen.ts";
-import { defaultPort, type ServeOptions } from "../serve/serve-options.ts";
+import { defaultPort, type ServeCommandOptions } from "../serve/serve-options.ts";
 import { parseStorageUrl, plugins } from "../storages/storage-url.ts";
 
 /** Name of the server in the settings of a host. */
@@ -18,7 +18,7 @@ type Reach =
 /** What to write into the settings of five hosts, for a server with these options; `file` is the running program. */
 export function formatHostConfig(
   source: string,
-  options: ServeOptions,
+  options: ServeCommandOptions,
   file: string | undefined,
 ): string {
   const command = stdioCommand(source, options, file);
@@ -39,14 +39,14 @@ export function claudeCodeLine(url: string, isGuarded: boolean): string {
   return claudeCode({ url, isGuarded });
 }
 
-function httpReach({ host, port = defaultPort, publicUrl, token }: ServeOptions): Reach {
+function httpReach({ host, port = defaultPort, publicUrl, token }: ServeCommandOptions): Reach {
   return { url: publicUrl ?? endpointOf(host, port), isGuarded: token !== undefined };
 }
 
 /** Hosts start it in their own folder: every path is whole. */
 function stdioCommand(
   source: string,
-  options: ServeOptions,
+  options: ServeCommandOptions,
   file: string | undefined,
 ): StartCommand {
   const place = parseStorageUrl(source);

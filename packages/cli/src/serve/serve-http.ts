@@ -15,7 +15,7 @@ import {
 import { browseRoutes } from "../browse/browse-routes.ts";
 import type { RefusalLog } from "./refusal-log.ts";
 import { serveSessions } from "./serve-limits.ts";
-import { isPrivate, type ServeOptions } from "./serve-options.ts";
+import { isPrivate, type ServeCommandOptions } from "./serve-options.ts";
 import { createAuthenticate, tokenCheck, bearerIn } from "./listen.ts";
 import type { Served } from "./served.ts";
 
@@ -44,7 +44,7 @@ export function linksSide({ sluice, uploads }: Served): HttpSide {
 interface HttpParts {
   readonly storage: StorageBackend;
   readonly refusals: RefusalLog;
-  readonly options: ServeOptions;
+  readonly options: ServeCommandOptions;
 }
 
 /** All of a server over HTTP: sessions for clients of MCP 2025-11-25 and older, none for the others. */

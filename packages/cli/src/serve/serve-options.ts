@@ -2,7 +2,7 @@ import { isLoopbackHost } from "@sluice/core/internal";
 import { fault } from "../terminal/failure.ts";
 
 /** Options of `sluice serve`. */
-export interface ServeOptions {
+export interface ServeCommandOptions {
   readonly host: string;
   /** 0 picks a free one. Default: 2532, with `stdio` a free one. */
   readonly port?: number;
@@ -46,20 +46,23 @@ export interface ServeOptions {
 export const defaultPort = 2532;
 
 /** Throws for options that would open too much, or have no effect. */
-export function checkServeOptions(options: ServeOptions): void {
+export function checkServeOptions(options: ServeCommandOptions): void {
   if (options.stdio) ensureForStdio(options);
   ensureGuarded(options, { opened: "the folder", use: "read it" });
   ensureUsed(options);
 }
 
 /** True for a server that only this machine can reach. */
-export function isPrivate({ host, publicUrl }: Pick<ServeOptions, "host" | "publicUrl">): boolean {
+export function isPrivate({
+  host,
+  publicUrl,
+}: Pick<ServeCommandOptions, "host" | "publicUrl">): boolean {
   return isLoopbackHost(host) && (publicUrl === undefined || isLoopbackHost(hostIn(publicUrl)));
 }
 
 /** Throws if the options open something to other machines and do not say so. `opened`, `use`: words for it. */
 export function ensureGuarded(
-  options: Pick<ServeOptions, "host" | "publicUrl" | "token" | "allowAnonymous">,
+  options: Pick<ServeCommandOptions, "host" | "publicUrl" | "token" | "allowAnonymous">,
   { opened, use }: { readonly opened: string; readonly use: string },
 ): void {
   const { host, publicUrl, token, allowAnonymous } = options;
@@ -79,7 +82,7 @@ export function ensureGuarded(
 }
 
 /** The program that writes to stdin is the only client. */
-function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): void {
+function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeCommandOptions): void {
   const httpOptions = {
     "--public-url": publicUrl,
     "--allow-anonymous": allowAnonymous,
@@ -101,7 +104,7 @@ function ensureForStdio({ host, publicUrl, allowAnonymous, ws }: ServeOptions): 
 }
 
 /** A size without a folder would change nothing, and a port that is chosen at the start is not known before. */
-function ensureUsed(options: ServeOptions): void {
+function ensureUsed(options: ServeCommandOptions): void {
   const { uploads, maxUpload, saveTo, maxTotal, printConfig, stdio, port } = options;
   if (printConfig && !stdio && port === 0)
     throw fault(

@@ -8,7 +8,7 @@ import type { StorageBackend } from "@sluice/storage";
 import { version } from "../terminal/print.ts";
 import { openSaveTool } from "../save/save-tool.ts";
 import { serveLimits, serveState } from "./serve-limits.ts";
-import { isPrivate, type ServeOptions } from "./serve-options.ts";
+import { isPrivate, type ServeCommandOptions } from "./serve-options.ts";
 import { auditOf } from "./serve-trail.ts";
 import { openServedUploads, type ServedUploads } from "./serve-uploads.ts";
 
@@ -34,7 +34,7 @@ const defaultMaxUpload = 2 ** 30;
 /** Composes what the options ask for. All callers are one user. */
 export async function openServed(
   { storage, endpoint, trail, keys }: ServedParts,
-  options: ServeOptions,
+  options: ServeCommandOptions,
 ): Promise<Served> {
   const {
     uri,

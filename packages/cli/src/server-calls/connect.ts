@@ -18,7 +18,7 @@ import { version } from "../terminal/print.ts";
 import { callServer, type ServerCall } from "./call-server.ts";
 
 /** How to reach a server. */
-export interface ConnectOptions {
+export interface ServerCallOptions {
   /** Bearer token. */
   readonly token?: string | undefined;
   readonly signal: AbortSignal;
@@ -32,7 +32,7 @@ export interface ServerConnection extends ServerCall {
 /** Connects to an MCP server; close the client when done. `files` answers requests for files. */
 export async function connect(
   server: string,
-  { token, signal }: ConnectOptions,
+  { token, signal }: ServerCallOptions,
   files?: Pick<FileSender<never>, "extend">,
 ): Promise<ServerConnection> {
   const transport = await transportTo(parseAddress(server, token), token);

@@ -74,7 +74,7 @@ function readEndpoint(endpoint: string | URL): URL {
   );
 }
 
-/** The SDK is an optional peer: who brings another client needs none of it. */
+/** Loads the SDK, an optional peer: programs with a client of their own need not install it. */
 async function loadSdk(): Promise<typeof import("@modelcontextprotocol/client")> {
   try {
     return await import("@modelcontextprotocol/client");

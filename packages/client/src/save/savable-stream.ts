@@ -50,7 +50,7 @@ export async function saveResource(
 }
 
 /** Options of {@link streamLink}. */
-export interface LinkOptions extends StreamOptions {
+export interface StreamLinkOptions extends StreamOptions {
   /** URL of the MCP endpoint that named the link: its origin needs no trust, and gets no credentials. */
   readonly endpoint?: URL;
 }
@@ -61,7 +61,7 @@ export interface LinkOptions extends StreamOptions {
  */
 export function streamLink(
   link: string,
-  { endpoint = nowhere, ...options }: LinkOptions = {},
+  { endpoint = nowhere, ...options }: StreamLinkOptions = {},
 ): Promise<ResourceStream> {
   const client: RequestingClient = {
     async request({ method, params }) {

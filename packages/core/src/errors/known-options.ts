@@ -1,5 +1,5 @@
 /**
- * Throws a `TypeError` that names an option nobody knows, and the nearest one that exists: a misspelled option must not
+ * Throws a `TypeError` that names an unknown option and the nearest one that exists: a misspelled option must not
  * leave a default in force that its author meant to change. `known` has every name as a key.
  */
 export function ensureKnownOptions(

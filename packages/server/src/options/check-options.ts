@@ -121,7 +121,7 @@ export function ensureGuarded(
   );
 }
 
-/** What an operator has to set where rules ask who a caller is, and no option says so. */
+/** The warning about access rules without a principal resolver. */
 export function accessWarning({ access, mounts, principal }: SluiceOptions): string | undefined {
   if (principal || !(access ?? mounts?.some((mount) => mount.access))) return undefined;
   return "access rules without a principal resolver: any bearer token counts as somebody; pass principal to createSluice";

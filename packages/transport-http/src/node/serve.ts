@@ -16,7 +16,7 @@ import { toNodeHandler, type NodeHandlerOptions } from "./node-handler.ts";
 
 /** Options of {@link serve}. */
 export interface ServeOptions extends HandlerParts, NodeHandlerOptions, HardenServerOptions {
-  /** Port to listen on. Default: that of a loopback `endpoint`; without it a public endpoint is a `TypeError`. */
+  /** Port to listen on. Default: that of a loopback `endpoint` with `http:`; for any other, leaving it out is a `TypeError`. */
   readonly port?: number;
   /** Address to listen on. Default: the host of a loopback `endpoint`, else `127.0.0.1`, for a proxy on this machine. */
   readonly host?: string;
@@ -71,7 +71,7 @@ export async function serve(
   } = options;
   if (port === undefined)
     throw new TypeError(
-      "serve: the endpoint is public: also pass port, which this process listens on",
+      "serve: the endpoint is one of what stands in front: also pass port, which this process listens on",
     );
   const composed = composeParts("serve", { ...parts, sluice, create });
   const outflow = { minBytesPerSecond, stallTimeoutMs };
@@ -100,9 +100,10 @@ export async function serve(
   };
 }
 
-/** The port of a loopback endpoint, which nothing in front maps to another one. */
+/** The port of a loopback endpoint; with `https:` something in front has it. */
 function loopbackPort({ endpoint: { url, isLoopback } }: Sluice): number | undefined {
-  return isLoopback ? Number(new URL(url).port || 80) : undefined;
+  const { protocol, port } = new URL(url);
+  return isLoopback && protocol === "http:" ? Number(port || 80) : undefined;
 }
 
 function loopbackHost({ endpoint: { url, isLoopback } }: Sluice): string | undefined {

@@ -9,7 +9,7 @@ interface OpenConnection {
 }
 
 /** How to close. */
-export interface CloseOptions {
+export interface CloseSocketsOptions {
   /** Say 1012 (service restart) instead of 1001 (going away). Default false. */
   readonly restart?: boolean;
   /** Milliseconds that requests in progress may still take. Default 30,000. */
@@ -70,7 +70,11 @@ export class Connections {
    * Closes each connection as soon as no request of it is unanswered, and all that are left at the
    * deadline. Resolves when there is none any more.
    */
-  async drain({ restart = false, deadlineMs = 30_000, signal }: CloseOptions): Promise<void> {
+  async drain({
+    restart = false,
+    deadlineMs = 30_000,
+    signal,
+  }: CloseSocketsOptions): Promise<void> {
     const closing: Closing = restart ? closings.restart : closings.goingAway;
     const empty = new Promise<void>((resolve) => {
       if (this.#open.size === 0) resolve();

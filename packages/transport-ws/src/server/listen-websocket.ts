@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { problem, refuseFields, type Reply } from "@sluice/server/internal";
 import type { McpServerFactory } from "@modelcontextprotocol/server";
-import type { CloseOptions } from "./connections.ts";
+import type { CloseSocketsOptions } from "./connections.ts";
 import { refuseUpgrade } from "./upgrade-request.ts";
 import { createWebSocketHandler } from "./websocket-handler.ts";
 import type { WebSocketHandlerOptions } from "./websocket-options.ts";
@@ -25,7 +25,7 @@ export interface ListeningWebSocket {
   readonly port: number;
   readonly connections: number;
   /** Stops listening, and closes connections as the handler's `close` does. */
-  close(options?: CloseOptions): Promise<void>;
+  close(options?: CloseSocketsOptions): Promise<void>;
 }
 
 /** Serves MCP over WebSocket on its own port. Rejects when it cannot listen there. */

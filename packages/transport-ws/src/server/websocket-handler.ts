@@ -17,7 +17,7 @@ import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
 import { WebSocketServer, type WebSocket } from "ws";
 import { createAuthenticate, type Authentication } from "./authenticate.ts";
 import { closings, readProtocols, SUBPROTOCOL } from "../messages/closing.ts";
-import { Connections, watchExpiry, type CloseOptions } from "./connections.ts";
+import { Connections, watchExpiry, type CloseSocketsOptions } from "./connections.ts";
 import {
   ensureRate,
   connectionLimiter,
@@ -44,7 +44,7 @@ export interface WebSocketHandler {
    * Refuses new connections with 503, lets requests in progress end, and closes with 1001 or 1012.
    * Resolves when the last connection is gone.
    */
-  close(options?: CloseOptions): Promise<void>;
+  close(options?: CloseSocketsOptions): Promise<void>;
 }
 
 /**

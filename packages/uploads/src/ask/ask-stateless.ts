@@ -23,7 +23,7 @@ const inputKey = "files";
 /** How long a repeated call waits for the page: clients give up on a request after 60 s. */
 const pageWaitMs = 45_000;
 
-interface AskResult {
+interface StatelessResult {
   readonly action: "ask";
   readonly result: InputRequiredResult;
 }
@@ -43,7 +43,7 @@ export class StatelessAsker {
   }
 
   /** Ends the call with the question. */
-  ask(call: AskingCall, reserved: ReservedQuestion): AskResult {
+  ask(call: AskingCall, reserved: ReservedQuestion): StatelessResult {
     const { question, expiresAt } = reserved;
     letBinaryPass(call.ctx);
     const state = this.#parts.states.seal({ expiresAt, slots: keptSlots(reserved) }, call);
@@ -51,7 +51,7 @@ export class StatelessAsker {
   }
 
   /** Ends the call with the URL of an upload page. */
-  async askOnPage(call: AskingCall, reserved: ReservedQuestion): Promise<AskResult> {
+  async askOnPage(call: AskingCall, reserved: ReservedQuestion): Promise<StatelessResult> {
     const { states, pages } = this.#parts;
     const { message, owner } = call;
     const { question, expiresAt } = reserved;
@@ -105,7 +105,7 @@ function keptSlots({ slots }: ReservedQuestion): QuestionState["slots"] {
   );
 }
 
-function askResult(request: object, requestState: string): AskResult {
+function askResult(request: object, requestState: string): StatelessResult {
   const inputRequests = { [inputKey]: request as InputRequest };
   return { action: "ask", result: inputRequired({ inputRequests, requestState }) };
 }
@@ -122,7 +122,7 @@ function rethrowState(error: unknown): never {
  * A result that is an error as soon as the SDK reads it: what a tool throws becomes a result with `isError`, and
  * the protocol wants these two to be JSON-RPC errors.
  */
-export function failingResult(error: ProtocolError): AskResult {
+export function failingResult(error: ProtocolError): StatelessResult {
   return {
     action: "ask",
     result: {

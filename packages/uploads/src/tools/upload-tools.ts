@@ -30,14 +30,14 @@ export interface AttachUploadsOptions {
 }
 
 /** What the tools work with. */
-interface ToolParts {
+interface UploadToolParts {
   readonly asked: AskedUploads;
   readonly host: Pick<Host, "ensureOwn" | "onError">;
 }
 
 /** Registers the two tools; see `Uploads.attach`. */
 export function attachUploadTools(
-  { asked, host }: ToolParts,
+  { asked, host }: UploadToolParts,
   given: AnyMcpServer,
   options: AttachUploadsOptions = {},
 ): void {

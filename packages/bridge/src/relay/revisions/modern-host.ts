@@ -6,7 +6,7 @@ import type {
   RequestId,
 } from "@modelcontextprotocol/client";
 import { cancelledBy, FIRST_MODERN_VERSION, LISTEN_METHOD } from "@sluice/core/internal";
-import type { OpenConnection } from "../../upstream/server-link.ts";
+import type { ServerConnection } from "../../upstream/server-link.ts";
 import { LegacyState } from "../same-revision.ts";
 import {
   answerOf,
@@ -212,7 +212,7 @@ export class ModernHostSession implements Session {
     this.#waiting.clear();
   }
 
-  restore(connection: OpenConnection): Promise<void> {
+  restore(connection: ServerConnection): Promise<void> {
     return this.#legacy.replay(connection);
   }
 

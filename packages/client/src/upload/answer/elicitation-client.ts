@@ -30,7 +30,7 @@ export function extendClient(
     }
 
     // oxlint-disable-next-line no-underscore-dangle -- the SDK's name for the hook
-    protected override _wrapHandler(method: string, handler: Handler): Handler {
+    protected override _wrapHandler(method: string, handler: AnswerHandler): AnswerHandler {
       // oxlint-disable-next-line no-underscore-dangle -- as above
       const wrapped = super._wrapHandler(method, handler);
       if (method !== ELICIT_METHOD) return wrapped;
@@ -44,7 +44,7 @@ export function extendClient(
   };
 }
 
-type Handler = (request: JSONRPCRequest, ctx: ClientContext) => Promise<Result>;
+type AnswerHandler = (request: JSONRPCRequest, ctx: ClientContext) => Promise<Result>;
 
 /** The part of the SDK's client, version 1, that is needed. */
 export interface FallbackClient {

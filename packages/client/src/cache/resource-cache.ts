@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { ByteQueue, createRecentEntries, definedMembers } from "@sluice/core/internal";
-import type { StreamFacts, StreamOptions } from "./stream-options.ts";
+import type { StreamFacts, StreamOptions } from "../download/stream-options.ts";
 
 /** Options of a cache. */
 export interface ResourceCacheOptions {
