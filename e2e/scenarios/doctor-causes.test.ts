@@ -132,7 +132,7 @@ describe("a limit of requests", () => {
   test("is not reported for the server itself, and matters at a proxy if files come in", async () => {
     await using plain = await startBehind(undefined);
     expect(await look(plain.url)).toEqual([]);
-    // the server takes 256 KiB in a message, and more in an upload
+    // messages are smaller, files may be larger
     const front = faulty({
       answer(request, response) {
         if (Number(request.headers["content-length"] ?? 0) < 500_000) return false;

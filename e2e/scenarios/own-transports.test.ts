@@ -383,7 +383,7 @@ describe("the routes before an app's own", () => {
     const alone = await listen(createServer((req, res) => handler(req, res)));
     onTestFinished(() => alone.close());
     expect((await ask({ url: `${alone.origin}/mcp` }, initialize())).status).toBe(500);
-    expect(String(errors)).toMatch(/nothing is behind it; use it as app\.use/);
+    expect(String(errors)).toMatch(/no app is behind it; use it as app\.use/);
   });
 
   test("a body that no parser read before them reaches the transport", async () => {

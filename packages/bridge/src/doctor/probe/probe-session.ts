@@ -102,8 +102,11 @@ async function readTime(endpoint: URL, signal: AbortSignal): Promise<number | un
   }
 }
 
-/** Bodies to try, in KiB. Servers take at least 100 kB, Sluice 256 KiB, and nginx passes 1 MiB on. */
+/** Bodies to try, in KiB. Servers take at least 100 kB, and nginx passes 1 MiB on. */
 const triedKiB = [64, 256, 1_088, 2_048];
+
+/** Messages are smaller: what refuses more is a finding where files come in. */
+const largestMessageKiB = 256;
 
 /** KiB of all bodies together. */
 const maxKiB = 4_096;
@@ -132,15 +135,14 @@ export async function probeBody(visit: Visit): Promise<void> {
     return answer.fault === undefined ? narrow({ ...cap, passedKiB: between }) : cap;
   };
   for (const kib of triedKiB) {
-    if (kib * msOfOne > longestMs) return;
+    if (kib * msOfOne > longestMs || (kib > largestMessageKiB && !takesFiles(visit))) return;
     const answer = await send(kib);
     const isFirst = passedKiB === 0;
     if (isRefusal(answer, isFirst)) {
       visit.evidence.bodyCap = await narrow({ passedKiB, refusedKiB: kib, answer });
       return;
     }
-    // a file may be larger than a message that the server takes
-    if (answer.fault !== undefined || (answer.status === 413 && !takesFiles(visit))) return;
+    if (answer.fault !== undefined) return;
     passedKiB = kib;
   }
 }
