@@ -71,7 +71,10 @@ export function readChainLine(text: string): ReadLine | undefined {
 const auditFormat = 1;
 
 /** Content of the first line of each file. */
-export const openedEvent = { event: "opened", format: auditFormat } as const;
+export const openedEvent: { readonly event: "opened"; readonly format: number } = {
+  event: "opened",
+  format: auditFormat,
+};
 
 /** Throws `unsupported` for the first line of a file in a format that this version does not read. */
 export function ensureFormat(line: ReadLine | undefined, path: string): void {

@@ -5,7 +5,7 @@ import type { WritableBackend } from "@sluice/storage";
 import type { UploadQuota } from "../limits/quota-tracker.ts";
 import type { UploadPace } from "../receive/read-body.ts";
 import type { Scan } from "../store/scan.ts";
-import { toUploadStorage } from "../store/upload-storage.ts";
+import { toUploadStorage, type UploadStorage } from "../store/upload-storage.ts";
 
 /** Options of `createUploads`. */
 export interface UploadsOptions {
@@ -30,8 +30,19 @@ export interface UploadsOptions {
   readonly trustedOrigins?: readonly string[];
 }
 
+/** Options of `createUploads`, complete. */
+interface CheckedOptions {
+  readonly storage: UploadStorage;
+  /** `undefined`: files are used as they came. */
+  readonly scan: Scan | undefined;
+  readonly store: UploadStore;
+  readonly maxBytes: number;
+  readonly sweepEveryMs: number;
+  readonly trustedOrigins: readonly string[];
+}
+
 /** The options with their defaults. Throws a `TypeError` or `RangeError` for options that cannot work. */
-export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions) {
+export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOptions): CheckedOptions {
   const stores = (sluice as Partial<Sluice> | undefined)?.host?.stores;
   if (!stores)
     throw new TypeError("createUploads: the first argument must be what createSluice gave");
