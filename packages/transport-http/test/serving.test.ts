@@ -88,6 +88,21 @@ test("close drains, closes what the Sluice was given once, and is the same for e
   await expect(fetch(serving.url)).rejects.toThrow("fetch failed");
 });
 
+test("a storage that cannot be closed keeps nothing else open", async () => {
+  const closed: string[] = [];
+  const storage = {
+    ...createMemoryBackend({ "a.txt": "hello" }),
+    close: () => Promise.reject(new Error("the storage stays open")),
+  };
+  const audit = { sink() {}, close: async () => void closed.push("audit") };
+  const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
+  const sluice = createSluice({ storage, endpoint, audit });
+  const serving = await serve(sluice, create(sluice));
+  await expect(serving.close({ deadlineMs: 100 })).rejects.toThrow("the storage stays open");
+  expect(closed).toEqual(["audit"]);
+  await expect(fetch(serving.url)).rejects.toThrow("fetch failed");
+});
+
 test("a port that is taken rejects, and nothing is left open", async () => {
   const other = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => void other.close());

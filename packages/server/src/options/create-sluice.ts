@@ -226,7 +226,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     provide(uriOrTemplate, provider) {
       mounts.add(providerMount(uriOrTemplate, provider, { rules: options, onError }));
     },
-    link: link,
+    link,
     resourceLink: (uri, linkOptions) => createResourceLink(linking, uri, linkOptions),
     listen: (request) => listen(listening, request),
     redeem: (request) => redemptions.redeem(request),
@@ -238,12 +238,15 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       await audit.flush();
       const { keys: given } = options;
       if (areFollowed(given)) given.close();
-      await Promise.all(
-        mountOptions.map(async ({ storage }) => {
-          if (typeof storage === "object") await storage.close?.();
-        }),
-      );
-      await audit.close();
+      try {
+        await Promise.all(
+          mountOptions.map(async ({ storage }) => {
+            if (typeof storage === "object") await storage.close?.();
+          }),
+        );
+      } finally {
+        await audit.close();
+      }
     },
   };
 }

@@ -86,8 +86,11 @@ export function createHandler(options: HandlerOptions): Handler {
   return {
     ...parts.handler,
     async close(closing) {
-      await parts.drain(closing);
-      await parts.close();
+      try {
+        await parts.drain(closing);
+      } finally {
+        await parts.close();
+      }
     },
   };
 }
@@ -101,7 +104,7 @@ export interface ComposedParts {
   close(): Promise<void>;
 }
 
-/** The handler of {@link createHandler}; `who` begins the messages. */
+/** Nests the layers of a server, for `createHandler` and `serve`. Messages of errors begin with `who`. */
 export function composeParts(who: string, options: HandlerOptions): ComposedParts {
   ensureKnownOptions(who, options, handlerOptions);
   const {
@@ -145,8 +148,11 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
       await Promise.all([resume?.close(closing), uploads?.close(closing)]);
     },
     async close() {
-      await ownServers?.close();
-      await sluice.close();
+      try {
+        await ownServers?.close();
+      } finally {
+        await sluice.close();
+      }
     },
   };
 }

@@ -88,9 +88,12 @@ export async function serve(
   let closing: Promise<Drained> | undefined;
   async function close({ deadlineMs = 30_000, ...given }: CloseOptions = {}): Promise<Drained> {
     const limit = { deadlineMs, ...given };
-    const [drained] = await Promise.all([drainServer(server, limit), composed.drain(limit)]);
-    await composed.close();
-    return drained;
+    try {
+      const [drained] = await Promise.all([drainServer(server, limit), composed.drain(limit)]);
+      return drained;
+    } finally {
+      await composed.close();
+    }
   }
   return {
     url: sluice.endpoint.url,
