@@ -21,6 +21,7 @@ const unkept = [
   "steps-late",
   "steps-finished",
   "remove-again",
+  "write-condition-exact",
 ];
 
 const endpoint = process.env["SLUICE_S3_URL"];

@@ -174,7 +174,7 @@ export const spellingRules: readonly Rule[] = [
       const { backend } = fixture;
       const keys = namesFor(fixture);
       for (const key of keys) {
-        const writer = await backend.write(key, { ifAbsent: true });
+        const writer = await backend.write(key);
         await writer.write(text(`content of ${key}`));
         assert.equal((await writer.commit()).key, key);
       }
