@@ -121,6 +121,14 @@ test.each<[string, () => unknown, RegExp]>([
     /^createSluice: there is no option retention$/,
   ],
   ["attach: a second Sluice", () => createSluice(good).attach(createMcp()), /has a Sluice already/],
+  [
+    "attach: a second Sluice, without streaming",
+    () => {
+      const silent = sluice.attach(new McpServer({ name: "d", version: "1" }), { stream: false });
+      createSluice(good).attach(silent, { stream: false });
+    },
+    /has a Sluice already/,
+  ],
   ["attach: nothing", () => sluice.attach(wrong(undefined)), /^attach: .*McpServer/],
   ["attach: a handler", () => sluice.attach(wrong(handler)), /^attach: .*McpServer/],
   ["attach: the server inside", () => sluice.attach(wrong(mcp.server)), /^attach: .*McpServer/],
