@@ -143,7 +143,7 @@ function createRoles(options: Partial<SluiceOptions> = {}) {
       return "downloadUrl";
     },
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   return { ...house, asked, files, call: talkTo(house.sluice) };
 }
 

@@ -25,7 +25,7 @@ function createKeeper(options: Partial<SluiceOptions> = {}) {
       return subject === undefined ? undefined : { issuer, subject, clientId };
     },
     ...options,
-  });
+  } as SluiceOptions);
   const sealer = createSealer({ keys, audience: endpoint });
   const { token, id } = sealer.seal("download", { key: "a.bin", principal: alice, etag: "v1" });
   const get = (

@@ -16,7 +16,7 @@ function start(options: Partial<SluiceOptions>): Sluice {
     anonymous: true,
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
 }
 
 describe("keys that a process makes for itself", () => {

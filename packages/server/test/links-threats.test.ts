@@ -20,7 +20,7 @@ function linking(tokens: (typeof forms)[number], options: Partial<SluiceOptions>
     storage,
     principal: () => alice,
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   return {
     sluice,
     records,

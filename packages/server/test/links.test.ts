@@ -21,7 +21,7 @@ function linking(options: Partial<SluiceOptions> = {}) {
       return subject === undefined ? undefined : { ...alice, subject };
     },
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   const { sluice } = house;
   return {
     ...house,

@@ -34,7 +34,11 @@ function watched(): { memory: MemoryBackend; storage: StorageBackend; watches: (
 }
 
 async function connect(mounts: readonly MountOptions[], options: Partial<SluiceOptions> = {}) {
-  const house = createHouse({ principal: () => alice, mounts, ...options });
+  const house = createHouse({
+    principal: () => alice,
+    mounts,
+    ...options,
+  } as Partial<SluiceOptions>);
   const mcp = house.sluice.attach(new McpServer({ name: "test", version: "1.0.0" }));
   const session = await openSession(mcp);
   const heard = () => session.notifications.map(({ method, params }) => params?.uri ?? method);

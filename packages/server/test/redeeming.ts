@@ -48,7 +48,7 @@ export function createHouse(options: Partial<SluiceOptions> = {}): House {
     onError: (error) => void errors.push(error),
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
   const sealer = createSealer({ keys, audience: endpoint });
   return {
     sluice,

@@ -23,7 +23,7 @@ function presigning(
 
 describe.each(eras)("%s era", (era) => {
   const stream = (options: Partial<SluiceOptions> = {}, talk: TalkOptions = {}) => {
-    const house = createHouse({ ...open, ...options });
+    const house = createHouse({ ...open, ...options } as Partial<SluiceOptions>);
     return talkTo(house.sluice)(era, "resources/stream", { params: { uri }, ...talk }).then(
       (exchange) => ({
         ...exchange,
@@ -358,7 +358,11 @@ test("redirect origins are exact origins", () => {
 test("redirects that can never happen are warned about", () => {
   const warningsOf = (options: Partial<SluiceOptions>): string[] => {
     const warnings: string[] = [];
-    createHouse({ ...open, ...options, onWarning: (warning) => warnings.push(warning) });
+    createHouse({
+      ...open,
+      ...options,
+      onWarning: (warning) => warnings.push(warning),
+    } as Partial<SluiceOptions>);
     return warnings.filter((warning) => warning.startsWith("delivery"));
   };
   const redirectOrigins = ["https://store.example.com"];

@@ -25,7 +25,11 @@ async function connect(
         }
       },
   });
-  const house = createHouse({ principal: () => alice, storage, ...options });
+  const house = createHouse({
+    principal: () => alice,
+    storage,
+    ...options,
+  } as Partial<SluiceOptions>);
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
   register(mcp);
   house.sluice.attach(mcp, attach);

@@ -44,7 +44,7 @@ function tooled({
     ...(maxReadBytes !== undefined && { maxReadBytes }),
     ...(isUnresolved && { principal: undefined as never }),
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerResource("own", own, {}, () => ({ contents: [] }));

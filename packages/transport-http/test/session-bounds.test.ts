@@ -51,7 +51,7 @@ function createHost(
     delivery: "downloadUrl",
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
   const servers = { made: 0, closed: 0 };
   const heard: unknown[] = [];
   const create = (): McpServer => {

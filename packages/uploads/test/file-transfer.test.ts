@@ -33,7 +33,7 @@ function setUp(
   storage = createMemoryBackend({ "reports/a.txt": report }),
   options: Partial<SluiceOptions> = {},
 ) {
-  const sluice = createPlainSluice({ storage, ...options });
+  const sluice = createPlainSluice({ storage, ...options } as Partial<SluiceOptions>);
   const slots = createFakeSlots();
   const { host } = sluice;
   const uris = createFileUris(host);

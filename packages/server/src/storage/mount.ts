@@ -21,18 +21,27 @@ import {
   type DescribeResource,
 } from "./resource-metadata.ts";
 
-/** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
-export interface MountRules {
-  /**
-   * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
-   * A mount with a rule of its own is not under the rule of the Sluice.
-   */
-  readonly access?: AccessRule;
-  /**
-   * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. Needs `access`
-   * beside it: a mount that has either is under neither rule of the Sluice.
-   */
-  readonly accessPage?: AccessPageRule;
+/** Who may do what. A rule for pages needs one for single resources beside it. */
+export type AccessRules =
+  | {
+      /**
+       * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
+       * A mount with a rule of its own is not under the rule of the Sluice.
+       */
+      readonly access?: AccessRule;
+      readonly accessPage?: never;
+    }
+  | {
+      readonly access: AccessRule;
+      /**
+       * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. Needs `access`
+       * beside it: a mount that has either is under neither rule of the Sluice.
+       */
+      readonly accessPage?: AccessPageRule;
+    };
+
+/** How the resources of a mount are served. */
+export interface ServingRules {
   /**
    * How bytes travel: `"auto"`, `"direct"`, `"redirect"`, `"downloadUrl"`, or a function of `{ uri, info, mimeType, principal,
    * client }` that returns one of these. Default `"auto"`. A mode that is impossible for a resource gives way to a download URL.
@@ -50,8 +59,11 @@ export interface MountRules {
   readonly maxReadBytes?: number;
 }
 
-/** One storage below its base URI; what it leaves out is as the options of the Sluice say. */
-export interface MountOptions extends MountRules {
+/** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
+export type MountRules = ServingRules & AccessRules;
+
+/** What a mount is. */
+interface MountPlace {
   /** Base of its resource URIs, ending in `/`, such as `files://demo/`. No mount lies below another one. */
   readonly baseUri: string;
   /**
@@ -62,6 +74,9 @@ export interface MountOptions extends MountRules {
   /** Maximum streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
   readonly limits?: MountLimits;
 }
+
+/** One storage below its base URI; what it leaves out is as the options of the Sluice say. */
+export type MountOptions = MountPlace & MountRules;
 
 /** Maximum streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
 export interface MountLimits {
@@ -123,7 +138,7 @@ export function namePrefixOf(baseUri: string): string {
 }
 
 /** True where both rules are to be taken: a page is not listed by another rule than its entries are read by. */
-export function hasAccessRules(rules: Pick<MountRules, "access" | "accessPage">): boolean {
+export function hasAccessRules(rules: AccessRules): boolean {
   return rules.access !== undefined || rules.accessPage !== undefined;
 }
 

@@ -11,17 +11,17 @@ import {
   defaultMaxReadBytes,
   hasAccessRules,
   namePrefixOf,
-  type MountRules,
+  type AccessRules,
   type MountSetting,
+  type ServingRules,
 } from "./mount.ts";
 import type { ProviderMount } from "./mounts.ts";
 import { createResourceEntries } from "./resource-metadata.ts";
 
 /** A provider, and its rules; what it leaves out is as the options of the Sluice say. */
-export interface ProviderOptions
-  extends
-    Provider,
-    Pick<MountRules, "access" | "accessPage" | "delivery" | "redirectOrigins" | "maxReadBytes"> {}
+export type ProviderOptions = Provider &
+  AccessRules &
+  Pick<ServingRules, "delivery" | "redirectOrigins" | "maxReadBytes">;
 
 /** Makes a mount of a provider; a function is its `open`. Throws a `TypeError` or `RangeError` that says what to give. */
 export function providerMount(

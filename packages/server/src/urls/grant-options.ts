@@ -1,7 +1,7 @@
 import { tokenLifetimes, type GrantUse } from "@sluice/core";
 
-/** Settings of download URLs. */
-export interface GrantOptions {
+/** Settings of download URLs that can be withdrawn. */
+export interface RevocableGrantOptions {
   readonly use?: GrantUse;
   /**
    * Life in milliseconds. Default 5 minutes when bound and 1 minute otherwise; at most 60 and 15
@@ -13,14 +13,25 @@ export interface GrantOptions {
    * - `stored`: the URL is a random id, and what it permits is kept in `state` until it ends, sealed too. Nothing is
    *   encoded in the URL; making and opening one takes the store.
    */
-  readonly tokens?: "sealed" | "stored";
+  readonly tokens?: TokenForm;
+  readonly revocable?: true;
+}
+
+/** Settings of download URLs that need no store. */
+interface FixedGrantOptions {
+  readonly use?: "window";
+  readonly ttlMs?: number;
+  readonly tokens?: "sealed";
   /**
    * Whether download URLs can be withdrawn, and end with their session. Default true: each redemption asks the state store. With
    * false, bound `window` URLs work without it, and end by their time, their key and the access rules only. Not with
-   * `stored`, `once` or `lease`, which need the store.
+   * `stored`, `once` or `lease`, which need the store, nor with `links`.
    */
-  readonly revocable?: boolean;
+  readonly revocable: false;
 }
+
+/** Settings of download URLs. */
+export type GrantOptions = RevocableGrantOptions | FixedGrantOptions;
 
 /** Settings of links: URLs that work without credentials, and act for the principal that they were made for. */
 export interface LinkRules {
