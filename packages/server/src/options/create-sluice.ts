@@ -94,14 +94,15 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   const bindSession = bindTo(state);
   const audience = endpoint.url;
   const linkRules = readLinks(options, endpoint);
-  const tokens = linkRules?.tokens ?? usualTokens(options);
+  const rules = linkRules ?? {};
+  const tokens = rules.tokens ?? usualTokens(options);
   const grants = new Grants({
     keys,
     state,
     bindSession,
     audience,
     grant,
-    links: linkRules ?? {},
+    links: rules,
     linkTokens: tokens,
     onWarning,
   });
@@ -161,6 +162,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     calls,
     mounts,
     grants: hasLinks ? grants : undefined,
+    rules,
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };

@@ -50,7 +50,7 @@ export interface Sluice {
   /**
    * A link to a resource: a short URL that works in every browser and program without credentials, until it is over.
    * It acts for the caller that it is made for, whose rules, limits and records count at each request. It ends with
-   * its time (at most 15 minutes), the caller's access token and session, its key, and `revoke`. Rejects with
+   * its time (15 minutes, or what `links.maxTtlMs` allows), the caller's access token and session, its key, and `revoke`. Rejects with
    * `not_found` for what the caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and
    * `unsupported` where `links` is not set.
    */
@@ -70,7 +70,8 @@ export interface Sluice {
    * Ends a session of a session revision, in every process that shares the state store: download URLs and links that
    * are bound to it end. An end is kept only of sessions that something is bound to, so an invented id costs nothing.
    * One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its own
-   * oldest may be forgotten, whose URLs then live until they expire, at most an hour.
+   * oldest may be forgotten, whose URLs then live until they expire, at most an hour, and
+   * links as long as `links.maxTtlMs` allows.
    */
   endSession(sessionId: string): Promise<void>;
   /** Whether a session was ended so, since something was bound to it. For transports. */
