@@ -5,7 +5,8 @@ import {
   tokenLifetimes,
   type Principal,
 } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import type { Revocation, SluiceOptions } from "@sluice/server";
 import type { Reply } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";

@@ -182,7 +182,7 @@ describe("subscriptions/listen over two mounts", () => {
   /** Listens as a principal; what it agreed to, and what comes next. */
   async function listen(mounts: readonly MountOptions[], filter: object, who = alice) {
     const house = createHouse({ mounts });
-    const listening = await house.sluice.listen({
+    const listening = await house.sluice.host.listen({
       id: 1,
       params: { notifications: filter },
       caller: { header: (name) => as(who)[name] },
@@ -305,10 +305,10 @@ describe("subscriptions/listen over two mounts", () => {
     const params = { notifications: { resourcesListChanged: true } };
     const caller = { header: (name: string) => as(alice)[name] };
     isDown = true;
-    const refused = await house.sluice.listen({ id: 1, params, caller });
+    const refused = await house.sluice.host.listen({ id: 1, params, caller });
     expect(refused).toMatchObject({ fault: { data: { reason: "internal" } } });
     isDown = false;
-    const taken = await house.sluice.listen({ id: 2, params, caller });
+    const taken = await house.sluice.host.listen({ id: 2, params, caller });
     expect(taken).not.toHaveProperty("fault");
     if ("close" in taken) taken.close();
   });

@@ -136,7 +136,7 @@ test("changes of a resource that is made are not listened to, and those of stora
   const { sluice } = serve();
   sluice.provide("reports://sales/rows.csv", () => "row");
   const resourceSubscriptions = ["reports://sales/rows.csv", "files://demo/a.txt"];
-  const listening = await sluice.listen({
+  const listening = await sluice.host.listen({
     id: 1,
     params: { notifications: { resourceSubscriptions } },
     caller: { header: () => undefined },

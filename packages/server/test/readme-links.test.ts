@@ -24,7 +24,7 @@ const aliceInfo: AuthInfo = { token: "t", clientId: "app", scopes: [], extra: { 
 async function follow(sluice: Sluice, url: string): Promise<[number, string]> {
   const token = url.split("/").at(-1)!;
   const header = () => undefined;
-  const reply = await sluice.redeem({ kind: "link", method: "GET", token, header });
+  const reply = await sluice.host.redeem({ kind: "link", method: "GET", token, header });
   return [reply.status, await bodyOf(reply)];
 }
 
@@ -109,7 +109,7 @@ test("the links of the docs", async () => {
 });
 
 test("the links of the docs that live for hours", async () => {
-  const caller = { authInfo: aliceInfo, header: () => undefined };
+  const caller = { header: () => undefined };
   const storage = createMemoryBackend({ "films/7.mp4": "film" });
   // #region long
   const sluice = createSluice({

@@ -5,7 +5,8 @@ import {
   type AuthInfo,
 } from "@modelcontextprotocol/server";
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions, ToolOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";

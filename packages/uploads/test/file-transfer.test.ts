@@ -306,7 +306,7 @@ test.each(eras)(
       }),
     ]);
     const token = download.url.slice(download.url.lastIndexOf("/") + 1);
-    await sluice.redeem({ kind: "link", method: "HEAD", token, header: () => undefined });
+    await sluice.host.redeem({ kind: "link", method: "HEAD", token, header: () => undefined });
     const { grant, principal } = issued!;
     expect(records[1]).toMatchObject({ action: "download", mode: "link", grant, principal, uri });
     expect(JSON.stringify(records)).not.toContain(token);

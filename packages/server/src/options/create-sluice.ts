@@ -198,7 +198,6 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     host: {
       endpoint,
       keys,
-      state,
       stores,
       nameOf: (uri) => mounts.find(uri).name,
       usage,
@@ -215,7 +214,10 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       tokens,
       isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
+      listen: (request) => listen(listening, request),
+      redeem: (request) => redemptions.redeem(request),
       bindSession,
+      isSessionOver: (sessionId) => isSessionOver(state, sessionId),
       beginAudit: (facts, carrier) => audit.begin(facts, carrier),
       ensureOwn: (mcp) => attachments.ensureOwn(mcp),
       markServed: () => grants.markServed(),
@@ -230,12 +232,9 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     },
     link,
     resourceLink: (uri, linkOptions) => createResourceLink(linking, uri, linkOptions),
-    listen: (request) => listen(listening, request),
-    redeem: (request) => redemptions.redeem(request),
     revoke: (revocation) =>
       revoke({ grants, mounts, state, revocable: grant.revocable }, revocation),
     endSession: (sessionId) => endSession(state, sessionId),
-    isSessionOver: (sessionId) => isSessionOver(state, sessionId),
     async close() {
       await audit.flush();
       const { keys: given } = options;
