@@ -60,7 +60,7 @@ describe.each(["stored", "sealed"] as const)("a %s link of a week", (tokens) => 
     session: (sluice) => sluice.endSession("s-1"),
   };
 
-  test.each(Object.keys(ways))("that was withdrawn by its %s stays so to its end", async (way) => {
+  test.each(Object.keys(ways))("stays withdrawn by its %s to its end", async (way) => {
     const start = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now: start });
     const { sluice, statusOf } = linking({ maxTtlMs: weekMs, tokens });
@@ -80,7 +80,7 @@ describe.each(["stored", "sealed"] as const)("a %s link of a week", (tokens) => 
     }
   });
 
-  test("that nothing withdraws opens to its end, and not beyond", async () => {
+  test("opens to its end, and not beyond, if nothing withdraws it", async () => {
     const start = Date.now();
     vi.useFakeTimers({ toFake: ["Date"], now: start });
     const { sluice, statusOf } = linking({ maxTtlMs: weekMs, tokens });
@@ -120,10 +120,13 @@ test("sluice.link may be told up to links.maxTtlMs", async () => {
 });
 
 test("a link for a bearer token that nothing verified lives for five minutes", async () => {
-  const { lifeOf } = linking({ maxTtlMs: weekMs }, {
-    principal: undefined as never,
-    anonymous: true,
-  });
+  const { lifeOf } = linking(
+    { maxTtlMs: weekMs },
+    {
+      principal: undefined as never,
+      anonymous: true,
+    },
+  );
   const header = (name: string) => (name === "authorization" ? "Bearer invented" : undefined);
   expect(await lifeOf({ caller: { header }, ttlMs: weekMs })).toBe(300_000);
 });

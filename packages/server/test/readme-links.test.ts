@@ -8,7 +8,11 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { bodyOf } from "./redeeming.ts";
 
-const storage = createMemoryBackend({ "invoices/7.pdf": "%PDF-1.4", "notes.txt": "one\ntwo\n" });
+const storage = createMemoryBackend({
+  "invoices/7.pdf": "%PDF-1.4",
+  "notes.txt": "one\ntwo\n",
+  "films/7.mp4": "film",
+});
 const base = {
   storage,
   baseUri: "files://acme/",
@@ -110,7 +114,6 @@ test("the links of the docs", async () => {
 
 test("the links of the docs that live for hours", async () => {
   const caller = { header: () => undefined };
-  const storage = createMemoryBackend({ "films/7.mp4": "film" });
   // #region long
   const sluice = createSluice({
     storage,

@@ -37,8 +37,8 @@ export function bindTo(state: StateStore): BindSession {
     const session = sessionTag(sessionId);
     const now = Date.now();
     const lifeMs = Math.max(ttlMs, tokenLifetimes.download.bound.maxTtlMs) + marginMs;
-    const known = knownSessions.get(session);
-    if (known && known.staleAt > now && known.boundUntil >= now + lifeMs) return;
+    const noted = knownSessions.get(session);
+    if (noted && noted.staleAt > now && noted.boundUntil >= now + lifeMs) return;
     const boundUntil = now + knownMs + lifeMs;
     await state.bindSession(session, { now, expiresAt: boundUntil, owner });
     knownSessions.delete(session);
