@@ -14,7 +14,7 @@ import {
   describedStorages,
   type StorageAccess,
 } from "./authorized-storage.ts";
-import type { DeliveryPolicy } from "./delivery-policy.ts";
+import type { DeliveryPolicy, RedirectOrigins } from "./delivery-policy.ts";
 import {
   createResourceEntries,
   type ResourceEntries,
@@ -47,8 +47,11 @@ export interface ServingRules {
    * client }` that returns one of these. Default `"auto"`. A mode that is impossible for a resource gives way to a download URL.
    */
   readonly delivery?: DeliveryPolicy;
-  /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
-  readonly redirectOrigins?: readonly string[];
+  /**
+   * Where redirects may lead: `"storage"`, the origins of the URLs that the storage signs, if it knows them, as S3 and Azure do; or
+   * exact origins, without a path or a slash at the end, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: nowhere.
+   */
+  readonly redirectOrigins?: RedirectOrigins;
   /**
    * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority,
    * and whether it is streamed. Asked for every entry of a page, and once for a version in a read, link, stream or
@@ -108,7 +111,7 @@ export interface Mount {
   readonly storages: StorageAccess;
   readonly entries: ResourceEntries;
   readonly delivery: DeliveryPolicy;
-  readonly redirectOrigins: readonly string[];
+  readonly redirectOrigins: RedirectOrigins;
   readonly maxReadBytes: number;
   /** Its own places among the streams, where it has limits. */
   readonly limiter: StreamLimiter | undefined;
