@@ -1,7 +1,7 @@
 // Links that live for days, because their author says so: what was withdrawn does not come back.
 import { createMemoryStores, type Stores } from "@sluice/state";
 import type { LinkRules, SluiceOptions } from "@sluice/server";
-import { afterEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { alice, createHouse } from "./redeeming.ts";
 
 const uri = "files://demo/a.bin";
@@ -9,6 +9,8 @@ const hourMs = 3_600_000;
 const weekMs = 7 * 24 * hourMs;
 const caller = { header: () => undefined };
 
+// the life of a link is in whole seconds
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: Date.now() }));
 afterEach(() => void vi.useRealTimers());
 
 /** Stores as processes share them. */
@@ -62,7 +64,6 @@ describe.each(["stored", "sealed"] as const)("a %s link of a week", (tokens) => 
 
   test.each(Object.keys(ways))("stays withdrawn by its %s to its end", async (way) => {
     const start = Date.now();
-    vi.useFakeTimers({ toFake: ["Date"], now: start });
     const { sluice, statusOf } = linking({ maxTtlMs: weekMs, tokens });
     const link = await sluice.link(uri, {
       caller: { ...caller, sessionId: "s-1" },
@@ -82,7 +83,6 @@ describe.each(["stored", "sealed"] as const)("a %s link of a week", (tokens) => 
 
   test("opens to its end, and not beyond, if nothing withdraws it", async () => {
     const start = Date.now();
-    vi.useFakeTimers({ toFake: ["Date"], now: start });
     const { sluice, statusOf } = linking({ maxTtlMs: weekMs, tokens });
     const { url, expiresAt } = await sluice.link(uri, { caller, ttlMs: weekMs });
     vi.setSystemTime(start + weekMs - 2_000);
