@@ -1,7 +1,7 @@
 import type { Secret } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
+import { bearerOf, definedMembers } from "@sluice/core/internal";
 import { withDownloads } from "@sluice/client/internal";
-import { authorizationOf, readClientEndpoint } from "./client/client-endpoint.ts";
+import { readClientEndpoint } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";
 import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openNodeSocket } from "./client/node-socket.ts";
@@ -37,13 +37,13 @@ export function createNodeWebSocketTransport(
     maxMessageBytes,
     pingIntervalMs,
     headers: async () => {
-      const authorization = await authorizationOf(token);
+      const authorization = await bearerOf(token);
       return definedMembers({ ...headers, authorization });
     },
   });
   const transport = new WebSocketClientTransport(open, options);
   return withDownloads(transport, async () => {
-    const authorization = await authorizationOf(token);
+    const authorization = await bearerOf(token);
     const { address } = transport;
     return definedMembers({ origin: endpoint.downloads, authorization, address });
   });
