@@ -111,6 +111,7 @@ export {
   NAME_HEADER,
   type RevisionKind,
 } from "./wire/mcp.ts";
+export { bearerOf, valueOf, withBearer } from "./wire/secret.ts";
 export {
   type ClientStreaming,
   type DeliveryMode,

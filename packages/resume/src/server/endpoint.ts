@@ -85,7 +85,7 @@ async function goOn(
   await sluice.host.usage.admit(tagOf(member.principal), "request");
   const page = await store.read(streamId, { after: seq, now: Date.now(), maxEvents: 1 });
   if (!page || readRecord(page).owner !== ownerOf(member) || seq > page.lastSeq) return undefined;
-  if (await sluice.isSessionOver(sessionId)) return undefined;
+  if (await sluice.host.isSessionOver(sessionId)) return undefined;
   await sluice.host.bindSession(member);
   await takeOver(parts, { streamId, page, asked });
   const link = links.linkTo(member, position);

@@ -53,7 +53,7 @@ async function take(
   if (stream?.sessionId !== sessionId) return false;
   if (!member || ownerOf(member) !== stream.owner)
     throw new SluiceError("not_found", "resume: the question went to another principal");
-  if (!call && (await sluice.isSessionOver(sessionId)))
+  if (!call && (await sluice.host.isSessionOver(sessionId)))
     throw new SluiceError("not_found", "resume: the session has ended");
   const ask = questionName(response.id);
   const answer = answerText(response);

@@ -1,6 +1,6 @@
 import { GetObjectCommand } from "@aws-sdk/client-s3";
 import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
-import type { PresignedUrl, PresignOptions } from "@sluice/storage";
+import type { CallOptions, PresignedUrl, PresignOptions } from "@sluice/storage";
 import type { Calls } from "./calls.ts";
 import type { S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
@@ -44,6 +44,19 @@ export async function presignObject(
     signal?.throwIfAborted();
     throw toSluiceError(error, operation);
   }
+}
+
+/**
+ * The origin of all URLs, which depends on bucket, region and settings of the client: that of a URL for any object. None while
+ * the credentials are about to expire.
+ */
+export async function presignOrigins(
+  calls: Calls,
+  root: S3Root,
+  options: CallOptions,
+): Promise<readonly string[]> {
+  const presigned = await presignObject(calls, root, "any", { ...options, expiresInMs: 60_000 });
+  return presigned ? [new URL(presigned.url).origin] : [];
 }
 
 function isHeaderText(text: string | undefined): boolean {

@@ -6,7 +6,7 @@ import { unlessMissing } from "@sluice/storage/plugin";
 import { Calls } from "./calls.ts";
 import { listObjects } from "./list.ts";
 import { describeObject, openObject } from "./open.ts";
-import { presignObject } from "./presign.ts";
+import { presignObject, presignOrigins } from "./presign.ts";
 import { createRoot } from "./root.ts";
 import { writeObjectInSteps } from "./step-writer.ts";
 import { type S3EventSource, watchObjects } from "./watch.ts";
@@ -70,6 +70,8 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     list: (listOptions = {}) => listObjects(calls, root, listOptions),
 
     presign: (key, presignOptions) => presignObject(calls, root, key, presignOptions),
+
+    presignOrigins: (callOptions = {}) => presignOrigins(calls, root, callOptions),
 
     async close() {
       watches?.close();

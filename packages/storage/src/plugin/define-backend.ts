@@ -38,6 +38,9 @@ export interface BackendDefinition {
   /** `listPage` does the rest: limit and cursor. */
   readonly list: (call: BackendCall<ListOptions>) => ListPage | Promise<ListPage>;
   readonly presign?: Operate<PresignOptions, PresignedUrl | undefined> | undefined;
+  readonly presignOrigins?:
+    | ((call: BackendCall) => readonly string[] | Promise<readonly string[]>)
+    | undefined;
   readonly watch?: ((call: BackendCall<WatchOptions>) => AsyncIterable<ChangeBatch>) | undefined;
   readonly write?: Operate<WriteOptions, ObjectWriter> | undefined;
   readonly writeInSteps?: Operate<StepOptions, StepWriter> | undefined;
@@ -64,6 +67,7 @@ const members: Record<keyof BackendDefinition, true> = {
   open: true,
   list: true,
   presign: true,
+  presignOrigins: true,
   watch: true,
   write: true,
   writeInSteps: true,
@@ -116,6 +120,7 @@ export function defineBackend<Definition extends BackendDefinition>(
     list: keyless("list", definition.list)!,
     ...definedMembers({
       presign: keyed("presign", definition.presign),
+      presignOrigins: keyless("presign origins", definition.presignOrigins),
       watch:
         watch &&
         ((options: WatchOptions) =>

@@ -25,6 +25,7 @@ const operations: Record<BackendOperation, true> = {
   open: true,
   list: true,
   presign: true,
+  presignOrigins: true,
   watch: true,
   write: true,
   writeInSteps: true,

@@ -117,7 +117,7 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
     uploads,
     ...endpoint
   } = options;
-  if (typeof (sluice as Partial<Sluice> | undefined)?.redeem !== "function")
+  if (typeof (sluice as Partial<Sluice> | undefined)?.host?.redeem !== "function")
     throw new TypeError(`${who}: sluice must be what createSluice gave`);
   if (behind !== undefined && behind !== "app") ensureHandler(`${who}: behind`, behind);
   if (create && behind) throw new TypeError(`${who}: pass create or behind, and not both`);

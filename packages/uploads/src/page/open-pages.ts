@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server/internal";
+import type { StateStore } from "@sluice/state";
 import { isPut, type PutTimes } from "../slots/put-once.ts";
 import { uploadError } from "../slots/upload-error.ts";
 
@@ -9,9 +9,9 @@ const anonymousShares = 16;
 
 /** Bounds the pages that are open for one owner, in all processes of a state store: each place is a record whose id is free or taken. */
 export class OpenPages {
-  readonly #state: Host["state"];
+  readonly #state: StateStore;
 
-  constructor(state: Host["state"]) {
+  constructor(state: StateStore) {
     this.#state = state;
   }
 
