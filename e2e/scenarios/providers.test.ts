@@ -61,9 +61,9 @@ const faults: Readonly<Record<string, ProviderOptions>> = {
   "stalls in the middle": {
     open: (request) =>
       made(request, { until: 90_000, atLast: () => once(request.signal, "abort") }),
-    stallTimeoutMs: 100,
+    idleMs: 100,
   },
-  "never answers": { open: () => new Promise(() => {}), stallTimeoutMs: 100 },
+  "never answers": { open: () => new Promise(() => {}), idleMs: 100 },
   "ends before the size that it told": {
     open: (request) => made(request, { until: 90_000 }),
     describe: described,

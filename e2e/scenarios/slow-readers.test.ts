@@ -20,7 +20,7 @@ import { baseUri, type Site, type SiteOptions } from "../bed/site.ts";
 /** A minute of a reader passes in `60 / pace` seconds: rates are higher by that, and times shorter. The buffers stay as large. */
 const pace = 20;
 const seconds = 20;
-const node = { stallTimeoutMs: 45_000 / pace, minBytesPerSecond: 4_096 * pace };
+const node = { idleMs: 45_000 / pace, minBytesPerSecond: 4_096 * pace };
 const rates = [6_000, 20_000, 60_000, 100_000, 200_000];
 
 const isDeep = process.env["SLUICE_DEEP"] !== undefined;

@@ -430,14 +430,14 @@ test("our client rejects what was not asked for before it opens or sends anythin
   ];
   for (const picked of picks) {
     const client = await sender("SDK v2, modern", site, {
-      maxFileSize: 7_000_000,
+      maxFileBytes: 7_000_000,
       onFilesRequested: () => ({ action: "accept", files: { picture: picked } }),
       onProgress: ({ name }) => sent.push(name),
     });
     await expect(look(client)).rejects.toThrow(/client: field "picture"/);
   }
   const small = await sender("SDK v2, modern", site, {
-    maxFileSize: 1_000,
+    maxFileBytes: 1_000,
     onFilesRequested({ fields }) {
       expect(fields[0]!.maxBytes).toBe(1_000);
       return { action: "accept", files: { picture: [sunsetBlob] } };

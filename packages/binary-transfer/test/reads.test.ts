@@ -24,7 +24,7 @@ interface Reading {
   }>;
 }
 
-function serve(options: Partial<SluiceOptions> = {}, maxBinarySize = 1_000): Reading {
+function serve(options: Partial<SluiceOptions> = {}, maxBinaryBytes = 1_000): Reading {
   const records: AuditRecord[] = [];
   const sluice = createSluice({
     storage: createMemoryBackend({ "a.bin": bytes }),
@@ -42,7 +42,7 @@ function serve(options: Partial<SluiceOptions> = {}, maxBinarySize = 1_000): Rea
   const peer = createBinaryPeer({
     role: "server",
     mode: "stream",
-    maxBinarySize,
+    maxBinaryBytes,
     declared: { binaryTransfer: { supported: true } },
   });
   onTestFinished(() => peer.close(new Error("over")));

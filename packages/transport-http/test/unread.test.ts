@@ -174,7 +174,7 @@ test("events that are not taken break their stream off when they are too many, a
 });
 
 test("an event stream may be silent for longer than a reader may stall", async () => {
-  const slow = { stallTimeoutMs: 50, minBytesPerSecond: 1e9 };
+  const slow = { idleMs: 50, minBytesPerSecond: 1e9 };
   const { account, socket, isOpen, push } = await serveEvents(slow);
   let received = 0;
   socket.on("data", (chunk: Uint8Array) => void (received += chunk.byteLength));
@@ -191,7 +191,7 @@ test(
   "a reader that is slower than the least rate is given up on JSON and events of MCP as well",
   { tags: "slow" },
   async () => {
-    const slow = { minBytesPerSecond: 1e9, stallTimeoutMs: 200 };
+    const slow = { minBytesPerSecond: 1e9, idleMs: 200 };
     const { socket, isOpen, push } = await serveEvents(slow);
     socket.pause();
     for (let n = 0; n < 128; n++) push(64 * 1_024);

@@ -52,7 +52,7 @@ export async function openResource(
         throw error;
       }
       // a larger version would be another question
-      if (facts.size !== undefined) settings.maxStreamSize = facts.size;
+      if (facts.size !== undefined) settings.maxStreamBytes = facts.size;
     };
     return { facts, download, grants, settings, askConsent, cancel };
   } catch (error) {

@@ -39,7 +39,7 @@ export interface StreamOptions {
   /** Ends the transfer, even long after the call returned. */
   readonly signal?: AbortSignal;
   /** Maximum bytes to accept. Declared to the server and enforced here. Default: 1 GiB. */
-  readonly maxStreamSize?: number;
+  readonly maxStreamBytes?: number;
   /** Preferred answers, best first; the server decides. */
   readonly prefer?: readonly DeliveryMode[];
   /**
@@ -86,24 +86,24 @@ export interface StreamSettings
 export function settingsOf(options: StreamOptions): StreamSettings {
   ensureTrustedOrigins(options.trustedOrigins ?? []);
   // in Workers neither a module nor another request may make it
-  const { signal = new AbortController().signal, maxStreamSize = 2 ** 30, timeouts } = options;
+  const { signal = new AbortController().signal, maxStreamBytes = 2 ** 30, timeouts } = options;
   return {
     trustedOrigins: [],
     redirects: "trusted",
     requireDigest: false,
     ...options,
     signal,
-    maxStreamSize,
+    maxStreamBytes,
     timeouts: { ...transferTimeouts, ...timeouts },
   };
 }
 
 /** Throws `too_large` when `size` is over the limit. */
-export function ensureSize(uri: string, size: number | undefined, maxStreamSize: number): void {
-  if (size !== undefined && size > maxStreamSize)
+export function ensureSize(uri: string, size: number | undefined, maxStreamBytes: number): void {
+  if (size !== undefined && size > maxStreamBytes)
     throw new SluiceError(
       "too_large",
-      `client: ${JSON.stringify(uri)} has ${size} bytes, more than maxStreamSize ${maxStreamSize}; raise it to accept them`,
+      `client: ${JSON.stringify(uri)} has ${size} bytes, more than maxStreamBytes ${maxStreamBytes}; raise it to accept them`,
       { size },
     );
 }

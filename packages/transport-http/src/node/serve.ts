@@ -65,7 +65,7 @@ export async function serve(
     offload,
     onError,
     proxyHops,
-    stallTimeoutMs,
+    idleMs,
     unsent,
     ...parts
   } = options;
@@ -74,7 +74,7 @@ export async function serve(
       "serve: the endpoint is one of what stands in front: also pass port, which this process listens on",
     );
   const composed = composeParts("serve", { ...parts, sluice, create });
-  const outflow = { minBytesPerSecond, stallTimeoutMs };
+  const outflow = { minBytesPerSecond, idleMs };
   const limits = { maxRequestsPerAddress, unsent, ...outflow };
   const nodeHandler = toNodeHandler(
     composed.handler,
@@ -119,6 +119,7 @@ const serveOptions: Readonly<Record<keyof ServeOptions, true>> = {
   authenticate: true,
   bearer: true,
   host: true,
+  idleMs: true,
   keepAliveTimeoutMs: true,
   maxConnections: true,
   maxConnectionsPerAddress: true,
@@ -128,6 +129,5 @@ const serveOptions: Readonly<Record<keyof ServeOptions, true>> = {
   onError: true,
   port: true,
   proxyHops: true,
-  stallTimeoutMs: true,
   unsent: true,
 };

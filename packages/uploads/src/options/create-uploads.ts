@@ -98,7 +98,7 @@ export interface Uploads extends Slots {
  */
 export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
   const checked = readOptions(sluice, options);
-  const { storage, scan, store, maxBytes, sweepEveryMs, trustedOrigins } = checked;
+  const { storage, scan, store, maxBytes, sweepIntervalMs, trustedOrigins } = checked;
   const { host } = sluice;
   const { onError } = host;
 
@@ -109,7 +109,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const quota = new QuotaTracker({
     store,
     quota: options.quota,
-    seedEveryMs: sweepEveryMs,
+    seedEveryMs: sweepIntervalMs,
     onError,
   });
   const progress = new ProgressTracker();
@@ -156,7 +156,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     quota,
     remover,
     progress,
-    everyMs: sweepEveryMs,
+    everyMs: sweepIntervalMs,
     closing,
     onError,
   });

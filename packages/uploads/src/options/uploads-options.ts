@@ -21,7 +21,7 @@ export interface UploadsOptions {
   /** Bounds on how slowly a body may come. */
   readonly pace?: UploadPace;
   /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
-  readonly sweepEveryMs?: number;
+  readonly sweepIntervalMs?: number;
   /**
    * Origins from which files that a host hands over are fetched, beside HTTPS at public addresses: exact, such as
    * `http://127.0.0.1:8080`, or with one open label, such as `https://*.example.com`. Default: none. In runtimes other than
@@ -37,7 +37,7 @@ interface CheckedOptions {
   readonly scan: Scan | undefined;
   readonly store: UploadStore;
   readonly maxBytes: number;
-  readonly sweepEveryMs: number;
+  readonly sweepIntervalMs: number;
   readonly trustedOrigins: readonly string[];
 }
 
@@ -51,12 +51,12 @@ export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOption
       'createUploads: storage must be a backend, such as createFsBackend({ root: "./uploads", writable: true })',
     );
   ensureKnownOptions("createUploads", options, optionNames);
-  const { scan, maxBytes = 100 * 2 ** 20, sweepEveryMs = 60_000, trustedOrigins = [] } = options;
+  const { scan, maxBytes = 100 * 2 ** 20, sweepIntervalMs = 60_000, trustedOrigins = [] } = options;
   if (scan !== "none" && typeof (scan as Scan | undefined) !== "function")
     throw new TypeError(
       'createUploads: pass scan: a function that looks into each file, or "none" to use files as they came',
     );
-  for (const [name, value] of Object.entries({ maxBytes, sweepEveryMs }))
+  for (const [name, value] of Object.entries({ maxBytes, sweepIntervalMs }))
     if (!Number.isSafeInteger(value) || value < 1)
       throw new RangeError(`createUploads: ${name} must be a whole number from 1`);
   return {
@@ -64,7 +64,7 @@ export function readOptions(sluice: Pick<Sluice, "host">, options: UploadsOption
     scan: scan === "none" ? undefined : scan,
     store: uploadStoreOf(stores, options.stores),
     maxBytes,
-    sweepEveryMs,
+    sweepIntervalMs,
     trustedOrigins,
   };
 }
@@ -92,6 +92,6 @@ const optionNames: Readonly<Record<keyof UploadsOptions, true>> = {
   maxBytes: true,
   quota: true,
   pace: true,
-  sweepEveryMs: true,
+  sweepIntervalMs: true,
   trustedOrigins: true,
 };

@@ -20,7 +20,7 @@ export class FileAnswers {
     return createFileSender({
       endpoint: this.#context.server.url ?? loopbackOf(address) ?? placeholder,
       trustedOrigins: this.#context.trustedOrigins,
-      maxFileSize: Number.MAX_SAFE_INTEGER,
+      maxFileBytes: Number.MAX_SAFE_INTEGER,
       authorization: () => this.#authorization,
       onFilesRequested({ fields, requiredValues }) {
         const [field] = fields;
