@@ -184,7 +184,7 @@ describe.each(kindNames)("%s with a transport of its app", (kind) => {
       attach,
       register,
       isStateless: true,
-      sluice: { principal, limits: { perPrincipal: 1 } },
+      sluice: { principal, limits: { streams: { perPrincipal: 1 } } },
       node: { authenticate },
     });
     const started = new Promise<void>((resolve) => (begun = resolve));

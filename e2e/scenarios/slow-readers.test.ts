@@ -162,7 +162,7 @@ test("a reader that stops is given up, on this machine within what is a minute f
 });
 
 test.skipIf(!isDeep)("500 readers at 16 KB a second are all there after ten minutes", async () => {
-  const site = await openSite({ node: () => ({}), sluice: { limits: wide } });
+  const site = await openSite({ node: () => ({}), sluice: { limits: { streams: wide } } });
   const reads = await Promise.all(
     Array.from({ length: 500 }, async () => readUrl(await linkOf(site))),
   );

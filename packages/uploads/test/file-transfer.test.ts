@@ -286,7 +286,7 @@ test.each(eras)(
       undefined,
       {
         audit: (record) => void records.push(record),
-        limits: { requests: { perPrincipal: { consume: async () => void (counted += 1) } } },
+        rates: { requests: { perPrincipal: { consume: async () => void (counted += 1) } } },
       },
     );
     const ada = await connectAnswerer({ era, fetch, token: "ada" });

@@ -31,7 +31,7 @@ function createOne(mounts = 1): Sluice {
     keys: "ephemeral",
     stores: { ...createMemoryStores(), state: createStore() },
     onWarning: () => {},
-    limits: { perPrincipal: many, perProcess: many },
+    limits: { streams: { perPrincipal: many, perProcess: many } },
   });
 }
 
@@ -42,8 +42,8 @@ const attach = (sluice: Sluice): McpServer =>
 function createCaller() {
   const sluice = createOne();
   const handler = createSessions(() => attach(sluice), sluice, {
-    maxSessions: many,
-    maxPerPrincipal: many,
+    perPrincipal: many,
+    perProcess: many,
   });
   const post = async (message: object, session?: string): Promise<Response> => {
     const response = await handler.fetch(

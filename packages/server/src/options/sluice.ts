@@ -113,7 +113,9 @@ export interface Host {
   readonly failures: FailedRedemptions;
   /** Rejects with `unauthenticated` for a caller that is unknown where the anonymous are refused. */
   readonly identify: (caller: Caller) => Identity | Promise<Identity>;
-  /** Address of the client of a request, where it is known. Never throws. */
+  /** Proxies whose entries of `X-Forwarded-For` a transport in Node skips to know the `address` of a caller. */
+  readonly proxyHops: number;
+  /** Address of the client of a request, where it is known: that of the caller, unless `clientAddress` is a function. Never throws. */
   readonly addressOf: (caller: Caller) => string | undefined;
   /** Storage as a principal may use it for the resource of a name. Rejects with what a client may learn. */
   readonly authorize: (request: NamedAuthorization) => Promise<AuthorizedResource>;

@@ -108,7 +108,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const tokens = new SlotTokens(host, maxBytes);
   const quota = new QuotaTracker({
     store,
-    quota: options.quota,
+    limits: options.limits,
     seedEveryMs: sweepIntervalMs,
     onError,
   });

@@ -2,7 +2,7 @@ import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
 import type { Stores, UploadStore } from "@sluice/state";
 import type { WritableBackend } from "@sluice/storage";
-import type { UploadQuota } from "../limits/quota-tracker.ts";
+import type { UploadLimits } from "../limits/quota-tracker.ts";
 import type { UploadPace } from "../receive/read-body.ts";
 import type { Scan } from "../store/scan.ts";
 import { toUploadStorage, type UploadStorage } from "../store/upload-storage.ts";
@@ -17,7 +17,8 @@ export interface UploadsOptions {
   readonly stores?: Pick<Stores, "uploads">;
   /** Largest file, in bytes, whatever a slot says. Default 100 MiB. */
   readonly maxBytes?: number;
-  readonly quota?: UploadQuota;
+  /** Maximum requests, files and bytes of one principal: `{ files: { perPrincipal: 100 } }`. */
+  readonly limits?: UploadLimits;
   /** Bounds on how slowly a body may come. */
   readonly pace?: UploadPace;
   /** Milliseconds between sweeps of what was never confirmed. Default 60,000. */
@@ -90,7 +91,7 @@ const optionNames: Readonly<Record<keyof UploadsOptions, true>> = {
   scan: true,
   stores: true,
   maxBytes: true,
-  quota: true,
+  limits: true,
   pace: true,
   sweepIntervalMs: true,
   trustedOrigins: true,
