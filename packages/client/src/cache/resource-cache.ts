@@ -109,14 +109,7 @@ export function createCache(
       if (entry && Date.now() < entry.freshUntil && (entry.facts.size ?? 0) <= maxDescribed)
         return entry.facts;
       const answer = await ask(uri, async () => {
-        const {
-          body,
-          saveTo: _,
-          ...facts
-        } = await open(uri, {
-          maxStreamBytes: Number.MAX_SAFE_INTEGER,
-          ...streamOptions,
-        });
+        const { body, saveTo: _, ...facts } = await open(uri, streamOptions);
         await body.cancel();
         return { facts, bytes: isSame(entry, facts) ? entry?.bytes : undefined };
       });

@@ -173,7 +173,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     isServed: () => isServed,
   });
   const askedUploads = createAskedUploads({ host, slots, pages, pending, uris });
-  const inputs = { slots, uris, trustedOrigins, onError };
+  const inputs = { slots, uris, trustedOrigins, maxBytes, onError };
   return {
     ...slots,
     host: {
