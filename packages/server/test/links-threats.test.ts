@@ -212,7 +212,7 @@ test("a store that is down makes no link and opens none", async () => {
 });
 
 test("a share of the store that is full of links makes no more for its owner, and others go on", async () => {
-  const state = createMemoryStateStore({ maxRecords: 40, maxRecordsPerOwner: 4 });
+  const state = createMemoryStateStore({ records: { perProcess: 40, perPrincipal: 4 } });
   let subject = "alice";
   const { make } = linking("stored", {
     stores: { ...createMemoryStores(), state },

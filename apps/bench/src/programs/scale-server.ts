@@ -22,7 +22,7 @@ const objects = Object.fromEntries(
 const storage = createMemoryBackend(objects);
 
 const createStore = (): StateStore =>
-  createMemoryStateStore({ maxRecords: many, maxRecordsPerOwner: many });
+  createMemoryStateStore({ records: { perProcess: many, perPrincipal: many } });
 
 function createOne(mounts = 1): Sluice {
   return createSluice({

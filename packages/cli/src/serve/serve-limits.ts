@@ -34,7 +34,7 @@ export const serveSessions: SessionsOptions = {
 };
 
 /** Room for links and slots of such a user: all that there is. */
-export const serveState: MemoryStateStoreOptions = { maxRecordsPerOwner: 100_000 };
+export const serveState: MemoryStateStoreOptions = { records: { perPrincipal: 100_000 } };
 
 /** Limits of uploads of such a user: as many of the largest files as may come at the same time. */
 export function uploadLimits(maxBytes: number): UploadLimits {

@@ -69,7 +69,7 @@ export interface Sluice {
   /**
    * Ends a session of a session revision, in every process that shares the state store: download URLs and links that
    * are bound to it end. An end is kept only of sessions that something is bound to, so an invented id costs nothing.
-   * One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its own
+   * One principal has a share of the store for its sessions (`records.perPrincipal`); beyond it the end of its own
    * oldest may be forgotten, whose URLs then live until they expire, at most an hour.
    */
   endSession(sessionId: string): Promise<void>;
