@@ -172,6 +172,7 @@ export { retryWords } from "./errors/error.ts";
 export { httpError } from "./errors/http-error.ts";
 export { isTlsFault, tlsFault } from "./errors/tls-fault.ts";
 export { ensureKnownOptions } from "./errors/known-options.ts";
+export { readLimits, type ClientLimits } from "./errors/read-limits.ts";
 
 // waiting, clocks and limits
 export { backgroundClock, type Clock, systemClock } from "./async/clock.ts";

@@ -98,7 +98,7 @@ export interface Uploads extends Slots {
  */
 export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOptions): Uploads {
   const checked = readOptions(sluice, options);
-  const { storage, scan, store, maxBytes, sweepEveryMs, trustedOrigins } = checked;
+  const { storage, scan, store, maxBytes, sweepIntervalMs, trustedOrigins } = checked;
   const { host } = sluice;
   const { onError } = host;
 
@@ -108,8 +108,8 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
   const tokens = new SlotTokens(host, maxBytes);
   const quota = new QuotaTracker({
     store,
-    quota: options.quota,
-    seedEveryMs: sweepEveryMs,
+    limits: options.limits,
+    seedEveryMs: sweepIntervalMs,
     onError,
   });
   const progress = new ProgressTracker();
@@ -156,7 +156,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     quota,
     remover,
     progress,
-    everyMs: sweepEveryMs,
+    everyMs: sweepIntervalMs,
     closing,
     onError,
   });
@@ -173,7 +173,7 @@ export function createUploads(sluice: Pick<Sluice, "host">, options: UploadsOpti
     isServed: () => isServed,
   });
   const askedUploads = createAskedUploads({ host, slots, pages, pending, uris });
-  const inputs = { slots, uris, trustedOrigins, onError };
+  const inputs = { slots, uris, trustedOrigins, maxBytes, onError };
   return {
     ...slots,
     host: {

@@ -59,6 +59,6 @@ export const sessionCases: readonly StateStoreCase[] = [
       await store.bindSession("bob 4", { ...until(1_000), owner: "bob" });
       equal((await store.get("r1", start + 2))?.[0], 1, "a record beside sessions");
     },
-    { maxRecordsPerOwner: 2 },
+    { records: { perPrincipal: 2 } },
   ),
 ];
