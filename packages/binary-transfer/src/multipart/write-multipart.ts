@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { createDelimiter, joinBytes, randomBoundary } from "./boundary.ts";
 
-/** Bytes that go behind the JSON of a multipart message. */
 interface OutgoingPart {
   readonly streamId: string;
   /** Visible ASCII, as `formatContentType` gives it. */

@@ -188,7 +188,6 @@ const usedUpCodes: ReadonlySet<SluiceErrorCode> = new Set(["not_found", "expired
 
 /** The connections that fetch one file, as each of them sees them. */
 export interface RunningConnections {
-  /** How many are fetching. */
   count(): number;
   /** True while the file gets its bytes faster than it can write them: one connection fewer costs no time then. */
   areTooMany(): boolean;

@@ -61,7 +61,6 @@ function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
 export class ClientSession {
   readonly #authorization: (() => string | undefined | Promise<string | undefined>) | undefined;
   #lastCredentials: SessionCredentials;
-  /** The MCP endpoint. */
   readonly endpoint: URL;
 
   constructor(

@@ -22,7 +22,6 @@ export class ThroughputBudget {
     return this.#leftMs;
   }
 
-  /** Milliseconds that this many bytes may take. */
   msFor(bytes: number): number {
     return bytes / this.#bytesPerMs;
   }

@@ -15,7 +15,6 @@ function nativeText(bytes: Uint8Array, encoding: "base64" | "base64url"): string
   return native?.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(encoding);
 }
 
-/** The part of Node's class of bytes that is used. */
 interface NativeBytes {
   from(
     bytes: ArrayBufferLike,

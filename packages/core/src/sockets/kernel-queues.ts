@@ -93,7 +93,6 @@ async function readNext(): Promise<Tables> {
 const rowRest =
   /^ [\dA-F]{2} (?<sent>[\dA-F]{8}):(?<received>[\dA-F]{8}) \S+ (?<repeats>[\dA-F]{8}) +\d+ +(?<probes>\d+) /;
 
-/** Rows of one reading. */
 class Tables {
   readonly #text: string;
   #searches = 0;

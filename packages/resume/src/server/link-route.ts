@@ -136,7 +136,6 @@ function goOn(
   return answerWithEvents(parts, { ...answerTerms, primed: false, sendAway: "asking" });
 }
 
-/** The state of a stream. */
 async function look(
   { store }: ResumeParts,
   { streamId, seq: after }: StreamPosition,

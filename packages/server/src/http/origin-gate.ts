@@ -13,7 +13,6 @@ export interface OriginGateOptions {
   readonly origins?: readonly string[];
 }
 
-/** A request, by the header fields that it came with. */
 interface HeaderFields {
   /** A field by its lower-case name. */
   readonly header: (name: string) => string | undefined;

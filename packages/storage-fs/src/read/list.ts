@@ -20,7 +20,6 @@ const closeAsync = promisify(close);
 const lstatAsync = promisify(lstat);
 const openAsync = promisify(open);
 
-/** Lists a root page by page. */
 interface FsLister {
   list(options: ListOptions): Promise<ListPage>;
   close(): Promise<void>;

@@ -12,7 +12,6 @@ const chunkBytes = 256 * 1024;
 const readAsync = promisify(read);
 const fstatAsync = promisify(fstat);
 
-/** What {@link createOpenedObject} needs to know beside the file. */
 interface OpenedObjectOptions {
   readonly info: FileInfo;
   readonly range: { readonly start: number; readonly end: number } | undefined;

@@ -76,7 +76,6 @@ export function watchDrive(options: GraphWatchOptions): Watches {
   return createWatches(run);
 }
 
-/** Changes of a drive up to a moment. */
 interface Delta {
   readonly items: readonly DriveItem[];
   /** Where the changes after that moment are. */

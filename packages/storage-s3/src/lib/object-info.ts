@@ -4,7 +4,6 @@ import { definedMembers } from "@sluice/core/internal";
 import type { Digests, ObjectInfo } from "@sluice/storage";
 import { toStrongEtag } from "@sluice/storage/plugin";
 
-/** What HEAD and GET answer alike. */
 type ObjectHead = HeadObjectCommandOutput | GetObjectCommandOutput;
 
 /** Metadata of an object of `size` bytes. Digests are taken only from answers about the whole object. */

@@ -8,7 +8,6 @@ const maxNameBytes = 1024;
 export interface ObjectCall {
   /** Start of messages: `s3: open "a.txt"`. */
   readonly operation: string;
-  /** How requests address the object. */
   readonly address: { readonly Bucket: string; readonly Key: string };
 }
 

@@ -5,7 +5,6 @@ import type { ChangeBatch, WatchOptions } from "../contract/backend.ts";
 export interface Watches {
   /** See `StorageBackend.watch`. */
   watch(options: WatchOptions): AsyncIterable<ChangeBatch>;
-  /** Ends every watch. */
   close(): void;
 }
 

@@ -17,7 +17,6 @@ import { withHeaders } from "../endpoint/router.ts";
 import type { McpFetchHandler } from "../endpoint/sluice-handler.ts";
 import type { LayerAnswer } from "../endpoint/web-response.ts";
 
-/** Answers a call whose JSON was read. */
 type AnswerCall = (
   request: Request,
   call: LooseRequest,

@@ -8,7 +8,6 @@ export function isReply(answer: LayerAnswer): answer is Reply {
   return Array.isArray(answer.headers);
 }
 
-/** A web response that was made of a reply. */
 class ReplyResponse extends Response {
   readonly reply: Reply;
 

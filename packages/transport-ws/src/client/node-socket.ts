@@ -8,7 +8,6 @@ import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
 import { SUBPROTOCOL } from "../messages/closing.ts";
 
-/** How a socket of Node is opened and kept. */
 interface NodeSocketOptions {
   readonly headers: () => Promise<Record<string, string>>;
   readonly maxMessageBytes: number;

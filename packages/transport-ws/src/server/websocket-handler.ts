@@ -32,7 +32,6 @@ import type { WebSocketHandlerOptions } from "./websocket-options.ts";
 
 /** MCP over WebSocket for any `node:http` server. */
 export interface WebSocketHandler {
-  /** Open connections. */
   readonly connections: number;
   /**
    * Takes an upgrade request: give it the arguments of the server's `upgrade` event. False when the path is not

@@ -28,7 +28,6 @@ export interface Sweeper {
   close(): Promise<void>;
 }
 
-/** What is swept, and what counts it. */
 interface SweptUploads {
   readonly storage: UploadStorage;
   readonly quota: QuotaTracker;

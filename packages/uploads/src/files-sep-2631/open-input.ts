@@ -21,7 +21,6 @@ interface InputWork {
   readonly signal: AbortSignal;
 }
 
-/** Slots, and the URIs that name their files. */
 interface UploadedFiles {
   /** Receives the reason why a file that a host handed over could not be fetched. */
   readonly onError: (error: unknown) => void;

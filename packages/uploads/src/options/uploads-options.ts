@@ -30,7 +30,6 @@ export interface UploadsOptions {
   readonly trustedOrigins?: readonly string[];
 }
 
-/** Options of `createUploads`, complete. */
 interface CheckedOptions {
   readonly storage: UploadStorage;
   /** `undefined`: files are used as they came. */

@@ -155,7 +155,6 @@ export const pageHeaders: readonly string[] = [
   ...shield,
 ];
 
-/** A file that the page loads. */
 interface Asset {
   /** Relative to the page. It holds the hash of the content. */
   readonly path: string;

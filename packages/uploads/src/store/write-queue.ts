@@ -4,7 +4,6 @@ import { ByteQueue } from "@sluice/core/internal";
 const maxBytes = 512 * 1024;
 /** The same for all queues of this process. */
 const maxBytesOfAll = 2 * 1024 * 1024;
-/** Queues in which something waits. */
 let busyQueues = 0;
 
 /**
@@ -35,7 +34,6 @@ export class WriteQueue {
     return this.#waitingBytes > limit ? this.#running : undefined;
   }
 
-  /** Waits until everything was taken. */
   async drain(): Promise<void> {
     if (this.#failure) throw this.#failure.error;
     await this.#running;

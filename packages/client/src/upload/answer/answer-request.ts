@@ -20,7 +20,6 @@ export interface UploadCount {
   /** Bytes of all files that went out. */
   readonly bytes: number;
   readonly totalBytes: number;
-  /** The file that is being sent. */
   readonly name: string;
 }
 
