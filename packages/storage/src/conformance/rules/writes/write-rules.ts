@@ -3,6 +3,8 @@ import type { WriteOptions } from "../../../contract/backend.ts";
 import {
   assertBytes,
   expectCode,
+  expectInvisible,
+  expectNothingLeft,
   listKeys,
   oneMiB,
   pattern,
@@ -24,16 +26,6 @@ async function writeAll(
   const writer = await backend.write(key, options);
   for (const chunk of chunks) await writer.write(chunk.slice());
   return writer.commit();
-}
-
-async function expectInvisible({ backend }: WriteFixture, key: string): Promise<void> {
-  await expectCode(() => backend.describe(key), "not_found");
-  await expectCode(() => backend.open(key), "not_found");
-  assert.deepEqual(await listKeys(backend), [], "it is listed");
-}
-
-async function expectNothingLeft({ countLeftovers }: WriteFixture): Promise<void> {
-  assert.equal((await countLeftovers?.()) ?? 0, 0, "temporary files or parts are left");
 }
 
 /** Two open writers commit at once: one wins, the other fails, and the object is the winner's. */
