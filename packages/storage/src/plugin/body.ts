@@ -42,8 +42,6 @@ export interface ReadableBodyOptions {
   readonly operation: string;
   /** Ends the body with `signal.reason`. */
   readonly signal: AbortSignal | undefined;
-  /** The part of an error of the stream that a log may keep. Default: the error itself. */
-  readonly toCause?: (error: unknown) => unknown;
 }
 
 /**
@@ -53,7 +51,7 @@ export interface ReadableBodyOptions {
  */
 export function createReadableBody(
   readable: ReadableLike,
-  { operation, signal, toCause = (error) => error }: ReadableBodyOptions,
+  { operation, signal }: ReadableBodyOptions,
 ): ReadableStream<Uint8Array> {
   // the next read reports a reset that comes between reads
   readable.on("error", () => {});
@@ -63,10 +61,8 @@ export function createReadableBody(
       chunks ??= readable[Symbol.asyncIterator]();
       try {
         return (await chunks.next()).value;
-      } catch (error) {
-        throw new SluiceError("interrupted", `${operation}: the connection broke`, {
-          cause: toCause(error),
-        });
+      } catch (cause) {
+        throw new SluiceError("interrupted", `${operation}: the connection broke`, { cause });
       }
     },
     release: () => void readable.destroy(),
