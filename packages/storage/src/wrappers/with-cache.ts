@@ -112,35 +112,15 @@ export function withCache(backend: StorageBackend, options: CacheOptions = {}): 
       },
     write: (write) => async (key, writeOptions) => {
       const writer = await write(key, writeOptions);
-      return wrapWriter(writer, {
-        async commit() {
-          try {
-            return await writer.commit();
-          } finally {
-            cache.delete(key);
-          }
-        },
-      });
+      return wrapWriter(writer, { commit: () => writer.commit().finally(() => cache.delete(key)) });
     },
     writeInSteps: (writeInSteps) => async (key, stepOptions) => {
       const writer = await writeInSteps(key, stepOptions);
       return wrapStepWriter(writer, {
-        async commit() {
-          try {
-            return await writer.commit();
-          } finally {
-            cache.delete(key);
-          }
-        },
+        commit: () => writer.commit().finally(() => cache.delete(key)),
       });
     },
-    remove: (remove) => async (key, call) => {
-      try {
-        await remove(key, call);
-      } finally {
-        cache.delete(key);
-      }
-    },
+    remove: (remove) => (key, call) => remove(key, call).finally(() => cache.delete(key)),
     close: (close) => async () => {
       cache.clear();
       await close();

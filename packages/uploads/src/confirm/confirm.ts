@@ -1,7 +1,8 @@
 import type { Principal } from "@sluice/core";
-import { definedMembers, sanitizeFileName } from "@sluice/core/internal";
+import { pullStream, sanitizeFileName } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
+import { withBody } from "@sluice/storage/plugin";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Shutdown } from "../slots/open-requests.ts";
 import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
@@ -234,34 +235,15 @@ function confirmedBefore() {
 /** An opened object whose body fails with other errors. Nothing is read ahead; the faces of files and memory stay. */
 function withErrors(opened: OpenedObject, errorFor: (error: unknown) => unknown): OpenedObject {
   const { info, range, file, bytes } = opened;
-  let body: ReadableStream<Uint8Array> | undefined;
-  return {
-    info,
-    ...definedMembers({ range, file, bytes }),
-    get body() {
-      return (body ??= bodyWithErrors(opened.body, errorFor));
-    },
-  };
-}
-
-function bodyWithErrors(
-  body: ReadableStream<Uint8Array>,
-  errorFor: (error: unknown) => unknown,
-): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await reader.read();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        } catch (error) {
-          controller.error(errorFor(error));
-        }
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  );
+  return withBody({ info, range, file, bytes }, () => {
+    const reader = opened.body.getReader();
+    const next = (): Promise<Uint8Array | undefined> =>
+      reader.read().then(
+        ({ value }) => value,
+        (error: unknown) => {
+          throw errorFor(error);
+        },
+      );
+    return pullStream(next, (reason) => reader.cancel(reason).catch(() => {}));
+  });
 }
