@@ -104,9 +104,9 @@ export interface ComposedParts {
   close(): Promise<void>;
 }
 
-/** Nests the layers of a server, for `createHandler` and `serve`. Messages of errors begin with `who`. */
-export function composeParts(who: string, options: HandlerOptions): ComposedParts {
-  ensureKnownOptions(who, options, handlerOptions);
+/** Nests the layers of a server, for `createHandler` and `serve`. Messages of errors begin with the caller's name. */
+export function composeParts(caller: string, options: HandlerOptions): ComposedParts {
+  ensureKnownOptions(caller, options, handlerOptions);
   const {
     sluice,
     create,
@@ -118,21 +118,23 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
     ...endpoint
   } = options;
   if (typeof (sluice as Partial<Sluice> | undefined)?.redeem !== "function")
-    throw new TypeError(`${who}: sluice must be what createSluice gave`);
-  if (behind !== undefined && behind !== "app") ensureHandler(`${who}: behind`, behind);
-  if (create && behind) throw new TypeError(`${who}: pass create or behind, and not both`);
+    throw new TypeError(`${caller}: sluice must be what createSluice gave`);
+  if (behind !== undefined && behind !== "app") ensureHandler(`${caller}: behind`, behind);
+  if (create && behind) throw new TypeError(`${caller}: pass create or behind, and not both`);
   if (sessions !== undefined && !create)
-    throw new TypeError(`${who}: sessions are those of the servers that create makes: pass create`);
+    throw new TypeError(
+      `${caller}: sessions are those of the servers that create makes: pass create`,
+    );
   if ((resume || binary) && !create && (!behind || behind === "app"))
-    throw new TypeError(`${who}: resume and binary are for JSON-RPC: pass create`);
+    throw new TypeError(`${caller}: resume and binary are for JSON-RPC: pass create`);
   if (uploads && typeof (uploads as Partial<typeof uploads>).host?.routes !== "function")
-    throw new TypeError(`${who}: uploads must be what createUploads gave`);
+    throw new TypeError(`${caller}: uploads must be what createUploads gave`);
   if (uploads && uploads.host.sluice !== sluice.host)
     throw new TypeError(
-      `${who}: uploads were made for another Sluice: pass sluice to createUploads`,
+      `${caller}: uploads were made for another Sluice: pass sluice to createUploads`,
     );
 
-  const ownServers = create && serversOf(who, create, sluice, sessions);
+  const ownServers = create && serversOf(caller, create, sluice, sessions);
   const mcp = ownServers?.handler ?? behind;
   let handler: SluiceHandler;
   if (mcp === undefined) handler = createSidecar(sluice, endpoint);
@@ -159,14 +161,14 @@ export function composeParts(who: string, options: HandlerOptions): ComposedPart
 
 /** The handler over servers that are made for sessions, or for requests. */
 function serversOf(
-  who: string,
+  caller: string,
   create: CreateServer,
   sluice: Sluice,
   sessions: SessionsOptions | false = {},
 ): { readonly handler: McpFetchHandler; close(): Promise<void> } {
   if (typeof create !== "function")
     throw new TypeError(
-      `${who}: create must be a function that makes a server: () => sluice.attach(new McpServer(…))`,
+      `${caller}: create must be a function that makes a server: () => sluice.attach(new McpServer(…))`,
     );
   const createOwn = async (): Promise<McpServer> => {
     const mcp = await create();
@@ -193,7 +195,6 @@ export const handlerParts: Readonly<Record<keyof HandlerParts, true>> = {
   uploads: true,
 };
 
-/** Every option of `createHandler`. */
 const handlerOptions: Readonly<Record<keyof HandlerOptions, true>> = {
   ...handlerParts,
   behind: true,
