@@ -162,7 +162,7 @@ export {
 export { decodeBase64, decodeBase64Url, encodeBase64, encodeBase64Url } from "./bytes/base64.ts";
 export { builtInModule } from "./bytes/built-in-module.ts";
 export { createFlowBody, flowOf } from "./bytes/byte-flow.ts";
-export { ByteQueue } from "./bytes/byte-queue.ts";
+export { ByteQueue, joinChunks } from "./bytes/byte-queue.ts";
 export type { Sha256 } from "./bytes/portable-sha256.ts";
 export { createRecentEntries, type RecentEntries } from "./bytes/recent-entries.ts";
 export { createSha256 } from "./bytes/sha256.ts";
