@@ -3,7 +3,7 @@
  * @module
  */
 export { decodeStreamId, encodeStreamId, streamIdBytes } from "./peer/binary-refs.ts";
-export { inlineMessage } from "./content/inline-message.ts";
+export { inlineMessage } from "./content/binary-content.ts";
 export { opensExchange, type BinaryTerms, type Interleave } from "./peer/negotiation.ts";
 export { callOf, isAnswerTo } from "./http/rpc-call.ts";
 export { boundaryOf } from "./multipart/boundary.ts";
@@ -14,8 +14,11 @@ export {
   type MultipartReader,
 } from "./multipart/read-multipart.ts";
 export { readJsonPart, receiveParts } from "./multipart/receive-parts.ts";
-export { writeMessage, type MultipartMessage } from "./multipart/write-message.ts";
-export type { OutgoingMultipart } from "./multipart/write-multipart.ts";
+export {
+  type MultipartMessage,
+  type OutgoingMultipart,
+  writeMessage,
+} from "./multipart/write-multipart.ts";
 export type { BinaryLimits, Inbox } from "./peer/inbox.ts";
 export type { IncomingStream } from "./peer/incoming-stream.ts";
 export {

@@ -4,8 +4,7 @@ import { systemClock } from "@sluice/core/internal";
 import type { CheckedAnswer } from "../download/check-answer.ts";
 import type { PartFile } from "./part-file.ts";
 import { createResumableDownload, type ResumableDownload } from "../download/resumable-download.ts";
-import type { ResumeKeeper } from "./resume-keeper.ts";
-import type { KeptVersion } from "./resume-record.ts";
+import type { KeptVersion, ResumeKeeper } from "./resume-record.ts";
 import type { TransferCount } from "../download/stream-options.ts";
 import { countOf, type OpenedResource } from "../download/open-resource.ts";
 

@@ -1,6 +1,5 @@
 import { isLoopbackHost, withoutCredentials } from "@sluice/core/internal";
-import { problem } from "./problem.ts";
-import type { Reply } from "./reply.ts";
+import { problem, type Reply } from "./reply.ts";
 
 /** Which requests may come in, by the names they were sent to and from. */
 export interface OriginGateOptions {

@@ -2,9 +2,8 @@ import assert from "node:assert/strict";
 import { setTimeout as wait } from "node:timers/promises";
 import { within } from "@sluice/core/internal";
 import type { SluiceErrorCode } from "@sluice/core";
-import { type LastCall, withLastCall } from "./record-calls.ts";
+import { type LastCall, showFailure, withLastCall } from "./record-calls.ts";
 import type { Fixture } from "./fixture.ts";
-import { showFailure } from "./show.ts";
 import type { ListOptions, ObjectInfo, OpenOptions, StorageBackend } from "../contract/backend.ts";
 
 /** What "at once" may take on a busy machine. */

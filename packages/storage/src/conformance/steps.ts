@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import type { ObjectInfo, StepEnd, StepOptions, StepWriter } from "../contract/backend.ts";
 import { oneMiB } from "./expect.ts";
 import type { Equipped } from "./rule.ts";
-import { showFailure } from "./show.ts";
+import { showFailure } from "./record-calls.ts";
 
 export type StepFixture = Equipped<"backend.writeInSteps">;
 export type StepBackend = StepFixture["backend"];

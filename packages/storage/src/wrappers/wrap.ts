@@ -1,11 +1,12 @@
+import type { Clock } from "@sluice/core/internal";
 import {
   type BackendOperation,
   backendOperations,
   type ObjectWriter,
   type StepWriter,
   type StorageBackend,
-  type WritableBackend,
   withKept,
+  type WritableBackend,
 } from "../contract/backend.ts";
 
 /**
@@ -64,4 +65,12 @@ export function wrapStepWriter(
     abort: () => writer.abort(),
     ...calls,
   };
+}
+
+/** What wrappers take from the machine. Only tests replace it: the public options leave it out. */
+export interface Surroundings {
+  /** Where waits and ages take their time from. Default: the platform's clock. */
+  readonly clock?: Clock;
+  /** A number in [0, 1), for the jitter. Default: `Math.random`. */
+  readonly random?: () => number;
 }

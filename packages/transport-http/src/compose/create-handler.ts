@@ -1,15 +1,16 @@
 import { createMcpHandler, type McpServer } from "@modelcontextprotocol/server";
 import { ensureKnownOptions } from "@sluice/core/internal";
 import type { Sluice } from "@sluice/server";
-import type { Host } from "@sluice/server/internal";
-import { withBinary, type BinaryOptions } from "../binary/with-binary.ts";
+import { type Host, problem } from "@sluice/server/internal";
+import { type BinaryOptions, withBinary } from "../binary/with-binary.ts";
+import { createDownloadRoutes } from "../download/download-route.ts";
 import { ensureHandler } from "../endpoint/ensure-arguments.ts";
-import { addRoutes } from "../endpoint/routed-handler.ts";
-import type { Routes } from "../endpoint/router.ts";
+import { addRoutes, createRoutedHandler } from "../endpoint/routed-handler.ts";
+import { createRouter, type EndpointOptions, type Routes } from "../endpoint/router.ts";
 import type { McpFetchHandler, SluiceHandler } from "../endpoint/sluice-handler.ts";
+import { toResponse } from "../endpoint/web-response.ts";
 import { createSessions, type SessionsOptions } from "../sessions/sessions.ts";
 import { createFrontHandler } from "./front-handler.ts";
-import { createSidecar } from "./sidecar.ts";
 import { withSluice, type WithSluiceOptions } from "./with-sluice.ts";
 
 /** Makes an MCP server, for a session or for one request. */
@@ -201,3 +202,14 @@ const handlerOptions: Readonly<Record<keyof HandlerOptions, true>> = {
   create: true,
   sluice: true,
 };
+
+/**
+ * Serves the download route alone, and 404 for the rest: for a server whose JSON-RPC goes another
+ * way, as over WebSocket. The `endpoint` of the Sluice is then the public URL of this handler.
+ * It may run in another process than the server, with the same keys and state store.
+ */
+export function createSidecar(sluice: Sluice, options: EndpointOptions = {}): SluiceHandler {
+  const router = createRouter(sluice, options);
+  const routes = createDownloadRoutes(sluice, router.base);
+  return createRoutedHandler({ ...router, routes }, async () => toResponse(problem(404)));
+}

@@ -24,8 +24,14 @@ import {
   type ConnectionShare,
   type ConnectionLease,
 } from "./connection-limits.ts";
-import { handBack, isWebSocketRequest, whenFree } from "./ordinary-request.ts";
-import { refuseUpgrade, readEndpoint, upgradeRequest } from "./upgrade-request.ts";
+import {
+  handBack,
+  isWebSocketRequest,
+  readEndpoint,
+  refuseUpgrade,
+  upgradeRequest,
+  whenFree,
+} from "./upgrade-request.ts";
 import { serveChannel } from "./serve-channel.ts";
 import { ServerChannel } from "./server-channel.ts";
 import type { WebSocketHandlerOptions } from "./websocket-options.ts";

@@ -3,25 +3,24 @@ import { pullStream, sanitizeFileName } from "@sluice/core/internal";
 import type { UploadStore } from "@sluice/state";
 import type { OpenedObject } from "@sluice/storage";
 import { withBody } from "@sluice/storage/plugin";
+import { sharedNow } from "../limits/write-lock.ts";
 import type { QuotaTracker } from "../limits/quota-tracker.ts";
 import type { Shutdown } from "../slots/open-requests.ts";
-import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { ownerOf } from "../slots/slot-token.ts";
+import { type ClaimedFile, type ConfirmOptions, isId, type UploadedFile } from "../slots/slots.ts";
 import { errorForTool, uploadError } from "../slots/upload-error.ts";
 import {
   bytesKey,
-  markerKey,
-  readRecords,
-  recordKey,
   type ConfirmationRecord,
   type ConfirmedFile,
   type FileRecord,
+  markerKey,
+  readRecords,
+  recordKey,
 } from "../store/layout.ts";
-import { sharedNow } from "../limits/leases.ts";
-import { scanFile, type Scan } from "../store/scan.ts";
+import { type Scan, scanFile } from "../store/scan.ts";
 import { confirmMs, endOf, readState, type UploadState } from "../store/upload-state.ts";
 import { createJson, readJson, type UploadStorage } from "../store/upload-storage.ts";
-import { decodeText, readWhole } from "../store/whole-file.ts";
 import { matchClaims, nameOf } from "./match-claims.ts";
 import type { UploadRemover } from "./remove-upload.ts";
 
@@ -246,4 +245,38 @@ function withErrors(opened: OpenedObject, errorFor: (error: unknown) => unknown)
       );
     return pullStream(next, (reason) => reader.cancel(reason).catch(() => {}));
   });
+}
+
+/** All bytes of an opened file, in memory. Rejects with `corrupt` when storage has more or fewer than `size`. */
+async function readWhole(
+  { body, file }: OpenedObject,
+  { size }: { readonly size: number },
+): Promise<Uint8Array<ArrayBuffer>> {
+  const bytes = new Uint8Array(size);
+  let at = 0;
+  try {
+    for await (const chunk of body) {
+      if (at + chunk.length > size) throw otherSize();
+      bytes.set(chunk, at);
+      at += chunk.length;
+    }
+  } finally {
+    await file?.close();
+  }
+  if (at < size) throw otherSize();
+  return bytes;
+}
+
+function otherSize() {
+  return uploadError("corrupt", "the file in storage has another size than the one that came");
+}
+
+/** Text in UTF-8, or in UTF-16 with a byte order mark, which is left out. */
+function decodeText(bytes: Uint8Array): string {
+  return new TextDecoder(encodingOf(bytes)).decode(bytes);
+}
+
+function encodingOf([first, second]: Uint8Array): string {
+  if (first === 0xff && second === 0xfe) return "utf-16le";
+  return first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
 }

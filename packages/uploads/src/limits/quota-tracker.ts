@@ -2,7 +2,7 @@ import { clockSkewMs } from "@sluice/core/internal";
 import type { UploadLease, UploadStore } from "@sluice/state";
 import { newId } from "../slots/slots.ts";
 import { uploadError } from "../slots/upload-error.ts";
-import { keepRenewed, leaseOf } from "./leases.ts";
+import { keepRenewed, leaseOf } from "./write-lock.ts";
 
 /** Maximum that one principal may have, in all processes that share a store. */
 export interface UploadQuota {

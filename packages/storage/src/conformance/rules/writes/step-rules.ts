@@ -9,7 +9,7 @@ import {
   readKey,
 } from "../../expect.ts";
 import { Absent, type Rule, rule } from "../../rule.ts";
-import { showFailure } from "../../show.ts";
+import { showFailure } from "../../record-calls.ts";
 import { type ObjectInSteps, commit, lengthOf, openStep, partOf, step } from "../../steps.ts";
 import { stepEndRules } from "./step-end-rules.ts";
 
