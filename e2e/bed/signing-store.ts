@@ -91,9 +91,9 @@ export async function createSigningStore(
       ...inner,
       name: "signing",
       async presign(key, { expiresInMs, contentType }) {
-        const expiresAt = new Date(Date.now() + expiresInMs);
+        const expiresAt = Date.now() + expiresInMs;
         const url = new URL(`/${encodeURIComponent(key)}`, listening.origin);
-        url.searchParams.set("expires", String(expiresAt.getTime()));
+        url.searchParams.set("expires", String(expiresAt));
         if (contentType) url.searchParams.set("type", contentType);
         url.searchParams.set("signature", sign(url.pathname + url.search));
         return { url: url.href, expiresAt };

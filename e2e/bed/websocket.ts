@@ -14,9 +14,9 @@ import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket, type WebSocketHandlerOptions } from "@sluice/transport-ws";
 import {
-  createNodeWebSocketTransport,
+  createWebSocketTransport,
   type NodeWebSocketTransportOptions,
-} from "@sluice/transport-ws/client/node";
+} from "@sluice/transport-ws/client";
 import { listen, type Listening } from "./listen.ts";
 import type { SdkName } from "./clients.ts";
 
@@ -116,6 +116,6 @@ export async function connectSocket(
     sdk === "SDK v1"
       ? (new ClientV1(info, { capabilities }) as unknown as ClientV2)
       : new ClientV2(info, { capabilities, versionNegotiation: { mode } });
-  await client.connect(createNodeWebSocketTransport(url, options));
+  await client.connect(createWebSocketTransport(url, options));
   return client;
 }

@@ -10,7 +10,7 @@ import {
   type Outlet,
 } from "@sluice/binary-transfer/client";
 import { createMemoryBackend } from "@sluice/storage";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startBinarySite, type BinarySite, type BinarySiteOptions } from "../bed/binary-site.ts";
 import { sdkNames, type SdkName } from "../bed/clients.ts";
@@ -51,7 +51,7 @@ async function connect(
     binary?.close();
   });
   if (over === "websocket") {
-    const transport = createNodeWebSocketTransport(url.replace("http:", "ws:"), {
+    const transport = createWebSocketTransport(url.replace("http:", "ws:"), {
       ...(binary && { binary: {} }),
     });
     await client.connect(transport);

@@ -8,7 +8,7 @@ import { StdioClientTransport as StdioClientTransportV1 } from "@modelcontextpro
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { createHost } from "../../packages/bridge/test/bridged.ts";
 import { createLargeServer, text as reported } from "../../packages/bridge/test/large-server.ts";
@@ -64,7 +64,7 @@ for (const revision of ["legacy", "modern"] as const) {
     const url = await webSocketTo(operator, await startLargeServer());
     const client = createHost(revision);
     onTestFinished(() => client.close());
-    await client.connect(createNodeWebSocketTransport(url));
+    await client.connect(createWebSocketTransport(url));
     await expectLinked(client);
   });
 }

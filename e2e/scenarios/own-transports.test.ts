@@ -120,7 +120,7 @@ describe.each(kindNames)("a %s behind the routes of an Express app", (kind) => {
     async (enableJsonResponse) => {
       const memory = createMemoryBackend({ "a.bin": bytes });
       const url = "https://bucket.example/a.bin?signature=1";
-      const presign = async () => ({ url, expiresAt: new Date(Date.now() + 60_000) });
+      const presign = async () => ({ url, expiresAt: Date.now() + 60_000 });
       const storage = { ...memory, presign };
       await using site = await openOwnSite({
         kind,

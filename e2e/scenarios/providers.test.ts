@@ -221,7 +221,7 @@ test.each(["video/mp4", "application/json"])(
     const origin = `http://127.0.0.1:${(inner.address() as AddressInfo).port}`;
     await using site = await startProviding({
       "made://site/it.bin": {
-        open: () => ({ url: `${origin}/it?sig=1`, expiresAt: new Date(Date.now() + 60_000) }),
+        open: () => ({ url: `${origin}/it?sig=1`, expiresAt: Date.now() + 60_000 }),
         redirectOrigins: [origin],
         mimeType,
       },

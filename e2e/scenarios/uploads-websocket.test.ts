@@ -7,7 +7,7 @@ import { createMemoryBackend } from "@sluice/storage";
 import { createSidecar } from "@sluice/transport-http/internal";
 import { toNodeHandler } from "@sluice/transport-http/node";
 import { listenWebSocket } from "@sluice/transport-ws";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { createUploads } from "@sluice/uploads";
 import { withUploads } from "@sluice/uploads/internal";
 import { createFileSender } from "@sluice/client/send";
@@ -92,7 +92,7 @@ test.each(["auto", "legacy"] as const)(
       { versionNegotiation: { mode } },
     );
     await client.connect(
-      createNodeWebSocketTransport(url, { token: "ann", downloads: new URL(endpoint).origin }),
+      createWebSocketTransport(url, { token: "ann", downloads: new URL(endpoint).origin }),
     );
     onTestFinished(() => client.close());
     const { content } = await client.callTool({ name: "look" });

@@ -22,7 +22,7 @@ describe.each(sdkNames)("%s over WebSocket", (sdk) => {
       const origin = "https://bucket.example.com";
       const presign = async () => ({
         url: `${origin}/a?s=1`,
-        expiresAt: new Date(Date.now() + 9e5),
+        expiresAt: Date.now() + 9e5,
       });
       const storage = { ...createMemoryBackend(files), presign };
       await using site = await startWebSocketSite({

@@ -4,7 +4,7 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { createStreaming, streamResource } from "@sluice/client";
 import type { DeliveryMode, RevisionKind } from "@sluice/core/internal";
 import { createFileSender } from "@sluice/client/send";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { answerQuestions, markIdle, tellNews } from "./lib/peer.ts";
 
 /** What to fetch, and where to put it. */
@@ -102,7 +102,7 @@ async function connect(url: string): Promise<Client> {
   const { fetch, capabilities } = createStreaming();
   const client = new Client({ name: "demo", version: "1.0.0" }, { capabilities, ...modern });
   const transport = url.startsWith("ws:")
-    ? createNodeWebSocketTransport(url)
+    ? createWebSocketTransport(url)
     : new StreamableHTTPClientTransport(new URL(url), { fetch });
   await client.connect(transport);
   return client;

@@ -8,7 +8,7 @@ import {
   type Outlet,
 } from "@sluice/binary-transfer/client";
 import { SluiceError } from "@sluice/core";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { watchMemory } from "../watch.ts";
 
 /** One transfer. */
@@ -39,7 +39,7 @@ const options = { maxBinarySize: 2 ** 34 };
 async function run(order: MoveOrder): Promise<MoveReport> {
   const { over, url } = order;
   const binary = createBinaryFetch(options);
-  const socket = createNodeWebSocketTransport(url.replace("http:", "ws:"), { binary: options });
+  const socket = createWebSocketTransport(url.replace("http:", "ws:"), { binary: options });
   const client = new Client(
     { name: "mover", version: "1" },
     { versionNegotiation: { mode: "auto" } },

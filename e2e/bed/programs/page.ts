@@ -34,7 +34,7 @@ async function visit({ url, downloads, token, uri }: Visit): Promise<Found> {
   await client.connect(createWebSocketTransport(url, { ticket, token, downloads }));
   try {
     const { resources } = await client.listResources();
-    const { mode, digest, body } = await streamResource(client, uri);
+    const { mode, sha256: digest, body } = await streamResource(client, uri);
     const bytes = await new Response(body).arrayBuffer();
     const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     const sha256 = Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,7 +1,7 @@
 // @module-tag slow
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { createBinaryFetch, readBinary } from "@sluice/binary-transfer/client";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { createStdioClientTransport } from "@sluice/transport-stdio/client";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import { connectStdio } from "../base/channel-client.ts";
@@ -36,7 +36,7 @@ async function connect(channel: Channel, revision: Revision, fault?: BinaryFault
   const server = await startBinaryServer(revision, mode, content, fault);
   onTestFinished(() => server[Symbol.asyncDispose]());
   if (channel === "WebSocket") {
-    await client.connect(createNodeWebSocketTransport(server.socketUrl, { binary: {} }));
+    await client.connect(createWebSocketTransport(server.socketUrl, { binary: {} }));
     return client;
   }
   const binary = createBinaryFetch();

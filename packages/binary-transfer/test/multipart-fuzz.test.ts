@@ -126,8 +126,8 @@ async function readOne(content: unknown, faults: unknown[]): Promise<void> {
       text += Buffer.from(chunk).toString("latin1");
     const { binaryRef } = content as { binaryRef?: { streamId: string } };
     ensureOwn(text, binaryRef?.streamId ?? "", at);
-    if (opened.checksum !== undefined && !checksums.includes(opened.checksum)) return;
-    if (opened.checksum !== undefined && contents[checksums.indexOf(opened.checksum)] !== text)
+    if (opened.sha256 !== undefined && !checksums.includes(opened.sha256)) return;
+    if (opened.sha256 !== undefined && contents[checksums.indexOf(opened.sha256)] !== text)
       throw new Error(`a stream ended well with other bytes: ${JSON.stringify(text)}`);
   } catch (error) {
     faults.push(error);

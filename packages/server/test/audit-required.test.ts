@@ -75,7 +75,7 @@ describe.each(eras)("%s era", (era) => {
       const storage = wrapBackend(createMemoryBackend({ "a.bin": "0123456789" }), {});
       storage.presign = async () => ({
         url: "https://bucket.example.com/a",
-        expiresAt: new Date(),
+        expiresAt: Date.now(),
       });
       const more = { delivery, storage, redirectOrigins: ["https://bucket.example.com"] };
       const { talk, sink, kept } = createKeeper(more);

@@ -87,7 +87,7 @@ describe.each(eras)("%s era", (era) => {
     const memory = createMemoryBackend({ "a.bin": "0123456789" });
     const storage = {
       ...memory,
-      presign: async () => ({ url: "https://store.example.com/x", expiresAt: new Date() }),
+      presign: async () => ({ url: "https://store.example.com/x", expiresAt: Date.now() }),
     };
     const bytes = createCounter();
     const { talk } = createTalk({

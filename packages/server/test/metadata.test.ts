@@ -119,7 +119,7 @@ describe.each(eras)("%s era", (era) => {
       ...createMemoryBackend(files),
       async presign(_key, options) {
         signed.push(options.contentType);
-        return { url: "https://store.example.com/a", expiresAt: new Date() };
+        return { url: "https://store.example.com/a", expiresAt: Date.now() };
       },
     };
     const redirectOrigins = ["https://store.example.com"];

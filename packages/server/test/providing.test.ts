@@ -51,7 +51,7 @@ describe.each(eras)("a provider in the %s era", (era) => {
 
   test("sends a client to a URL that it gives, where the origin is allowed [SEP-2532/plan/stream-providers]", async () => {
     const { sluice, talk, errors } = serve({ redirectOrigins: ["https://cdn.example.com"] });
-    const expiresAt = new Date(Date.now() + 60_000);
+    const expiresAt = Date.now() + 60_000;
     sluice.provide("cdn://x/good.bin", () => ({
       url: "https://cdn.example.com/g?sig=1",
       expiresAt,
@@ -202,7 +202,7 @@ test("a page rule of a provider without a rule beside it is refused when it is g
 
 test("a download URL of a provider makes the bytes when it is redeemed", async () => {
   const house = createHouse({ redirectOrigins: ["https://cdn.example.com"] });
-  const expiresAt = new Date(Date.now() + 60_000);
+  const expiresAt = Date.now() + 60_000;
   house.sluice.provide(
     "reports://sales/{year}.csv",
     ({ variables }) => `year ${variables["year"]}`,

@@ -69,7 +69,7 @@ test("the guide's providers run", async () => {
   // #region url
   sluice.provide("videos://acme/{id}", async ({ variables }) => ({
     url: await signDownload(variables.id!),
-    expiresAt: new Date(Date.now() + 300_000),
+    expiresAt: Date.now() + 300_000,
   }));
   // #endregion
 

@@ -17,7 +17,7 @@ function presigning(
 ): StorageBackend {
   return {
     ...createMemoryBackend(content),
-    presign: async () => (url === undefined ? undefined : { url, expiresAt: new Date() }),
+    presign: async () => (url === undefined ? undefined : { url, expiresAt: Date.now() }),
   };
 }
 
@@ -153,7 +153,7 @@ describe.each(eras)("%s era", (era) => {
       ...createMemoryBackend({ "a.bin": "x" }),
       presign: async (_key, { contentType, contentDisposition }) =>
         contentType === undefined && contentDisposition === undefined
-          ? { url: "https://store.example.com/plain", expiresAt: new Date() }
+          ? { url: "https://store.example.com/plain", expiresAt: Date.now() }
           : undefined,
     };
     const redirectOrigins = ["https://store.example.com"];

@@ -234,10 +234,10 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
     ...plain,
     async presign(key, { expiresInMs, contentType, contentDisposition, signal }: PresignOptions) {
       await plain.describe(begin("presign", key, signal));
-      const expiresAt = new Date(Date.now() + Math.min(expiresInMs, 7_200_000 - 5000));
+      const expiresAt = Date.now() + Math.min(expiresInMs, 7_200_000 - 5000);
       const url = sign(key, {
         key,
-        expires: String(expiresAt.getTime()),
+        expires: String(expiresAt),
         ...(contentType !== undefined && { type: contentType }),
         ...(contentDisposition !== undefined && { disposition: contentDisposition }),
       });

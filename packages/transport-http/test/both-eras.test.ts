@@ -49,7 +49,7 @@ describe.each(["legacy", "modern"] as const)("%s revision", (era) => {
     const signed = "https://store.example.com/a.bin?signature=x";
     const presigning: StorageBackend = {
       ...storage(),
-      presign: async () => ({ url: signed, expiresAt: new Date() }),
+      presign: async () => ({ url: signed, expiresAt: Date.now() }),
     };
     const { url } = await serve({
       sluice: { storage: presigning, redirectOrigins: ["https://store.example.com"] },

@@ -1,18 +1,18 @@
 import type { Secret } from "@sluice/core";
 import { definedMembers } from "@sluice/core/internal";
 import { withDownloads } from "@sluice/client/internal";
-import { authorizationOf, readClientEndpoint } from "./client/client-endpoint.ts";
+import { authorizationOf, readClientEndpoint, valueOf } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";
-import type { ClientTransportOptions } from "./client/transport-options.ts";
+import type { WebSocketTransportOptions } from "./client.ts";
 import { openNodeSocket } from "./client/node-socket.ts";
 
 export type { Secret } from "@sluice/core";
-export type { ReconnectOptions } from "./client/transport-options.ts";
-export { type ClientTransportOptions, type WebSocketClientTransport };
+export type { ClientTransportOptions, ReconnectOptions } from "./client/transport-options.ts";
+export type { WebSocketClientTransport, WebSocketTransportOptions };
 export { isConnectionLost } from "./client/pending-requests.ts";
 
-/** Options of {@link createNodeWebSocketTransport}. */
-export interface NodeWebSocketTransportOptions extends ClientTransportOptions {
+/** Options of {@link createWebSocketTransport}. */
+export interface NodeWebSocketTransportOptions extends WebSocketTransportOptions {
   /** Bearer token, for each connection and for downloads that are bound to it. */
   readonly token?: Secret;
   /** Further headers of the upgrade request. */
@@ -27,15 +27,24 @@ export interface NodeWebSocketTransportOptions extends ClientTransportOptions {
  * A transport for the `Client` of the MCP SDK, version 1 or 2, over `ws`. `streamResource` of
  * `@sluice/client` works over it.
  */
-export function createNodeWebSocketTransport(
+export function createWebSocketTransport(
   url: string | URL,
   options: NodeWebSocketTransportOptions = {},
 ): WebSocketClientTransport {
-  const { token, headers, downloads, maxMessageBytes = 2 ** 24, pingIntervalMs = 30_000 } = options;
-  const endpoint = readClientEndpoint(url, { downloads, hasSecret: token !== undefined });
+  const {
+    token,
+    ticket,
+    headers,
+    downloads,
+    maxMessageBytes = 2 ** 24,
+    pingIntervalMs = 30_000,
+  } = options;
+  const hasSecret = ticket !== undefined || token !== undefined;
+  const endpoint = readClientEndpoint(url, { downloads, hasSecret });
   const open = openNodeSocket(endpoint.url, {
     maxMessageBytes,
     pingIntervalMs,
+    ticket: () => valueOf(ticket),
     headers: async () => {
       const authorization = await authorizationOf(token);
       return definedMembers({ ...headers, authorization });

@@ -148,7 +148,7 @@ async function readOne(content: object, faults: unknown[]): Promise<boolean> {
         if (byte >= 0x80 && firstBytes.indexOf(byte & 0xf0) !== own)
           throw new Error(`stream ${own} has bytes of another`);
     }
-    const { checksum } = opened;
+    const { sha256: checksum } = opened;
     const sum = createHash("sha256").update(Buffer.concat(chunks)).digest("hex");
     if (checksum !== undefined && checksum !== sum)
       throw new Error("a stream ended well with other bytes");

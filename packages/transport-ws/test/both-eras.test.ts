@@ -122,7 +122,7 @@ test("a client that says so only in the literal field gets a download URL in the
 test("the transport for browsers works with their WebSocket and their fetch", async () => {
   vi.stubGlobal("WebSocket", WebSocket);
   onTestFinished(() => void vi.unstubAllGlobals());
-  const { createWebSocketTransport } = await import("@sluice/transport-ws/client");
+  const { createWebSocketTransport } = await import("../src/client.ts");
   const { streamResource: streamByFetch } = await import("../../client/src/index.ts");
   const { Client } = await import("@modelcontextprotocol/client");
   const { url, handler } = await serve();

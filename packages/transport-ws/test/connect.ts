@@ -2,10 +2,10 @@ import { Client as ClientV2 } from "@modelcontextprotocol/client";
 import { Client as ClientV1 } from "@modelcontextprotocol/sdk/client/index.js";
 import { streamingCapabilities } from "@sluice/client/internal";
 import {
-  createNodeWebSocketTransport,
+  createWebSocketTransport,
   type WebSocketClientTransport,
   type NodeWebSocketTransportOptions,
-} from "@sluice/transport-ws/client/node";
+} from "@sluice/transport-ws/client";
 import { onTestFinished } from "vitest";
 
 const info = { name: "test", version: "1.0.0" };
@@ -31,7 +31,7 @@ export async function connect(
   url: string,
   options: NodeWebSocketTransportOptions = {},
 ): Promise<{ client: ClientV2; transport: WebSocketClientTransport }> {
-  const transport = createNodeWebSocketTransport(url, options);
+  const transport = createWebSocketTransport(url, options);
   const client = sdks[sdk]();
   await client.connect(transport);
   onTestFinished(() => client.close());

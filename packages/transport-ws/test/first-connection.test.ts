@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { WebSocketServer } from "ws";
 import { connect } from "./connect.ts";
@@ -24,7 +24,7 @@ test("a server that speaks first, in the packet that opens the connection, is re
     await new Promise((resolve) => http.close(resolve));
   });
   const { port } = http.address() as AddressInfo;
-  const transport = createNodeWebSocketTransport(`ws://127.0.0.1:${port}/mcp`);
+  const transport = createWebSocketTransport(`ws://127.0.0.1:${port}/mcp`);
   const heard = new Promise((onmessage) => void Object.assign(transport, { onmessage }));
   await transport.start();
   expect(await heard).toMatchObject({ method: "notifications/x" });
@@ -106,7 +106,7 @@ describe("a first connection", () => {
       { name: "t", version: "1" },
       { versionNegotiation: { mode: "auto", probe: { timeoutMs: 100 } } },
     );
-    await client.connect(createNodeWebSocketTransport(url));
+    await client.connect(createWebSocketTransport(url));
     onTestFinished(() => client.close());
     expect(heard.map(({ method }) => method).slice(0, 2)).toEqual([
       "server/discover",

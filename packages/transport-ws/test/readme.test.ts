@@ -64,13 +64,13 @@ test("the examples of the README run", async () => {
   // #region client
   const { Client } = await import("@modelcontextprotocol/client");
   const { streamResource } = await import("@sluice/client");
-  const { createNodeWebSocketTransport } = await import("@sluice/transport-ws/client/node");
+  const { createWebSocketTransport } = await import("@sluice/transport-ws/client");
 
   const client = new Client(
     { name: "app", version: "1.0.0" },
     { versionNegotiation: { mode: "auto" } },
   );
-  await client.connect(createNodeWebSocketTransport(url, { token: getAccessToken }));
+  await client.connect(createWebSocketTransport(url, { token: getAccessToken }));
   const { body } = await streamResource(client, "files://demo/a.txt");
   // #endregion
   expect(await new Response(body).text()).toBe("hello");
@@ -100,7 +100,7 @@ test("bytes go beside messages, as the README has it", async () => {
   const { binaryReads } = await import("@sluice/binary-transfer");
   const { listenWebSocket } = await import("@sluice/transport-ws");
   const { Client } = await import("@modelcontextprotocol/client");
-  const { createNodeWebSocketTransport } = await import("@sluice/transport-ws/client/node");
+  const { createWebSocketTransport } = await import("@sluice/transport-ws/client");
   const endpoint = "http://127.0.0.1/mcp";
   const sluice = createSluice({ storage, baseUri: "files://demo/", endpoint, keys });
   const server = await listenWebSocket(() => sluice.attach(create(), { binary: binaryReads }), {
@@ -113,7 +113,7 @@ test("bytes go beside messages, as the README has it", async () => {
   // #region binary
   const { binaryContent, readBinary } = await import("@sluice/binary-transfer/client");
 
-  const transport = createNodeWebSocketTransport(url, { binary: {} });
+  const transport = createWebSocketTransport(url, { binary: {} });
   await client.connect(transport);
   const { body, transferMode } = await readBinary(client, "files://demo/a.txt");
 
@@ -169,7 +169,14 @@ test("a browser connects with a ticket, as the README has it", async () => {
   });
   // #endregion
 
-  await transport.start();
-  expect(server.connections).toBe(1);
-  await transport.close();
+  // in Node it is a socket of ws, in a page the one of the platform
+  const { createWebSocketTransport: createPortable } = await import("../src/client.ts");
+  const ticket = async () =>
+    ((await (await issueTicket(auth)).json()) as { ticket: string }).ticket;
+  for (const each of [transport, createPortable(url, { ticket })]) {
+    await each.start();
+    expect(server.connections).toBe(1);
+    await each.close();
+    await vi.waitFor(() => expect(server.connections).toBe(0));
+  }
 });

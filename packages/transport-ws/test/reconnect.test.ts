@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import { Client } from "@modelcontextprotocol/client";
 import { isConnectionLost } from "@sluice/transport-ws/client";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { streamResource } from "@sluice/client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { WebSocket } from "ws";
@@ -212,7 +212,7 @@ describe("the transport", () => {
       }),
     );
     const reply = deferred();
-    const transport = createNodeWebSocketTransport(url, { reconnect: quick });
+    const transport = createWebSocketTransport(url, { reconnect: quick });
     const client = new Client({ name: "t", version: "1" }, { capabilities: { roots: {} } });
     const asked = new Promise<void>((resolve) => {
       client.setRequestHandler("roots/list", async () => {
@@ -360,7 +360,7 @@ test("clients whose server vanishes are left with no pending request, timer or s
   const outcomes: Promise<unknown>[] = [];
   for (let count = 0; count < total; count += 1) {
     const client = new Client({ name: "t", version: "1" });
-    await client.connect(createNodeWebSocketTransport(url, { reconnect: false }));
+    await client.connect(createWebSocketTransport(url, { reconnect: false }));
     outcomes.push(client.callTool({ name: "x" }).catch((error: unknown) => error));
   }
   for (const socket of open) socket.terminate();

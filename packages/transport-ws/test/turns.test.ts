@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { Client } from "@modelcontextprotocol/client";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
-import { createWebSocketTransport as createPortableTransport } from "@sluice/transport-ws/client";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
+import { createWebSocketTransport as createPortableTransport } from "../src/client.ts";
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { WebSocket } from "ws";
 import { answer, parse, rawServer } from "./raw-server.ts";
@@ -38,7 +38,7 @@ async function serve(): Promise<string> {
 
 describe("a call gets all the progress that came before its result", () => {
   const transports = [
-    ["ws", createNodeWebSocketTransport],
+    ["ws", createWebSocketTransport],
     ["the platform's WebSocket", createPortableTransport],
   ] as const;
   test.each(transports.slice(0, hasWebSocket ? 2 : 1))("with %s", async (_, createTransport) => {

@@ -313,8 +313,8 @@ describe("a ticket", () => {
   });
 
   test("comes from the client's own callback, for every connection a new one", async () => {
-    const { createNodeWebSocketTransport } = await import("@sluice/transport-ws/client/node");
-    expect(() => createNodeWebSocketTransport("ws://a.example/mcp", { token: "t" })).toThrow(
+    const { createWebSocketTransport } = await import("@sluice/transport-ws/client");
+    expect(() => createWebSocketTransport("ws://a.example/mcp", { token: "t" })).toThrow(
       "in the clear",
     );
     const { url: served } = await serve({ ws: { bearer } });

@@ -353,9 +353,7 @@ test("a client declares what it takes, beside what it declares itself, and forms
     message: "Your name?",
     requestedSchema: { type: "object", properties: { name: { type: "string" } } },
   }));
-  const files = createFileSender(
-    optionsOf(served, { maxFileSize: 7, supportedMimeTypes: ["image/*"] }),
-  );
+  const files = createFileSender(optionsOf(served, { maxFileSize: 7, accept: ["image/*"] }));
   const client = new (files.extend(Client))(
     { name: "test", version: "1" },
     { capabilities: { elicitation: { form: {} } } },

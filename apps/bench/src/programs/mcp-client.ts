@@ -173,9 +173,9 @@ const ways: Readonly<Record<string, () => Promise<void>>> = {
 };
 
 async function connectSocket(options: { readonly binary?: object }): Promise<Client> {
-  const { createNodeWebSocketTransport } = await import("@sluice/transport-ws/client/node");
+  const { createWebSocketTransport } = await import("@sluice/transport-ws/client");
   const url = endpoint.replace("http:", "ws:");
-  return connect({}, createNodeWebSocketTransport(url, { maxMessageBytes: 2 ** 30, ...options }));
+  return connect({}, createWebSocketTransport(url, { maxMessageBytes: 2 ** 30, ...options }));
 }
 
 async function readBinary(client: Client): Promise<void> {

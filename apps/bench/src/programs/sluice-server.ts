@@ -34,7 +34,7 @@ const storage: StorageBackend = storageOrigin
       // stands for a storage service that signs URLs
       presign: async (key, { expiresInMs }) => ({
         url: `${storageOrigin}/${key}?signature=bench`,
-        expiresAt: new Date(Date.now() + expiresInMs),
+        expiresAt: Date.now() + expiresInMs,
       }),
     }
   : folder;

@@ -10,7 +10,7 @@ export interface OpenedBinary {
   /** Bytes. */
   readonly size: number;
   /** SHA-256 in hex that the bytes are checked against, where the sender gave it. */
-  readonly checksum?: string;
+  readonly sha256?: string;
   /** How they came. */
   readonly transferMode: "base64" | "binary";
   /**

@@ -11,7 +11,7 @@ import {
 import type { FileSender } from "@sluice/client/send";
 import { abortable, ensureConfidential, onAbort } from "@sluice/core/internal";
 import { proxyFor } from "@sluice/core/internal/node";
-import { createNodeWebSocketTransport } from "@sluice/transport-ws/client/node";
+import { createWebSocketTransport } from "@sluice/transport-ws/client";
 import { SluiceError } from "@sluice/core";
 import { Advice, fault } from "../terminal/failure.ts";
 import { version } from "../terminal/print.ts";
@@ -53,7 +53,7 @@ export async function connect(
 
 async function transportTo(url: URL, token: string | undefined): Promise<Transport> {
   if (url.protocol.startsWith("ws"))
-    return createNodeWebSocketTransport(url, token === undefined ? {} : { token });
+    return createWebSocketTransport(url, token === undefined ? {} : { token });
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   // the fetch of Node knows no proxies, and this one takes its time to load
   const fetch = proxyFor(url) && (await import("@sluice/bridge/internal")).serverFetch;

@@ -95,7 +95,7 @@ export function bodyOf({
     async pump(write, lending) {
       await askConsent();
       const { onProgress } = settings;
-      const { size, digest, uri } = facts;
+      const { size, sha256: digest, uri } = facts;
       const hash = digest === undefined ? undefined : await hashFor(download);
       await download.receive({
         lending,

@@ -22,7 +22,7 @@ export interface StreamFacts {
   /** Strong validator, without the quotes of the header. Without one, a broken transfer cannot resume. */
   readonly etag?: string;
   /** SHA-256 in hex that the bytes will be checked against. */
-  readonly digest?: string;
+  readonly sha256?: string;
   /** Milliseconds for which these facts and the content are fresh, if the server says so. */
   readonly ttlMs?: number;
   /** Origin that the bytes come from; absent if the MCP server's own is unknown. */

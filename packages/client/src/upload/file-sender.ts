@@ -34,7 +34,7 @@ export interface FileSenderOptions<Picked> {
   /** Largest file in bytes; 1 GiB. Declared to the server and enforced here. */
   readonly maxFileSize?: number;
   /** Media types and ranges to send; everything. Declared to the server. */
-  readonly supportedMimeTypes?: readonly string[];
+  readonly accept?: readonly string[];
   /** Origins besides the endpoint's own that files may go to. They never see credentials. */
   readonly trustedOrigins?: readonly string[];
   /** The current value of `Authorization`, if the transport has no {@link FileSender.fetch} or its own credentials. */
@@ -78,7 +78,7 @@ export function assembleFileSender<Picked>(
     readonly sourceOf: (picked: Picked) => Promise<FileSource>;
   },
 ): FileSender<Picked> {
-  const { onFilesRequested, onProgress, supportedMimeTypes, trustedOrigins = [] } = options;
+  const { onFilesRequested, onProgress, accept = ["*/*"], trustedOrigins = [] } = options;
   const { maxFileSize = 2 ** 30, authorization } = options;
   if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
     throw new RangeError(
@@ -96,7 +96,7 @@ export function assembleFileSender<Picked>(
   };
   const binary: BinaryElicitation = {
     maxFileSize,
-    supportedMimeTypes: supportedMimeTypes ?? ["*/*"],
+    supportedMimeTypes: accept,
   };
   const answer: AnswerElicitation = (params, context) =>
     answerRequest(params, answering, context).catch(rethrowWithReason);

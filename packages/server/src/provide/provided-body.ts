@@ -56,11 +56,11 @@ function redirectTo(
   { operation, uri, info }: SourceTerms,
 ): RedirectError {
   const isAbsolute = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
-  if (!isAbsolute || !(expiresAt instanceof Date) || Number.isNaN(expiresAt.getTime()))
+  if (!isAbsolute || !Number.isFinite(expiresAt))
     throw new TypeError(
-      `provider of ${uri}: it gave a URL that is not absolute, or an expiresAt that is not a Date`,
+      `provider of ${uri}: it gave a URL that is not absolute, or an expiresAt that is not in Unix milliseconds`,
     );
-  if (expiresAt.getTime() <= Date.now())
+  if (expiresAt <= Date.now())
     throw new TypeError(`provider of ${uri}: it gave a URL that has expired`);
   return new RedirectError(operation, { url, expiresAt }, info);
 }

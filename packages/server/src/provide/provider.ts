@@ -81,8 +81,8 @@ export interface ProvidedPipe extends AsyncIterable<Uint8Array> {
 export interface ProvidedUrl {
   /** Absolute, `https:` or `http:`. It carries its own permission and is never logged. */
   readonly url: string;
-  /** In the future: a URL that has expired is an error. */
-  readonly expiresAt: Date;
+  /** Unix milliseconds, in the future: a URL that has expired is an error. */
+  readonly expiresAt: number;
 }
 
 /** What is known of a resource before its bytes are made. */
@@ -154,7 +154,7 @@ export class RedirectError extends SluiceError {
     return this.#to.url;
   }
 
-  get expiresAt(): Date {
+  get expiresAt(): number {
     return this.#to.expiresAt;
   }
 }

@@ -41,13 +41,13 @@ export function urlSignerOf(
     const now = Date.now();
     const { expiresMs, sign } = await request({ operation, signal }, () => getSigner(now));
     // a SAS has whole seconds
-    const expiresAt = new Date(Math.floor(Math.min(now + expiresInMs, expiresMs) / 1000) * 1000);
+    const expiresAt = Math.floor(Math.min(now + expiresInMs, expiresMs) / 1000) * 1000;
     const sas = sign({
       containerName: container.containerName,
       blobName: blob.name,
       permissions: BlobSASPermissions.parse("r"),
       startsOn: new Date(now - backdatedMs),
-      expiresOn: expiresAt,
+      expiresOn: new Date(expiresAt),
       ...definedMembers({
         protocol: container.url.startsWith("https:") ? SASProtocol.Https : undefined,
         contentType,

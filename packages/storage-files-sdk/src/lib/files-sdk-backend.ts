@@ -92,7 +92,7 @@ async function sign(
   const expiresIn = Math.min(Math.floor(expiresInMs / 1000), maxExpiresIn);
   if (expiresIn < 1 || (contentType !== undefined && contentType !== info.contentType))
     return undefined;
-  const expiresAt = new Date(Date.now() + expiresIn * 1000);
+  const expiresAt = Date.now() + expiresIn * 1000;
   try {
     const url = await callAdapter(call, () =>
       adapter.url(key, {

@@ -91,7 +91,7 @@ export function createGraphBackend(options: GraphBackendOptions): StorageBackend
       // Graph's URLs take no wishes
       if (contentType !== undefined || contentDisposition !== undefined) return undefined;
       const file = await findFile(route, key, call);
-      const expiresAt = new Date(Date.now() + Math.min(expiresInMs, urlLifeMs));
+      const expiresAt = Date.now() + Math.min(expiresInMs, urlLifeMs);
       return { url: await mintUrl(route, file.id, call), expiresAt };
     },
 

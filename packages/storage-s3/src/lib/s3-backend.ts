@@ -157,7 +157,7 @@ async function presignObject(
     const signingDate = new Date(now + client.config.systemClockOffset);
     const url = await getSignedUrl(client, command, { expiresIn, signingDate });
     signal?.throwIfAborted();
-    return { url, expiresAt: new Date(now + expiresIn * 1000) };
+    return { url, expiresAt: now + expiresIn * 1000 };
   } catch (error) {
     signal?.throwIfAborted();
     throw toSluiceError(error, operation);

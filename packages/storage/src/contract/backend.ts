@@ -182,7 +182,8 @@ export interface PresignOptions extends CallOptions {
 export interface PresignedUrl {
   /** Opaque: never re-serialise it, never log it. */
   readonly url: string;
-  readonly expiresAt: Date;
+  /** Unix milliseconds. */
+  readonly expiresAt: number;
 }
 
 /** Options of {@link StorageBackend.watch}. */

@@ -45,7 +45,7 @@ export const presignMutants: Mutants = {
     breaks: () =>
       presigns(({ url, expiresAt }) => ({
         url,
-        expiresAt: new Date(expiresAt.getTime() + 3_600_000),
+        expiresAt: expiresAt + 3_600_000,
       })),
   },
   "presign-expired": {

@@ -6,9 +6,10 @@ import { createTunnelAgents, proxyFor, ReaderWatch } from "@sluice/core/internal
 import { WebSocket } from "ws";
 import { FrameSender } from "../messages/frame-sender.ts";
 import type { OpenSocket } from "./socket-port.ts";
-import { SUBPROTOCOL } from "../messages/closing.ts";
+import { offeredProtocols } from "../messages/closing.ts";
 
 interface NodeSocketOptions {
+  readonly ticket: () => Promise<string | undefined>;
   readonly headers: () => Promise<Record<string, string>>;
   readonly maxMessageBytes: number;
   readonly pingIntervalMs: number;
@@ -16,12 +17,12 @@ interface NodeSocketOptions {
 
 /** Opens a socket of `ws`. It follows no redirects, unpacks nothing, and finds out when its server is gone. */
 export function openNodeSocket(url: URL, options: NodeSocketOptions): OpenSocket {
-  const { headers, maxMessageBytes, pingIntervalMs } = options;
+  const { ticket, headers, maxMessageBytes, pingIntervalMs } = options;
   return async (events, signal) => {
     signal.throwIfAborted();
-    const fields = await headers();
+    const [fields, protocols] = [await headers(), offeredProtocols(await ticket())];
     signal.throwIfAborted();
-    const socket = new WebSocket(url, SUBPROTOCOL, {
+    const socket = new WebSocket(url, protocols, {
       headers: fields,
       maxPayload: maxMessageBytes,
       perMessageDeflate: false,

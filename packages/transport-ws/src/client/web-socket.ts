@@ -24,7 +24,7 @@ export function openWebSocket(url: URL, ticket: () => Promise<string | undefined
     if (!WebSocket)
       throw new SluiceError(
         "unsupported",
-        "ws: no WebSocket here; use @sluice/transport-ws/client/node",
+        'ws: no WebSocket here; in Node, set the condition "node" for the bundler',
       );
     const protocols = offeredProtocols(await ticket());
     signal.throwIfAborted();
