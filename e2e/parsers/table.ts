@@ -23,7 +23,7 @@ import { parseHead, parseKeyFile } from "@sluice/server/internal/node";
 import { createUriMapper } from "@sluice/storage";
 import { parseCursor } from "@sluice/storage/plugin";
 import { boundaryOf } from "@sluice/binary-transfer/internal";
-import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/part-headers.ts";
+import { parsePartHeaders } from "../../packages/binary-transfer/src/multipart/boundary.ts";
 import { parseStorageUrl } from "../../packages/cli/src/storages/storage-url.ts";
 import { parseBytes } from "../../packages/cli/src/terminal/quantity.ts";
 import { acceptUrl } from "../../packages/client/src/trust/accept-url.ts";

@@ -6,8 +6,7 @@ export { decodeStreamId, encodeStreamId, streamIdBytes } from "./peer/binary-ref
 export { inlineMessage } from "./content/binary-content.ts";
 export { opensExchange, type BinaryTerms, type Interleave } from "./peer/negotiation.ts";
 export { callOf, isAnswerTo } from "./http/rpc-call.ts";
-export { boundaryOf } from "./multipart/boundary.ts";
-export type { PartHeaders } from "./multipart/part-headers.ts";
+export { boundaryOf, type PartHeaders } from "./multipart/boundary.ts";
 export {
   readMultipart,
   type MultipartPart,

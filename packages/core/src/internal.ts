@@ -173,10 +173,15 @@ export { ensureKnownOptions } from "./errors/known-options.ts";
 
 // waiting, clocks and limits
 export { backgroundClock, type Clock, IdleTimer, systemClock } from "./async/clock.ts";
-export { ConcurrencyLimiter, createSharedRuns, Notifier, TurnQueue } from "./async/concurrency.ts";
+export {
+  ConcurrencyLimiter,
+  createSharedRuns,
+  Notifier,
+  ResultGap,
+  TurnQueue,
+} from "./async/concurrency.ts";
 export { onAbort } from "./async/on-abort.ts";
 export { PeerWatch, type PeerWatchOptions } from "./async/peer-watch.ts";
-export { ResultGap } from "./async/result-gap.ts";
 export {
   createSessionTable,
   type SessionBounds,

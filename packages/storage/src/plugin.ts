@@ -80,14 +80,16 @@ export {
   type PageOptions,
   parseCursor,
 } from "./plugin/page.ts";
-export { createPartDriver, type PartOptions, type PartSteps } from "./plugin/parts.ts";
-export { isLost, publishOnce, repeaterOf } from "./plugin/repeat.ts";
 export {
+  createPartDriver,
   createStepPartDriver,
+  type PartGrid,
+  type PartOptions,
+  type PartSteps,
   type StepPartOptions,
   type StepParts,
   toPartGrid,
-  type PartGrid,
 } from "./plugin/step-parts.ts";
+export { isLost, publishOnce, repeaterOf } from "./plugin/repeat.ts";
 export { createStepWriter, type StepDriver, type StepWriterOptions } from "./plugin/step-writer.ts";
 export { createWriter, type WriteDriver, type WriterOptions } from "./plugin/writer.ts";

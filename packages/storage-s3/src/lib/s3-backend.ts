@@ -15,13 +15,11 @@ import type {
 } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
 import { Calls } from "./calls.ts";
-import { listObjects } from "./list.ts";
+import { createRoot, listObjects, type S3Root } from "./root.ts";
 import { describeObject, openObject } from "./open.ts";
-import { createRoot, type S3Root } from "./root.ts";
 import { toSluiceError } from "./s3-error.ts";
-import { writeObjectInSteps } from "./step-writer.ts";
+import { writeObject, writeObjectInSteps } from "./step-writer.ts";
 import { type S3EventSource, watchObjects } from "./watch.ts";
-import { writeObject } from "./writer.ts";
 
 const connectionTimeoutMs = 10_000;
 /** Bytes that a socket reads at once, and so the size of the chunks of a body. */

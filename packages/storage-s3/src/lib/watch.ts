@@ -1,7 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import { createEventOrder, createEventWatch, type Watches } from "@sluice/storage/plugin";
-import { decodeName } from "./list.ts";
-import type { S3Root } from "./root.ts";
+import { decodeName, type S3Root } from "./root.ts";
 
 /** One message of the queue that a bucket sends its events to. */
 export interface S3EventMessage {

@@ -20,7 +20,7 @@ import { WriteLock } from "../limits/write-lock.ts";
 import { takeAnswer } from "../page/take-answer.ts";
 import { UploadPageStore } from "../page/upload-pages.ts";
 import { createBodyReader, receiveFile, type ReceiverParts } from "../receive/raw-upload.ts";
-import { ChecksMemory } from "../resumable/checks-memory.ts";
+import { ChecksMemory } from "../checks/file-checks.ts";
 import { PartialFiles } from "../resumable/partial-files.ts";
 import { ResumableUploads } from "../resumable/resumable-upload.ts";
 import { createPageRoutes } from "../routes/page-route.ts";

@@ -1,7 +1,12 @@
 import { createSha256, systemClock } from "@sluice/core/internal";
 import type { StepEnd, StepWriter } from "@sluice/storage";
 import { unlessMissing } from "@sluice/storage/plugin";
-import { type AnnouncedFile, checkBody, createFileChecks } from "../checks/file-checks.ts";
+import {
+  type AnnouncedFile,
+  checkBody,
+  type ChecksMemory,
+  createFileChecks,
+} from "../checks/file-checks.ts";
 import { codeOf, uploadError } from "../slots/upload-error.ts";
 import { bothOf, WriteQueue } from "../store/file-sink.ts";
 import {
@@ -13,7 +18,6 @@ import {
   stepKey,
 } from "../store/layout.ts";
 import { replaceJson, type UploadStorage, writeObject } from "../store/upload-storage.ts";
-import type { ChecksMemory } from "./checks-memory.ts";
 import { alreadyResumed, type FileAddress, type PartialFile } from "./partial-file.ts";
 
 /** Storage that objects are written to in steps. */
