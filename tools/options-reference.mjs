@@ -115,12 +115,27 @@ function membersOf(found, find) {
         .filter(({ type }) => type !== "never")
         .map((member) => ({ ...member, isOptional: member.isOptional || isAlternative }));
     const parent = part.typeName?.name && find(module.path, part.typeName.name);
-    return parent ? membersOf(parent, find) : [];
+    if (!parent) return [];
+    return membersOf(parent, find).map((member) => ({
+      ...member,
+      isOptional: member.isOptional || isAlternative,
+    }));
   });
   const own = (node.body?.body ?? [])
     .filter(({ type }) => type === "TSPropertySignature" || type === "TSMethodSignature")
     .map((member) => memberOf(module, member));
-  return [...own, ...aliased, ...inherited.filter(({ name }) => !own.some((o) => o.name === name))];
+  const merged = oneOfEach(aliased);
+  return [...own, ...merged, ...inherited.filter(({ name }) => !own.some((o) => o.name === name))];
+}
+
+/** Each member once: alternatives repeat a member, and the first that describes it says what it is. */
+function oneOfEach(members) {
+  const byName = new Map();
+  for (const member of members) {
+    const known = byName.get(member.name);
+    if (!known || (!known.doc && member.doc)) byName.set(member.name, member);
+  }
+  return [...byName.values()];
 }
 
 /** Text in lines of at most `width` characters; list items and paragraphs of the docstring stay. */

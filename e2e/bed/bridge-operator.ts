@@ -75,7 +75,7 @@ async function runSession(
   });
   const upstream =
     behind instanceof URL
-      ? createHttpUpstream({ url: behind, wrapFetch: links.wrapFetch })
+      ? createHttpUpstream({ endpoint: behind, wrapFetch: links.wrapFetch })
       : "command" in behind
         ? createProcessUpstream({ ...behind, wrapOutput: links.wrapOutput, exitMs: 500 })
         : behind;

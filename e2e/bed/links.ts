@@ -1,3 +1,4 @@
+import type { SluiceOptions } from "@sluice/server";
 import { createMemoryStores } from "@sluice/state";
 import { definedMembers } from "@sluice/core/internal";
 import { call, type RawAnswer } from "./raw.ts";
@@ -25,7 +26,7 @@ export function startLinkSite(options: SiteOptions = {}): Promise<Site> {
   return startSite({
     attach: { tools: true },
     ...options,
-    sluice: { links: {}, stores: createMemoryStores(), ...own },
+    sluice: { links: {}, stores: createMemoryStores(), ...own } as Partial<SluiceOptions>,
   });
 }
 

@@ -118,7 +118,7 @@ export async function openOwnSite(options: OwnOptions): Promise<OwnSite> {
     onWarning: () => {},
     onError: (error) => void errors.push(error),
     ...options.sluice,
-  });
+  } as SluiceOptions);
   const getServer = (): OwnServer => {
     const mcp = create();
     options.register?.(mcp, sluice);

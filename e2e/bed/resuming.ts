@@ -116,7 +116,7 @@ export function createResuming(options: ResumingOptions = {}): Resuming {
     onWarning: () => {},
     onError: (error) => void errors.push(error),
     ...options.sluice,
-  });
+  } as SluiceOptions);
   const factory = (): McpServer => sluice.attach(surveys.server());
   const host = sdkEvents
     ? createSessionsWithEvents(factory, sdkEvents)

@@ -121,7 +121,7 @@ export async function startSite(options: SiteOptions = {}): Promise<Site> {
     ...own,
     // all come from one address, and tests are about why each of them is refused
     limits: { ...(options.limitsGuesses ? {} : { failedRedemptions: false }), ...own?.limits },
-  });
+  } as SluiceOptions);
   const { storage: received = createMemoryBackend(), ...uploadsOptions } = options.uploads ?? {};
   const uploads =
     options.asking && createUploads(sluice, { storage: received, scan: "none", ...uploadsOptions });

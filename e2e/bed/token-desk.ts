@@ -44,7 +44,7 @@ export function createSharedServer(
       return (await Promise.all(minted)).map((each) => each!.url.split("/").at(-1)!);
     },
     async redeem(tokens) {
-      const replies = tokens.map((token) => sluice.redeem({ method: "HEAD", token, header }));
+      const replies = tokens.map((token) => sluice.host.redeem({ method: "HEAD", token, header }));
       return (await Promise.all(replies)).map(({ status }) => status);
     },
     keys: async () => [keys.current, ...keys.kids],

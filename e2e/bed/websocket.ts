@@ -78,7 +78,7 @@ export async function startWebSocketSite(options: WebSocketSiteOptions): Promise
       keys,
       principal,
       ...options.sluice,
-    });
+    } as SluiceOptions);
   const sluice = create();
   const handle = toNodeHandler(createSidecar(create(), options.sidecar));
   http.on("request", (request, response) => {

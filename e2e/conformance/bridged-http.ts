@@ -5,6 +5,6 @@ import { toNodeHandler, type NodeHandler } from "@sluice/transport-http/node";
 /** Serves the server at `url` over HTTP again, as `sluice bridge --http` does. */
 export function createHttpBridgedHandler(url: URL): NodeHandler {
   return toNodeHandler(
-    createHttpHosts({ open: () => ({ upstream: createHttpUpstream({ url }) }) }),
+    createHttpHosts({ open: () => ({ upstream: createHttpUpstream({ endpoint: url }) }) }),
   );
 }

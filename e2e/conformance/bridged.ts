@@ -57,7 +57,7 @@ class BridgedServer extends Server {
             saveTo: folder,
             sendFrom: [folder],
           });
-    const upstream = createHttpUpstream({ url, wrapFetch: tools?.wrapFetch });
+    const upstream = createHttpUpstream({ endpoint: url, wrapFetch: tools?.wrapFetch });
     runBridge({
       host: relatedTo(transport),
       upstream: tools?.watch(upstream) ?? upstream,

@@ -23,7 +23,7 @@ export function createLinkingBridge(url: URL, endpoint: string) {
   /** One session of a host, over any transport. Links act for `caller`. */
   async function serve(host: Transport, caller: Caller): Promise<void> {
     const links = await openResultLinks({ hold, link: ({ uri }) => sluice.link(uri, { caller }) });
-    const upstream = createHttpUpstream({ url, wrapFetch: links.wrapFetch });
+    const upstream = createHttpUpstream({ endpoint: url, wrapFetch: links.wrapFetch });
     await runBridge({ host, upstream: links.watch(upstream), hooks: links.hooks });
     await links.close();
   }

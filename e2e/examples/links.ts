@@ -8,7 +8,7 @@ import { z } from "zod";
 const sluice = createSluice({
   storage: createFsBackend({ root: "./files" }),
   baseUri: "files://acme/",
-  links: { ttlMs: 10 * 60_000 }, // 10 minutes; the default and the most are 15
+  links: { ttlMs: 10 * 60_000 }, // 10 minutes; the default is 15
 });
 // #endregion
 

@@ -23,7 +23,7 @@ const clients = {
 
 function throughBridge(url: string): Transport {
   const [host, transport] = InMemoryTransport.createLinkedPair();
-  const ended = runBridge({ host, upstream: createHttpUpstream({ url: new URL(url) }) });
+  const ended = runBridge({ host, upstream: createHttpUpstream({ endpoint: new URL(url) }) });
   onTestFinished(async () => {
     await transport.close();
     await ended;

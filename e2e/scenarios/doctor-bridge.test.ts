@@ -30,7 +30,11 @@ async function callTool(url: URL, name: string, args: Record<string, unknown>): 
   writeFileSync(join(root, "my.bin"), Buffer.alloc(1_500_000));
   const server = { kind: "http", name: url.origin, url } as const;
   const tools = await openFileTools({ server, saveTo: root, sendFrom: [root], agreedBytes: 1e9 });
-  const upstream = createHttpUpstream({ url, token: "right", wrapFetch: tools.wrapFetch });
+  const upstream = createHttpUpstream({
+    endpoint: url,
+    token: "right",
+    wrapFetch: tools.wrapFetch,
+  });
   const [host, transport] = InMemoryTransport.createLinkedPair();
   const ended = runBridge({ host, upstream: tools.watch(upstream), hooks: tools.hooks });
   const client = new Client({ name: "host", version: "1" });

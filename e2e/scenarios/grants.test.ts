@@ -1,5 +1,6 @@
 import { generateKey } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import type { AccessDecision, SluiceOptions } from "@sluice/server";
 import { streamResource } from "@sluice/client";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";

@@ -54,7 +54,7 @@ test(
     const [token] = tokens as unknown as [string];
 
     const open = (tried: string) =>
-      sluice.redeem({ ...caller, kind: "link", method: "HEAD", token: tried });
+      sluice.host.redeem({ ...caller, kind: "link", method: "HEAD", token: tried });
     const statuses = new Map<number, number>();
     const count = async (tried: string): Promise<void> => {
       const { status } = await open(tried);
@@ -109,7 +109,7 @@ test(`${overHttp} guesses over HTTP: after twenty in a minute an address is refu
   expect((await send("GET", link.download_url)).bytes.toString()).toBe("secret plans");
   const refused = records.filter(({ action }) => action === "download");
   expect(new Set(refused.map(({ address }) => address))).toEqual(new Set(["127.0.0.1"]));
-  const elsewhere = await site.sluice.redeem({
+  const elsewhere = await site.sluice.host.redeem({
     kind: "link",
     method: "GET",
     token: guess(),

@@ -9,7 +9,8 @@ import {
 import { SluiceError } from "@sluice/core";
 import type { AuditRecord } from "@sluice/server";
 import { createTelemetry } from "@sluice/server/telemetry";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { wrapBackend } from "@sluice/storage";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { linkTo, startLinkSite } from "../bed/links.ts";

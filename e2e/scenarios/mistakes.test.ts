@@ -26,13 +26,13 @@ const uri = `${baseUri}a.bin`;
 const content = "x".repeat(100_000);
 
 const storage = createMemoryBackend({ "a.bin": content });
-const good: SluiceOptions = {
+const good = {
   storage,
   baseUri,
   endpoint: "http://127.0.0.1:9/mcp",
   keys: "ephemeral",
   onWarning() {},
-};
+} satisfies SluiceOptions;
 const sluice = createSluice(good);
 const createMcp = (): McpServer => sluice.attach(new McpServer({ name: "d", version: "1" }));
 const mcp = createMcp();
@@ -121,6 +121,14 @@ test.each<[string, () => unknown, RegExp]>([
     /^createSluice: there is no option retention$/,
   ],
   ["attach: a second Sluice", () => createSluice(good).attach(createMcp()), /has a Sluice already/],
+  [
+    "attach: a second Sluice, without streaming",
+    () => {
+      const silent = sluice.attach(new McpServer({ name: "d", version: "1" }), { stream: false });
+      createSluice(good).attach(silent, { stream: false });
+    },
+    /has a Sluice already/,
+  ],
   ["attach: nothing", () => sluice.attach(wrong(undefined)), /^attach: .*McpServer/],
   ["attach: a handler", () => sluice.attach(wrong(handler)), /^attach: .*McpServer/],
   ["attach: the server inside", () => sluice.attach(wrong(mcp.server)), /^attach: .*McpServer/],
@@ -131,7 +139,7 @@ test.each<[string, () => unknown, RegExp]>([
   ],
   [
     "createUploads: a server",
-    () => createUploads(wrong(mcp), { storage: good.storage as never, scan }),
+    () => createUploads(wrong(mcp), { storage, scan }),
     /^createUploads: the first/,
   ],
   [
@@ -240,6 +248,78 @@ test.each<[string, () => unknown, RegExp]>([
   expect((thrown as TypeError).message).not.toContain("\n");
 });
 
+const access = (): "allow" => "allow";
+const accessPage = (): "allow"[] => [];
+const oneMount = [{ baseUri, storage }];
+
+test.each<[string, () => unknown, RegExp]>([
+  [
+    "createSluice: storage and mounts",
+    // @ts-expect-error: one or the other
+    () => createSluice({ storage, mounts: oneMount }),
+    /pass mounts, or storage and baseUri, and not both/,
+  ],
+  [
+    "createSluice: a base URI and mounts",
+    // @ts-expect-error: each mount has its own
+    () => createSluice({ baseUri, mounts: oneMount }),
+    /pass mounts, or storage and baseUri, and not both/,
+  ],
+  [
+    "createSluice: accessPage without access",
+    // @ts-expect-error: a rule for pages needs one for single resources
+    () => createSluice({ storage, accessPage }),
+    /accessPage also needs access/,
+  ],
+  [
+    "mounts: accessPage without access",
+    // @ts-expect-error: the rule of the Sluice is none of this mount
+    () => createSluice({ access, mounts: [{ baseUri, storage, accessPage }] }),
+    /accessPage also needs access/,
+  ],
+  [
+    "provide: accessPage without access",
+    // @ts-expect-error: a rule for pages needs one for single resources
+    () => sluice.provide("made://a", { open: () => "a", accessPage }),
+    /accessPage also needs access/,
+  ],
+  [
+    "createSluice: links that nothing can withdraw",
+    // @ts-expect-error: links can be withdrawn
+    () => createSluice({ storage, grant: { revocable: false }, links: true }),
+    /leave out grant.revocable: false/,
+  ],
+  ...(["once", "lease"] as const).map((use): [string, () => unknown, RegExp] => [
+    `createSluice: ${use} without a store`,
+    // @ts-expect-error: only window needs none
+    () => createSluice({ storage, grant: { revocable: false, use } }),
+    /grant.revocable: false is for URLs that need no store; leave out use/,
+  ]),
+  [
+    "createSluice: stored URLs without a store",
+    // @ts-expect-error: only sealed ones need none
+    () => createSluice({ storage, grant: { revocable: false, tokens: "stored" } }),
+    /grant.revocable: false is for URLs that need no store; leave out tokens/,
+  ],
+])("%s contradicts itself: a type error, and a TypeError", (_, make, said) => {
+  expect(make).toThrow(TypeError);
+  expect(make).toThrow(said);
+});
+
+test("options that go together are accepted", () => {
+  const fixed = { revocable: false } as const;
+  const given: readonly SluiceOptions[] = [
+    { mounts: oneMount },
+    { storage, baseUri },
+    { storage, access, accessPage, principal: () => undefined },
+    { mounts: [{ baseUri, storage, access, accessPage }], principal: () => undefined },
+    { storage, grant: fixed },
+    { storage, grant: { ...fixed, use: "window", tokens: "sealed" }, links: false },
+    { storage, grant: { use: "once" }, links: { ttlMs: 60_000 } },
+  ];
+  for (const options of given) expect(() => createSluice(options)).not.toThrow();
+});
+
 test.each<[string, (ctx: unknown) => unknown]>([
   ["uploads.ask", (ctx) => uploads.ask({ message: "x", fields: {} }, wrong({ ctx }))],
   ["uploads.ask", () => uploads.ask({ message: "x", fields: {} }, wrong({ mcp }))],
@@ -278,7 +358,7 @@ async function serve(
   const warnings: string[] = [];
   const endpoint = `${listening.origin}/mcp`;
   const onWarning = (warning: string): void => void warnings.push(warning);
-  const own = createSluice({ ...good, endpoint, onWarning, ...options });
+  const own = createSluice({ ...good, endpoint, onWarning, ...options } as SluiceOptions);
   const create = (): McpServer => own.attach(new McpServer({ name: "d", version: "1" }));
   const sessions = createSessions(create, own);
   onTestFinished(() => sessions.close());

@@ -1,5 +1,6 @@
 // @module-tag slow
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bytesOf } from "../bed/content.ts";
 import { startFleet, type Fleet, type Member } from "../bed/fleet.ts";

@@ -65,7 +65,7 @@ async function issueAll({ sluice, tickets }: House, name: string): Promise<void>
   const identity = await identify(sluice, name);
   const { owner } = identity;
   const grant = await sluice.host.mint(identity, "a.bin", undefined);
-  const opened = await sluice.redeem({
+  const opened = await sluice.host.redeem({
     method: "HEAD",
     token: grant!.token,
     header: () => undefined,
@@ -114,7 +114,7 @@ describe("a flood of invented DELETEs", () => {
     const { token } = (await sluice.host.mint(ann, "a.bin", undefined))!;
     const status = async () => {
       const caller = { authInfo: authInfoOf("ann"), sessionId: "of-ann", header: () => undefined };
-      return (await sluice.redeem({ method: "HEAD", token, ...caller })).status;
+      return (await sluice.host.redeem({ method: "HEAD", token, ...caller })).status;
     };
     expect(await status()).toBe(200);
     await sluice.endSession("of-ann");
@@ -126,8 +126,8 @@ describe("a flood of invented DELETEs", () => {
     await endInvented({ sluice, handler } as House, 200);
     expect(await status()).toBe(404);
     // the oldest ends of her own are what mallory pushes out
-    expect(await sluice.isSessionOver("of-mallory-0")).toBe(false);
-    expect(await sluice.isSessionOver("of-mallory-199")).toBe(true);
+    expect(await sluice.host.isSessionOver("of-mallory-0")).toBe(false);
+    expect(await sluice.host.isSessionOver("of-mallory-199")).toBe(true);
   });
 
   test("negative control: a store that keeps every end has no room left for anything else", async () => {

@@ -81,7 +81,7 @@ test.each(["auto", "legacy"] as const)(
     const { url, endpoint } = await startSite();
     const sender = createFileSender({
       endpoint,
-      authorization: () => "Bearer ann",
+      token: "ann",
       onFilesRequested: () => ({
         action: "accept",
         files: { text: [{ blob: new Blob(["beside the socket"]), name: "a.txt" }] },

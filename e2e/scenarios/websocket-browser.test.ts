@@ -1,6 +1,6 @@
 // @module-tag slow
 import { generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { createTickets } from "@sluice/transport-ws";
 import type { Browser, Page } from "playwright-core";

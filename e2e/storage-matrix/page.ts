@@ -18,6 +18,7 @@ const operations = [
   "open",
   "list",
   "presign",
+  "presignOrigins",
   "watch",
   "write",
   "writeInSteps",

@@ -133,6 +133,23 @@ test("the options page has exported options with their docstrings, also behind r
   expect(page).not.toContain("Hidden");
 });
 
+test("the options page has each option of alternatives once, as the one that describes it has it", () => {
+  const files = {
+    "index.ts":
+      "interface Fixed {\n  readonly use?: 'once';\n  /** Never. */\n  readonly stop: false;\n}\n" +
+      "interface Free { readonly use?: string; readonly stop?: true }\n" +
+      "type Choice =\n  | {\n      /** One. */\n      readonly one?: string;\n      readonly many?: never;\n    }\n" +
+      "  | {\n      readonly one?: never;\n      /** Many. */\n      readonly many: string[];\n    };\n" +
+      "export type AOptions = Choice & (Free | Fixed);\n",
+  };
+  const entries = [{ entry: "@x/y", path: "index.ts" }];
+  const page = toPage([{ name: "@x/y", entries }], (path) => files[path]);
+  expect(page).toContain(
+    "- `one`: `string`\n  One.\n- `many`: `string[]`\n  Many.\n- `use`: `string`\n- `stop`: `false`\n  Never.\n",
+  );
+  expect(page).not.toContain("required");
+});
+
 test("a link to no file, or to no heading, and a path that is not there are found; fences are not looked at", () => {
   const files = { "docs/a.md": "# A, `b` & c\n", src: "" };
   const read = (path) => files[path];

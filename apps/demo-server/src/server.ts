@@ -22,7 +22,10 @@ import { provideMade } from "./lib/provide-made.ts";
 import { registerPictureTool } from "./lib/picture-tool.ts";
 
 /** What the app serves, and where it puts the files that users send. */
-export interface AppOptions extends Omit<SluiceOptions, "baseUri" | "keys" | "mounts"> {
+export interface AppOptions extends Pick<
+  SluiceOptions,
+  "endpoint" | "audit" | "redirectOrigins" | "delivery" | "maxReadBytes"
+> {
   readonly storage: StorageBackend;
   readonly received: WritableBackend;
 }

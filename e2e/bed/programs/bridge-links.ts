@@ -52,7 +52,7 @@ const links = await openResultLinks({ hold, link: ({ uri }) => sluice.link(uri, 
 const [command = "", ...args] = behind;
 const upstream =
   typeof behind === "string"
-    ? createHttpUpstream({ url: new URL(behind), wrapFetch: links.wrapFetch })
+    ? createHttpUpstream({ endpoint: new URL(behind), wrapFetch: links.wrapFetch })
     : createProcessUpstream({ command, args, wrapOutput: links.wrapOutput });
 await runBridge({ host: createStdioHost(), upstream: links.watch(upstream), hooks: links.hooks });
 await links.close();

@@ -35,7 +35,7 @@ function serve(options: Partial<SluiceOptions> = {}, maxBinarySize = 1_000): Rea
     audit: (record) => void records.push(record),
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
   const handler = createMcpHandler(() =>
     sluice.attach(new McpServer({ name: "test", version: "1.0.0" }), { binary: binaryReads }),
   );

@@ -38,7 +38,7 @@ export function bridged(
 
 /** A bridge to a server at `url`. */
 export function bridgedTo(url: URL, options: Partial<BridgeOptions> = {}, atEnd?: AtEnd): Bridged {
-  return bridged({ upstream: createHttpUpstream({ url }), ...options }, atEnd);
+  return bridged({ upstream: createHttpUpstream({ endpoint: url }), ...options }, atEnd);
 }
 
 const info = { name: "host", version: "1.0.0" };

@@ -1,4 +1,5 @@
 import { createHttpUpstream, diagnose, type HttpUpstreamOptions } from "@sluice/bridge";
+import { SluiceError } from "@sluice/core";
 import { expect, test } from "vitest";
 import { SignIn } from "../src/upstream/oauth/sign-in.ts";
 import { folderOf } from "./guarded.ts";
@@ -6,6 +7,7 @@ import { folderOf } from "./guarded.ts";
 /** Everything that a server is shown of a user. */
 const credentials: Readonly<Record<string, Pick<HttpUpstreamOptions, "token" | "headers">>> = {
   "a token": { token: "SECRET" },
+  "a token that is asked for": { token: () => "SECRET" },
   Authorization: { headers: { Authorization: "Basic SECRET" } },
   "a cookie": { headers: { cookie: "session=SECRET" } },
   "a header of its own": { headers: { "X-Api-Key": "SECRET" } },
@@ -34,22 +36,31 @@ test.each(table)("%s does not go to %s in the clear", async (_, address, given) 
     code: "untrusted",
     message: expect.stringMatching(/in the clear; use the server's https: address$/),
   });
-  expect(() => createHttpUpstream({ url, ...given })).toThrow(refusal);
+  expect(() => createHttpUpstream({ endpoint: url, ...given })).toThrow(refusal);
   await expect(diagnose(url, given)).rejects.toEqual(refusal);
   await expect(diagnose(url, given)).rejects.not.toThrow(/SECRET/);
 });
 
 test.each(safe)("%s is shown any of them", (address) => {
   for (const given of Object.values(credentials))
-    expect(createHttpUpstream({ url: new URL(address), ...given }).kind).toBe("http");
+    for (const endpoint of [address, new URL(address)])
+      expect(createHttpUpstream({ endpoint, ...given }).kind).toBe("http");
+});
+
+test("text that is not a URL is refused, and not repeated", async () => {
+  const refusal = new SluiceError("invalid_argument", "bridge: the endpoint is not a server URL");
+  expect(() => createHttpUpstream({ endpoint: "//ann:SECRET@other" })).toThrow(refusal);
+  await expect(diagnose("//ann:SECRET@other")).rejects.toThrow(
+    "doctor: the endpoint is not a server URL",
+  );
 });
 
 test.each(["http://ann:SECRET@127.0.0.1:9/mcp", "https://SECRET@other.example/mcp"])(
   "credentials in the URL %s are refused, and not repeated",
   async (address) => {
     const url = new URL(address);
-    expect(() => createHttpUpstream({ url })).toThrow(/holds credentials/);
-    expect(() => createHttpUpstream({ url })).not.toThrow(/SECRET/);
+    expect(() => createHttpUpstream({ endpoint: url })).toThrow(/holds credentials/);
+    expect(() => createHttpUpstream({ endpoint: url })).not.toThrow(/SECRET/);
     await expect(diagnose(url)).rejects.toThrow(/holds credentials/);
   },
 );
@@ -70,5 +81,7 @@ test("plain http to another machine has no sign-in, and sends no token of one", 
 test("a server without credentials may be reached over plain http", () => {
   const openBrowser = (): void => {};
   const signIn = { folder: folderOf(), openBrowser };
-  expect(createHttpUpstream({ url: new URL(clear[0]!), signIn }).name).toBe("http://other.example");
+  expect(createHttpUpstream({ endpoint: new URL(clear[0]!), signIn }).name).toBe(
+    "http://other.example",
+  );
 });

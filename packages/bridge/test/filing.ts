@@ -61,7 +61,7 @@ export async function hostOf(
   });
   const upstream =
     behind instanceof URL
-      ? createHttpUpstream({ url: behind, wrapFetch: tools.wrapFetch })
+      ? createHttpUpstream({ endpoint: behind, wrapFetch: tools.wrapFetch })
       : createProcessUpstream({ ...behind, wrapOutput: tools.wrapOutput, exitMs: 500 });
   const { transport } = bridged({ upstream: tools.watch(upstream), hooks: tools.hooks }, atEnd);
   const client = typeof host === "string" ? createHost(host) : host;

@@ -196,6 +196,8 @@ export async function connect(
   revision: "legacy" | "modern" = "modern",
 ): Promise<Client> {
   const client = createHost(revision);
-  await client.connect(bridged({ upstream: createHttpUpstream({ url, signIn }) }).transport);
+  await client.connect(
+    bridged({ upstream: createHttpUpstream({ endpoint: url, signIn }) }).transport,
+  );
   return client;
 }

@@ -104,7 +104,9 @@ test.each([
     response.write(first);
     flood(response, chunk);
   });
-  const bridge = bridged({ upstream: createHttpUpstream({ url, maxMessageBytes: 2 ** 20 }) });
+  const bridge = bridged({
+    upstream: createHttpUpstream({ endpoint: url, maxMessageBytes: 2 ** 20 }),
+  });
   const host = await rawHost(bridge.transport);
   await host.send(initialize);
   await expect.poll(() => host.got.length).toBe(1);
@@ -135,7 +137,7 @@ test.each([
       response.writeHead(307, { location: "http://169.254.169.254/" }).end(),
   ],
 ])("%s is an error of the call", async (_what, onCall) => {
-  const bridge = bridged({ upstream: createHttpUpstream({ url: await oddServer(onCall) }) });
+  const bridge = bridged({ upstream: createHttpUpstream({ endpoint: await oddServer(onCall) }) });
   const host = await rawHost(bridge.transport);
   await host.send(initialize);
   await expect.poll(() => host.got.length).toBe(1);
@@ -145,7 +147,7 @@ test.each([
 
 test("a call that the server refuses says so, and that it did not run", async () => {
   const url = await oddServer((response) => response.writeHead(401).end());
-  const bridge = bridged({ upstream: createHttpUpstream({ url }) });
+  const bridge = bridged({ upstream: createHttpUpstream({ endpoint: url }) });
   const host = await rawHost(bridge.transport);
   await host.send(initialize);
   await expect.poll(() => host.got.length).toBe(1);
@@ -179,7 +181,7 @@ test("a host that does not read holds the server back", async () => {
   const abort = new AbortController();
   const ended = runBridge({
     host: createStdioHost({ input, output }),
-    upstream: createHttpUpstream({ url }),
+    upstream: createHttpUpstream({ endpoint: url }),
     signal: abort.signal,
   });
   ended.catch(() => {});

@@ -53,7 +53,7 @@ export function startHostsTo(
   options: Partial<HttpHostsOptions> = {},
   atEnd?: AtEnd,
 ): Promise<Hosting> {
-  return startHosts(() => ({ upstream: createHttpUpstream({ url }) }), options, atEnd);
+  return startHosts(() => ({ upstream: createHttpUpstream({ endpoint: url }) }), options, atEnd);
 }
 
 /** A transport of SDK v2 to a bridge. */

@@ -15,7 +15,7 @@ const originIsLocal = localhostOriginValidation();
 /** Takes hosts of this machine, in front of the server at `url`; to be closed with all of their sessions. */
 export function bridgeHosts(url: URL): { server: Server; close: () => Promise<void> } {
   const hosts = createHttpHosts({
-    open: () => ({ upstream: createHttpUpstream({ url }) }),
+    open: () => ({ upstream: createHttpUpstream({ endpoint: url }) }),
     onNote: (line) => console.error(line),
   });
   const { maxRequestBodySize } = hosts;

@@ -377,9 +377,12 @@ describe("a server that is away", () => {
 
   test("has its calls answered in the middle of a session, and the host begins anew", async () => {
     const peer = await startLegacyPeer();
-    const hosting = await startHosts(() => ({ upstream: createHttpUpstream({ url: peer.url }) }), {
-      limits,
-    });
+    const hosting = await startHosts(
+      () => ({ upstream: createHttpUpstream({ endpoint: peer.url }) }),
+      {
+        limits,
+      },
+    );
     const { send } = await openSession(hosting);
     await peer.stop();
     const answer = await send(tool("echo"));

@@ -45,7 +45,7 @@ test("consent for one call does not extend to another", async () => {
     server: { kind: "http", name: "server", url },
     sendFrom: [send],
   });
-  const upstream = tools.watch(createHttpUpstream({ url, wrapFetch: tools.wrapFetch }));
+  const upstream = tools.watch(createHttpUpstream({ endpoint: url, wrapFetch: tools.wrapFetch }));
   const host = await rawHost(bridged({ upstream, hooks: tools.hooks }).transport);
   const _meta = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -66,7 +66,9 @@ test("an answer with another state is not taken", async () => {
 test("a user who does not sign in is an error that says so", async () => {
   const { url } = await startGuarded();
   const signIn = { folder: folderOf(), openBrowser: () => {}, userMs: 100 };
-  const host = await rawHost(bridged({ upstream: createHttpUpstream({ url, signIn }) }).transport);
+  const host = await rawHost(
+    bridged({ upstream: createHttpUpstream({ endpoint: url, signIn }) }).transport,
+  );
   await host.send({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25" } });
   await expect
     .poll(() => host.got)
@@ -77,7 +79,9 @@ test("a sign-in address that is not a web page is not opened", async () => {
   const { url } = await startGuarded({ authorizePage: "calculator:start" });
   let opened = 0;
   const signIn = { folder: folderOf(), openBrowser: () => void opened++, userMs: 100 };
-  const host = await rawHost(bridged({ upstream: createHttpUpstream({ url, signIn }) }).transport);
+  const host = await rawHost(
+    bridged({ upstream: createHttpUpstream({ endpoint: url, signIn }) }).transport,
+  );
   await host.send({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25" } });
   await expect.poll(() => host.got).toMatchObject([{ id: 1, error: { code: -32_000 } }]);
   expect(opened).toBe(0);
@@ -88,7 +92,7 @@ test("with a token of its own, the bridge asks no user", async () => {
   valid.set("mine", "");
   const client = createHost("modern");
   const upstream = createHttpUpstream({
-    url,
+    endpoint: url,
     token: "mine",
     signIn: { folder: folderOf(), openBrowser: agree },
   });
@@ -207,7 +211,9 @@ test("a token of its own that lacks a scope is an error that says so, and that n
   const { url, seen, valid } = await startGuarded();
   valid.set("mine", "read");
   const client = createHost("modern");
-  await client.connect(bridged({ upstream: createHttpUpstream({ url, token: "mine" }) }).transport);
+  await client.connect(
+    bridged({ upstream: createHttpUpstream({ endpoint: url, token: "mine" }) }).transport,
+  );
   await expect(client.callTool({ name: "any" })).rejects.toThrow(
     /wants scope "write": pass a token that has it\. It did not run/,
   );
@@ -239,7 +245,7 @@ test("an answer of an authorization server without an end is an error", async ()
     else response.end();
   });
   const signIn = { folder: folderOf(), openBrowser: agree };
-  const upstream = createHttpUpstream({ url: new URL("/mcp", url), signIn });
+  const upstream = createHttpUpstream({ endpoint: new URL("/mcp", url), signIn });
   const host = await rawHost(bridged({ upstream }).transport);
   await host.send({ id: 1, method: "initialize", params: { protocolVersion: "2025-11-25" } });
   await expect

@@ -75,9 +75,21 @@ test("a call that was open when the stream broke off is answered with an error",
 test("headers and the token go with the stream and with messages", async () => {
   const peer = await startSsePeer();
   const client = createHost("legacy");
-  const upstream = createHttpUpstream({ url: peer.url, token: "mine" });
+  const upstream = createHttpUpstream({ endpoint: peer.url, token: "mine" });
   await client.connect(bridged({ upstream }).transport);
   expect(new Set(peer.authorizations)).toEqual(new Set(["Bearer mine"]));
+});
+
+test("a token that is renewed goes with each request as it is then", async () => {
+  const peer = await startSsePeer();
+  let count = 0;
+  const endpoint = peer.url.href;
+  const upstream = createHttpUpstream({ endpoint, token: async () => `mine-${++count}` });
+  await createHost("legacy").connect(bridged({ upstream }).transport);
+  expect(peer.authorizations.length).toBeGreaterThan(1);
+  expect(new Set(peer.authorizations)).toEqual(
+    new Set(peer.authorizations.map((_, at) => `Bearer mine-${at + 1}`)),
+  );
 });
 
 test("a user signs in at a server of HTTP with SSE", async () => {

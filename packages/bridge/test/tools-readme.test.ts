@@ -8,7 +8,7 @@ export async function bridgeFiles(url: URL, saveTo: string, sendFrom: string): P
     saveTo,
     sendFrom: [sendFrom],
   });
-  const upstream = createHttpUpstream({ url, wrapFetch: tools.wrapFetch });
+  const upstream = createHttpUpstream({ endpoint: url, wrapFetch: tools.wrapFetch });
   await runBridge({ host: createStdioHost(), upstream: tools.watch(upstream), hooks: tools.hooks });
   await tools.close();
 }

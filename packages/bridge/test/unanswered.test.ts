@@ -17,7 +17,7 @@ const answers: Record<string, (id: unknown) => string> = {
 };
 
 async function callAt(url: URL): Promise<unknown> {
-  const { transport } = bridged({ upstream: createHttpUpstream({ url }) });
+  const { transport } = bridged({ upstream: createHttpUpstream({ endpoint: url }) });
   const client = createHost("legacy");
   await client.connect(transport);
   return client.callTool({ name: "x" }).catch((error: Error) => error.message);
@@ -77,7 +77,7 @@ test.each([
       response.writeHead(200, { "content-type": type }).end(framed(result(id, value)));
       return undefined;
     });
-    const { transport } = bridged({ upstream: createHttpUpstream({ url }) });
+    const { transport } = bridged({ upstream: createHttpUpstream({ endpoint: url }) });
     const client = createHost("legacy");
     await client.connect(transport);
     await expect(client.callTool({ name: "x" })).rejects.toThrow(tooWide);

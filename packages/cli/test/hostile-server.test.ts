@@ -88,7 +88,7 @@ async function serveBadly(
     keys: "ephemeral",
     onWarning() {},
     ...options,
-  });
+  } as SluiceOptions);
   const mcp = createMcpHandler(() => sluice.attach(new McpServer({ name: "bad", version: "1" })));
   const handler = withSluice(mcp, sluice);
   const altered: McpFetchHandler = {

@@ -7,6 +7,8 @@ export { withDownloads, withStreaming } from "./calls/node-streaming.ts";
 export { createPublicLookup, ensurePublic } from "./net/node/http-exchange.ts";
 export { randomPartName, writerOfPart } from "./save/part-name.ts";
 export { saveBytes, saveFile, type SaveBytesOptions } from "./save/save-file.ts";
+export { createSessionSender } from "./upload/node-sender.ts";
+export { ClientSession } from "./upload/upload-target.ts";
 export { streamLink, type StreamLinkOptions } from "./save/savable-stream.ts";
 
 /**

@@ -2,6 +2,7 @@ import { blobOf } from "./net/outgoing-body.ts";
 import { createFetchExchange } from "./net/fetch-exchange.ts";
 import {
   assembleFileSender,
+  sessionOf,
   sourceOfBlob,
   type FileSender,
   type FileSenderOptions,
@@ -31,7 +32,7 @@ export type { PeerTimeouts } from "./net/timeouts.ts";
 export function createFileSender(
   options: FileSenderOptions<File | NamedBlob>,
 ): FileSender<File | NamedBlob> {
-  return assembleFileSender(options, {
+  return assembleFileSender(sessionOf(options), options, {
     sender: createBlindSender(
       createFetchExchange((input, init) => globalThis.fetch(input, init), { blobOf }),
     ),

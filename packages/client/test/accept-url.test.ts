@@ -72,7 +72,7 @@ const hostile = [...combined, ...others];
 const policy: UrlPolicy = {
   endpoint: new URL("https://mcp.example.com/mcp"),
   trustedOrigins: [],
-  redirects: "trusted",
+  anyPublic: false,
 };
 
 test("hostile addresses are refused before anything is sent", () => {
@@ -155,7 +155,7 @@ test.each([
 });
 
 test("redirects to any public origin are for HTTPS and its own port, and only when asked for", () => {
-  const open: UrlPolicy = { ...policy, redirects: "any-public-https" };
+  const open: UrlPolicy = { ...policy, anyPublic: true };
   expect(acceptUrl("https://s3.example/x", open, { redirect: true }).standing).toBe("public");
   for (const url of ["http://s3.example/x", "https://s3.example:8443/x"])
     expect(() => acceptUrl(url, open, { redirect: true })).toThrow("address");

@@ -14,3 +14,24 @@ test("a spent grant is renewed by one call, however many connections notice", as
   expect(calls).toBe(2);
   expect(new Set(renewed).size).toBe(1);
 });
+
+test.each(["public-https", undefined] as const)(
+  "with trustedOrigins %s a server names no address elsewhere: only its redirects may lead there",
+  async (trustedOrigins) => {
+    const client = {
+      request: async () => ({ uri: "x://a", downloadUrl: "https://cdn.example.com/1" }),
+    };
+    const settings = settingsOf({ ...(trustedOrigins && { trustedOrigins }) });
+    expect(settings).toMatchObject({
+      trustedOrigins: [],
+      anyPublic: trustedOrigins !== undefined,
+    });
+    const grants = grantsOf(client, "x://a", settings, () => expect.unreachable());
+    await expect(grants.grant()).rejects.toMatchObject({ code: "untrusted" });
+  },
+);
+
+test("one origin is a list of one", () => {
+  const trustedOrigins = "https://cdn.example.com" as never;
+  expect(() => settingsOf({ trustedOrigins })).toThrow(/is not an origin/);
+});

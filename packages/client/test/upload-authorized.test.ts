@@ -12,7 +12,7 @@ function setUp({ origin }: ScriptedServer, answer?: (params: unknown) => unknown
   const sender = createFileSender({
     endpoint: `${origin}/mcp`,
     onFilesRequested: () => ({ action: "cancel" }),
-    authorization: () => "Bearer secret",
+    token: async () => "secret",
     timeouts: { pauseScale: 0.001 },
   });
   const upload = {

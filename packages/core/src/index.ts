@@ -26,4 +26,5 @@ export {
   tokenLifetimes,
   type TokenPurpose,
 } from "./tokens/token-lifetime.ts";
-export type { FetchLike, Secret } from "./wire/mcp.ts";
+export type { FetchLike } from "./wire/mcp.ts";
+export type { Secret } from "./wire/secret.ts";

@@ -1,5 +1,6 @@
 import { generateKey } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { describe, expect, test } from "vitest";
 import {
   answerTo,

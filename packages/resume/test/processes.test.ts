@@ -1,6 +1,6 @@
 import { generateKey, SluiceError } from "@sluice/core";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
-import { createMemoryEventStore } from "@sluice/state/internal";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryEventStore, createMemoryStateStore } from "@sluice/state/internal";
 import { rerunCalls } from "@sluice/resume/rerun";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { answerTo, createResuming, eventsOf, linkOf, type ResumingOptions } from "./resuming.ts";

@@ -44,7 +44,7 @@ export function createResuming(options: ResumingOptions = {}) {
       return subject === undefined ? undefined : { issuer: "i", subject, clientId: "c" };
     },
     ...options.sluice,
-  });
+  } as SluiceOptions);
   const { events: store } = options.resume?.stores ?? sluice.host.stores;
   const errors: unknown[] = [];
   const heard: unknown[] = [];

@@ -273,7 +273,10 @@ describe("a link", () => {
 
   test("lives on, and is noticed, with a server that forgets ended sessions", async () => {
     const { server, session, link } = await linked({
-      breaking: (sluice) => ({ ...sluice, isSessionOver: async () => false }),
+      breaking: (sluice) => ({
+        ...sluice,
+        host: { ...sluice.host, isSessionOver: async () => false },
+      }),
     });
     await server.sluice.endSession(session["mcp-session-id"]!);
     expect((await server.at(link, session)).status).toBe(200);

@@ -294,11 +294,32 @@ describe("attaching", () => {
     expect(JSON.stringify(mcp.server.getCapabilities())).not.toMatch(/stream/);
   });
 
-  test("gives the server back; a second time changes nothing; a second Sluice is refused", () => {
-    const mcp = new McpServer({ name: "x", version: "1" });
-    const { sluice } = createHouse();
-    expect(sluice.attach(mcp)).toBe(mcp);
-    expect(sluice.attach(mcp)).toBe(mcp);
-    expect(() => createHouse().sluice.attach(mcp)).toThrow(/already/);
+  test.each([
+    [true, true],
+    [true, false],
+    [false, true],
+    [false, false],
+  ])(
+    "gives the server back; a second time changes nothing; a second Sluice is refused (%s, %s)",
+    (stream, another) => {
+      const mcp = new McpServer({ name: "x", version: "1" });
+      const { sluice } = createHouse();
+      expect(sluice.attach(mcp, { stream })).toBe(mcp);
+      expect(sluice.attach(mcp, { stream })).toBe(mcp);
+      const second = createHouse().sluice;
+      const refusal = new TypeError(
+        "sluice: attach: the server has a Sluice already; one with several storages takes them as mounts",
+      );
+      expect(() => second.attach(mcp, { stream: another })).toThrow(refusal);
+      expect(() => second.host.ensureOwn(mcp)).toThrow(TypeError);
+    },
+  );
+
+  test.each(eras)("%s: without streaming, the method is not there", async (era) => {
+    const talk = talkTo(createHouse(open).sluice, undefined, undefined, { stream: false });
+    const { message } = await talk(era, "resources/stream", {
+      params: { uri: "files://demo/a.bin" },
+    });
+    expect(message.error!.code).toBe(-32601);
   });
 });

@@ -40,7 +40,7 @@ function createKeeper(options: Partial<SluiceOptions> = {}) {
       },
     },
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   return {
     house,
     kept,

@@ -2,7 +2,8 @@ import type { AuthInfo } from "@modelcontextprotocol/server";
 import type { Principal } from "@sluice/core";
 import type { AccessAction, AuditRecord, Caller, SluiceOptions } from "@sluice/server";
 import { tagOf } from "@sluice/server/internal";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, bodyOf, createHouse } from "./redeeming.ts";
@@ -143,7 +144,7 @@ function createRoles(options: Partial<SluiceOptions> = {}) {
       return "downloadUrl";
     },
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   return { ...house, asked, files, call: talkTo(house.sluice) };
 }
 
@@ -233,7 +234,7 @@ test("a self-authenticating URL has no principal, and the claims of its bearer d
 test("a listen stream acts for the claims of the request that opened it", async () => {
   const { sluice, files, asked, call } = createRoles();
   const params = { notifications: { resourceSubscriptions: [uri] } };
-  const listening = await sluice.listen({ id: 1, params, caller: callerWith(asOwner) });
+  const listening = await sluice.host.listen({ id: 1, params, caller: callerWith(asOwner) });
   if (!("close" in listening)) throw new Error("it was refused");
   // the same user, who has lost the role, calls meanwhile
   await call("modern", "resources/list", { authInfo: asGuest });
@@ -287,7 +288,11 @@ async function writtenBy(options: Partial<SluiceOptions>): Promise<string[]> {
         await bodyOf(await house.redeem(tokenIn(stream), { authInfo: redeemer }));
       const caller = callerWith(authInfo);
       const notifications = { resourceSubscriptions: [uri] };
-      const listening = await house.sluice.listen({ id: 1, params: { notifications }, caller });
+      const listening = await house.sluice.host.listen({
+        id: 1,
+        params: { notifications },
+        caller,
+      });
       if ("close" in listening) listening.close();
     }
   await house.sluice.revoke({ principal: { ...alice, claims: { patient: secret } } });

@@ -149,7 +149,7 @@ describe("streams of subscriptions/listen", () => {
         sessionId: undefined,
         header: (name: string) => (name === "authorization" ? authorization : undefined),
       };
-      return sluice.listen({ id: 1, params, caller });
+      return sluice.host.listen({ id: 1, params, caller });
     };
   }
 
@@ -174,8 +174,8 @@ describe("streams of subscriptions/listen", () => {
       sessionId: undefined,
       header: (name: string) => as(alice)[name as "authorization"],
     };
-    const listening = await house.sluice.listen({ id: 1, params, caller });
-    expect(await house.sluice.listen({ id: 2, params, caller })).toMatchObject({
+    const listening = await house.sluice.host.listen({ id: 1, params, caller });
+    expect(await house.sluice.host.listen({ id: 2, params, caller })).toMatchObject({
       fault: { data: { reason: "busy" } },
     });
     const { token } = house.seal("download", { key: "a.bin", principal: alice });
@@ -291,7 +291,7 @@ describe("shares of an address", () => {
   test("are counted for listeners by the address that the option returns", async () => {
     const { sluice } = createBehindProxy({ listeners: { perAddress: 1 } });
     const listen = (address: string) =>
-      sluice.listen({
+      sluice.host.listen({
         id: 1,
         params: { notifications: { resourcesListChanged: true } },
         caller: {

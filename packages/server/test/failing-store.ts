@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
+import type { StateStore } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 
 /** A store in memory that can be taken down, and counts what it was asked. */
 export interface FailingStore {

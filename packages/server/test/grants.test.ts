@@ -5,7 +5,8 @@ import {
   tokenLifetimes,
   type Principal,
 } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import type { Revocation, SluiceOptions } from "@sluice/server";
 import type { Reply } from "@sluice/server/internal";
 import { createMemoryBackend } from "@sluice/storage";
@@ -21,7 +22,12 @@ function createHouses(count: number, options: Partial<SluiceOptions> = {}) {
   const state = createMemoryStateStore();
   const storage = createMemoryBackend({ "a.bin": "0123456789", "b.bin": "other" });
   const houses = Array.from({ length: count }, () =>
-    createHouse({ keys, stores: { ...createMemoryStores(), state }, storage, ...options }),
+    createHouse({
+      keys,
+      stores: { ...createMemoryStores(), state },
+      storage,
+      ...options,
+    } as Partial<SluiceOptions>),
   );
   return { keys, state, storage, houses };
 }
@@ -98,7 +104,10 @@ test("a server with stored tokens opens sealed ones, and one without asks its st
 
 describe.each(forms)("%s tokens", (tokens) => {
   const between = (options: Partial<SluiceOptions> = {}, grant: SluiceOptions["grant"] = {}) =>
-    createHouses(2, { grant: { tokens, ...grant }, ...options });
+    createHouses(2, {
+      grant: { tokens, ...grant } as SluiceOptions["grant"],
+      ...options,
+    } as Partial<SluiceOptions>);
 
   test("made in one process work in another, for their principal alone", async () => {
     const { houses } = between();
@@ -311,6 +320,6 @@ test("settings of download URLs that cannot work are refused", () => {
   for (const grant of wrong) expect(() => createHouse({ grant })).toThrow(TypeError);
   for (const ttlMs of [0, 999, 3_600_001, Number.NaN])
     expect(() => createHouse({ grant: { ttlMs } })).toThrow(RangeError);
-  for (const grant of [{}, { revocable: false }, { revocable: false, use: "window" as const }])
+  for (const grant of [{}, { revocable: false }, { revocable: false, use: "window" }] as const)
     expect(createHouse({ grant }).sluice.baseUris).toEqual(["files://demo/"]);
 });

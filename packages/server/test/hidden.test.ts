@@ -33,7 +33,7 @@ function createPair(more: Partial<SluiceOptions> = {}) {
     const { storage, calls } = createStorage(withSecret);
     const access = (_principal: Principal | undefined, uri: string): AccessDecision =>
       uri === secret ? "hide" : "allow";
-    const house = createHouse({ ...open, storage, access, ...more });
+    const house = createHouse({ ...open, storage, access, ...more } as Partial<SluiceOptions>);
     return { house, calls, talk: talkTo(house.sluice) };
   }) as [Pairing, Pairing];
   return { hiding, empty };

@@ -25,14 +25,14 @@ function createKeeper(options: Partial<SluiceOptions> = {}) {
       return subject === undefined ? undefined : { issuer, subject, clientId };
     },
     ...options,
-  });
+  } as SluiceOptions);
   const sealer = createSealer({ keys, audience: endpoint });
   const { token, id } = sealer.seal("download", { key: "a.bin", principal: alice, etag: "v1" });
   const get = (
     headers: Record<string, string> = as(alice),
     sent = token,
     method: "GET" | "HEAD" = "GET",
-  ) => sluice.redeem({ method, token: sent, header: (name) => headers[name] });
+  ) => sluice.host.redeem({ method, token: sent, header: (name) => headers[name] });
   const status = async (...sent: Parameters<typeof get>): Promise<number> => {
     const reply = await get(...sent);
     await bodyOf(reply);
@@ -91,7 +91,8 @@ describe("an object that lies in memory", () => {
       key: "a.bin",
       principal: alice,
     });
-    const get = () => sluice.redeem({ method: "GET", token, header: (name) => as(alice)[name] });
+    const get = () =>
+      sluice.host.redeem({ method: "GET", token, header: (name) => as(alice)[name] });
     expect(headerOf(await get(), "etag")).toBe('"v1"');
     keep({ info: { key: "a.bin", size: 3, etag: "v2" }, bytes: bytes.subarray(0, 3) });
     const reply = await get();
@@ -111,7 +112,7 @@ describe("an object that lies in memory", () => {
       held.push(new WeakRef(kept));
       const { token } = sealer.seal("download", { key: "a.bin", principal: alice });
       const header = (name: string) => as(alice)[name];
-      expect(await bodyOf(await sluice.redeem({ method: "GET", token, header }))).toBe(
+      expect(await bodyOf(await sluice.host.redeem({ method: "GET", token, header }))).toBe(
         "0123456789",
       );
     }
@@ -231,7 +232,7 @@ describe("an answer from memory is refused at once", () => {
       etag: first.info.etag!,
     });
     const get = (signal?: AbortSignal) =>
-      sluice.redeem({ method: "GET", token, header: (name) => as(alice)[name], signal });
+      sluice.host.redeem({ method: "GET", token, header: (name) => as(alice)[name], signal });
     expect((await get(AbortSignal.abort())).status).toBe(503);
     expect(await bodyOf(await get())).toBe("0123456789");
     expect((await get()).status).toBe(404);
@@ -284,7 +285,7 @@ test("a refusal after the record of an answer was asked for is a record of its o
   });
   const statuses: number[] = [];
   for (let round = 0; round < 8; round++) {
-    const reply = await sluice.redeem({ method: "GET", token, header: () => undefined });
+    const reply = await sluice.host.redeem({ method: "GET", token, header: () => undefined });
     await bodyOf(reply);
     statuses.push(reply.status);
   }

@@ -12,7 +12,11 @@ const uri = "files://demo/a.bin";
 /** Streams an object that lies in memory. */
 function createKeeper(options: Partial<SluiceOptions> = {}) {
   const keeping = createKeeping();
-  const house = createHouse({ storage: keeping.storage, principal: () => alice, ...options });
+  const house = createHouse({
+    storage: keeping.storage,
+    principal: () => alice,
+    ...options,
+  } as Partial<SluiceOptions>);
   const talk = talkTo(house.sluice);
   const stream = (era: (typeof eras)[number], more: TalkOptions = {}) =>
     talk(era, "resources/stream", { params: { uri }, ...more });

@@ -1,5 +1,6 @@
 import { generateKey, type KeyState, type SealingKey } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createSluice, type Sluice, type SluiceOptions } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
@@ -16,7 +17,7 @@ function start(options: Partial<SluiceOptions>): Sluice {
     anonymous: true,
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
 }
 
 describe("keys that a process makes for itself", () => {

@@ -1,5 +1,6 @@
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions } from "@sluice/server";
 import { tagOf, type Reply } from "@sluice/server/internal";
@@ -20,7 +21,7 @@ function linking(tokens: (typeof forms)[number], options: Partial<SluiceOptions>
     storage,
     principal: () => alice,
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   return {
     sluice,
     records,
@@ -29,7 +30,7 @@ function linking(tokens: (typeof forms)[number], options: Partial<SluiceOptions>
       return url.slice(url.lastIndexOf("/") + 1);
     },
     open: (token: string): Promise<Reply> =>
-      sluice.redeem({ kind: "link", method: "GET", token, header: () => undefined }),
+      sluice.host.redeem({ kind: "link", method: "GET", token, header: () => undefined }),
   };
 }
 
@@ -108,7 +109,7 @@ describe.each(forms)("a link with a %s token", (form) => {
     const revoked = await make();
     await sluice.revoke({ token: revoked });
     const open = (token: string, accept: string) =>
-      sluice.redeem({
+      sluice.host.redeem({
         kind: "link",
         method: "GET",
         token,
@@ -308,7 +309,7 @@ test("guesses from one address are slowed down, and a right link from another on
   const { sluice, make, open } = linking("stored", { limits: {} });
   const token = await make();
   const guess = (address: string) =>
-    sluice.redeem({
+    sluice.host.redeem({
       kind: "link",
       method: "GET",
       token: Buffer.from(crypto.getRandomValues(new Uint8Array(24))).toString("base64url"),

@@ -1,5 +1,6 @@
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import type { AuditRecord, SluiceOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";
@@ -21,13 +22,13 @@ function linking(options: Partial<SluiceOptions> = {}) {
       return subject === undefined ? undefined : { ...alice, subject };
     },
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   const { sluice } = house;
   return {
     ...house,
     link: (more: object = {}) => sluice.link(uri, { caller: aliceCaller, ...more }),
     follow: (url: string, headers: Record<string, string> = {}, method: "GET" | "HEAD" = "GET") =>
-      sluice.redeem({
+      sluice.host.redeem({
         kind: "link",
         method,
         token: url.slice(url.lastIndexOf("/") + 1),
@@ -71,7 +72,7 @@ describe("a link", () => {
     const other = createHouse({ links: {}, anonymous: true, keys, storage });
     const sealed = await one.sluice.link(uri, { caller: anonymousCaller });
     const token = sealed.url.slice(sealed.url.lastIndexOf("/") + 1);
-    const redeemed = await other.sluice.redeem({
+    const redeemed = await other.sluice.host.redeem({
       kind: "link",
       method: "GET",
       token,

@@ -10,7 +10,11 @@ const files = Object.fromEntries(names.map((name) => [name, name]));
 const bob = { ...alice, subject: "bob" };
 
 function setUp(options: Partial<SluiceOptions> = {}) {
-  const house = createHouse({ storage: createMemoryBackend(files), pageSize: 2, ...options });
+  const house = createHouse({
+    storage: createMemoryBackend(files),
+    pageSize: 2,
+    ...options,
+  } as Partial<SluiceOptions>);
   return { ...house, talk: talkTo(house.sluice) };
 }
 

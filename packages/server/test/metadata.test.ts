@@ -39,7 +39,7 @@ function serve(hook: DescribeResource, options: Partial<SluiceOptions> = {}) {
       return hook(info, of);
     },
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   const talk = talkTo(house.sluice);
   const { host } = house.sluice;
   return {

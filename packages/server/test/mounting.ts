@@ -21,10 +21,10 @@ export interface Mounted extends House {
   readonly tokenOf: (uri: string, who?: object) => Promise<string>;
 }
 
-export interface MountedOptions extends Partial<SluiceOptions> {
+export type MountedOptions = Partial<SluiceOptions> & {
   readonly register?: (mcp: McpServer, house: House) => void;
   readonly attach?: AttachOptions;
-}
+};
 
 /** The same object in two mounts, with content that names the mount. */
 export function createTwo(): { docsStorage: MemoryBackend; mediaStorage: MemoryBackend } {
@@ -38,7 +38,7 @@ export function mounted(
   mounts: readonly MountOptions[],
   { register, attach, ...options }: MountedOptions = {},
 ): Mounted {
-  const house = createHouse({ mounts, ...options });
+  const house = createHouse({ mounts, ...options } as Partial<SluiceOptions>);
   const talk = talkTo(
     house.sluice,
     (mcp) => {

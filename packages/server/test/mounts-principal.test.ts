@@ -21,7 +21,7 @@ function drives(options: MountedOptions = {}, rules: Partial<MountOptions> = {})
     bob: createMemoryBackend({ "a.txt": "of bob", "bob.txt": "his" }),
   };
   const storage = (principal: Principal | undefined) => of[principal?.subject ?? ""];
-  const house = mounted([{ baseUri: drive, storage, ...rules }, shared], options);
+  const house = mounted([{ baseUri: drive, storage, ...rules } as MountOptions, shared], options);
   return { ...house, of };
 }
 

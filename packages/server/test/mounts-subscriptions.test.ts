@@ -34,7 +34,11 @@ function watched(): { memory: MemoryBackend; storage: StorageBackend; watches: (
 }
 
 async function connect(mounts: readonly MountOptions[], options: Partial<SluiceOptions> = {}) {
-  const house = createHouse({ principal: () => alice, mounts, ...options });
+  const house = createHouse({
+    principal: () => alice,
+    mounts,
+    ...options,
+  } as Partial<SluiceOptions>);
   const mcp = house.sluice.attach(new McpServer({ name: "test", version: "1.0.0" }));
   const session = await openSession(mcp);
   const heard = () => session.notifications.map(({ method, params }) => params?.uri ?? method);
@@ -178,7 +182,7 @@ describe("subscriptions/listen over two mounts", () => {
   /** Listens as a principal; what it agreed to, and what comes next. */
   async function listen(mounts: readonly MountOptions[], filter: object, who = alice) {
     const house = createHouse({ mounts });
-    const listening = await house.sluice.listen({
+    const listening = await house.sluice.host.listen({
       id: 1,
       params: { notifications: filter },
       caller: { header: (name) => as(who)[name] },
@@ -301,10 +305,10 @@ describe("subscriptions/listen over two mounts", () => {
     const params = { notifications: { resourcesListChanged: true } };
     const caller = { header: (name: string) => as(alice)[name] };
     isDown = true;
-    const refused = await house.sluice.listen({ id: 1, params, caller });
+    const refused = await house.sluice.host.listen({ id: 1, params, caller });
     expect(refused).toMatchObject({ fault: { data: { reason: "internal" } } });
     isDown = false;
-    const taken = await house.sluice.listen({ id: 2, params, caller });
+    const taken = await house.sluice.host.listen({ id: 2, params, caller });
     expect(taken).not.toHaveProperty("fault");
     if ("close" in taken) taken.close();
   });

@@ -13,7 +13,7 @@ const { docsStorage, mediaStorage } = createTwo();
 const two = (rules: Partial<MountOptions> = {}, options: MountedOptions = {}) =>
   mounted(
     [
-      { baseUri: docs, storage: docsStorage, ...rules },
+      { baseUri: docs, storage: docsStorage, ...rules } as MountOptions,
       { baseUri: media, storage: mediaStorage },
     ],
     options,

@@ -57,6 +57,16 @@ test("a download URL leads to the URL of its provider, with one record that says
   ]);
 });
 
+test("a provider cannot redirect to the origins of the storage", async () => {
+  const house = createHouse({ redirectOrigins: "storage" });
+  house.sluice.provide(uri, { open: given.open });
+  expect(await house.redeem(tokenFor(house), { headers })).toMatchObject({ status: 500 });
+  const provider = { open: given.open, redirectOrigins: "storage" as never };
+  expect(() => createHouse().sluice.provide(uri, provider)).toThrow(
+    /^sluice.provide: redirectOrigins is "storage".*name the origins/,
+  );
+});
+
 test("a single-use grant leads there once; the second record is a refusal", async () => {
   const house = createHouse();
   provideFilm(house);

@@ -15,7 +15,7 @@ function serve(options: Partial<SluiceOptions> = {}) {
     onWarning: () => {},
     onError: (error) => void errors.push(error),
     ...options,
-  });
+  } as SluiceOptions);
   return { sluice, errors, talk: talkTo(sluice) };
 }
 
@@ -136,7 +136,7 @@ test("changes of a resource that is made are not listened to, and those of stora
   const { sluice } = serve();
   sluice.provide("reports://sales/rows.csv", () => "row");
   const resourceSubscriptions = ["reports://sales/rows.csv", "files://demo/a.txt"];
-  const listening = await sluice.listen({
+  const listening = await sluice.host.listen({
     id: 1,
     params: { notifications: { resourceSubscriptions } },
     caller: { header: () => undefined },
@@ -195,6 +195,7 @@ test("a provider for one URI answers for it, also behind a template that matches
 test("a page rule of a provider without a rule beside it is refused when it is given", () => {
   const { sluice } = serve();
   const provider = { open: () => "1", accessPage: () => [] };
+  // @ts-expect-error: a page rule needs a rule
   expect(() => sluice.provide("reports://sales/a.csv", provider)).toThrow(
     /accessPage also needs access/,
   );

@@ -13,7 +13,7 @@ function warningsOf(options: Partial<SluiceOptions>): string[] {
     keys: [generateKey()],
     onWarning: (message) => void warnings.push(message),
     ...options,
-  });
+  } as SluiceOptions);
   return warnings;
 }
 

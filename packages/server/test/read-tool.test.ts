@@ -20,7 +20,7 @@ function tool(options: Partial<SluiceOptions> = {}) {
     storage,
     access: (_who, of) => (of.includes("hidden") ? "hide" : "allow"),
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerResource("own", "files://demo/own.txt", {}, () => ({ contents: [] }));

@@ -8,7 +8,11 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { bodyOf } from "./redeeming.ts";
 
-const storage = createMemoryBackend({ "invoices/7.pdf": "%PDF-1.4", "notes.txt": "one\ntwo\n" });
+const storage = createMemoryBackend({
+  "invoices/7.pdf": "%PDF-1.4",
+  "notes.txt": "one\ntwo\n",
+  "films/7.mp4": "film",
+});
 const base = {
   storage,
   baseUri: "files://acme/",
@@ -24,7 +28,7 @@ const aliceInfo: AuthInfo = { token: "t", clientId: "app", scopes: [], extra: { 
 async function follow(sluice: Sluice, url: string): Promise<[number, string]> {
   const token = url.split("/").at(-1)!;
   const header = () => undefined;
-  const reply = await sluice.redeem({ kind: "link", method: "GET", token, header });
+  const reply = await sluice.host.redeem({ kind: "link", method: "GET", token, header });
   return [reply.status, await bodyOf(reply)];
 }
 
@@ -49,7 +53,7 @@ test("the links of the docs", async () => {
     principal: ({ authInfo }) =>
       authInfo && { issuer, subject: String(authInfo.extra?.sub), clientId: authInfo.clientId },
     stores, // what processes share; with it a link has 32 characters behind /d/
-    links: { ttlMs: 10 * 60_000 }, // 10 minutes; the default and the most are 15
+    links: { ttlMs: 10 * 60_000 }, // 10 minutes; the default is 15
   });
   // #endregion
 
@@ -106,6 +110,24 @@ test("the links of the docs", async () => {
   await sluice.revoke({ principal: alice }); // everything that acts for her, download URLs too
   // #endregion
   for (const { url } of [link, other]) expect((await follow(sluice, url))[0]).toBe(404);
+});
+
+test("the links of the docs that live for hours", async () => {
+  const caller = { header: () => undefined };
+  // #region long
+  const sluice = createSluice({
+    storage,
+    stores,
+    links: { maxTtlMs: 3 * 3_600_000 }, // at most 7 days
+  });
+  const film = await sluice.link("files://local/films/7.mp4", {
+    caller,
+    disposition: "inline",
+    ttlMs: 3 * 3_600_000,
+  });
+  // #endregion
+  expect(film.expiresAt - Date.now()).toBeGreaterThan(10_700_000);
+  expect(await follow(sluice, film.url)).toEqual([200, "film"]);
 });
 
 test("the tools of the docs", async () => {

@@ -61,7 +61,7 @@ test("the revocations of the README", async () => {
   const identity = { mayMint: true, maxTtlMs: 60_000 };
   const minted = async () => (await sluice.host.mint(identity, "report.pdf", undefined))!;
   const get = async (token: string) =>
-    (await sluice.redeem({ method: "HEAD", token, header: () => undefined })).status;
+    (await sluice.host.redeem({ method: "HEAD", token, header: () => undefined })).status;
   const [leaked, other] = [await minted(), await minted()];
   const leakedUrl = leaked.url;
   const record = { grant: other.id };

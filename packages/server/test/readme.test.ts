@@ -57,6 +57,7 @@ test("the examples of the README run", async () => {
   const bucket = {
     ...open,
     presign,
+    presignOrigins: async () => ["https://acme.s3.eu-west-1.amazonaws.com"],
     describe: async (...call: Parameters<typeof open.describe>) => ({
       ...(await open.describe(...call)),
       size: 2 ** 30 + 1,
@@ -73,7 +74,7 @@ test("the examples of the README run", async () => {
   const large = createSluice({
     ...options,
     delivery: ({ info }) => ((info.size ?? Infinity) > 1024 ** 3 ? "redirect" : "direct"),
-    redirectOrigins: ["https://acme.s3.eu-west-1.amazonaws.com"],
+    redirectOrigins: "storage",
   });
   // #endregion
 

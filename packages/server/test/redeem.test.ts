@@ -1,5 +1,6 @@
 import { principalTag, SluiceError, tokenLifetimes } from "@sluice/core";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend, protect, wrapBackend } from "@sluice/storage";
 import { describe, expect, test } from "vitest";
 import { alice, as, bodyOf, createHouse, headerOf, type House } from "./redeeming.ts";

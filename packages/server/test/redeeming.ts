@@ -48,7 +48,7 @@ export function createHouse(options: Partial<SluiceOptions> = {}): House {
     onError: (error) => void errors.push(error),
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
   const sealer = createSealer({ keys, audience: endpoint });
   return {
     sluice,
@@ -57,7 +57,7 @@ export function createHouse(options: Partial<SluiceOptions> = {}): House {
     errors,
     seal: (purpose, terms) => sealer.seal(purpose, terms),
     redeem: (token, { headers = {}, ...request } = {}) =>
-      sluice.redeem({ method: "GET", token, header: (name) => headers[name], ...request }),
+      sluice.host.redeem({ method: "GET", token, header: (name) => headers[name], ...request }),
   };
 }
 

@@ -20,7 +20,7 @@ const kept = { text: "kept by the author" };
 
 /** A server whose author registered what `register` says, and streams it. */
 function serve(register: (mcp: McpServer) => void, options: Partial<SluiceOptions> = {}) {
-  const house = createHouse({ ...open, ...options });
+  const house = createHouse({ ...open, ...options } as Partial<SluiceOptions>);
   const talk = talkTo(house.sluice, register, undefined, attach);
   return {
     ...house,

@@ -24,7 +24,7 @@ async function linked(
     storage,
     access: (_who, uri) => (uri.includes("hidden") ? "hide" : "allow"),
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerResource("own", "files://demo/own.txt", {}, () => ({ contents: [] }));

@@ -19,5 +19,4 @@ test("stores reach what is built on the Sluice", () => {
   const stores = createMemoryStores();
   const { host } = start(stores);
   expect(host.stores).toBe(stores);
-  expect(host.state).toBe(stores.state);
 });

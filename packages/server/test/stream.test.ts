@@ -23,7 +23,7 @@ function presigning(
 
 describe.each(eras)("%s era", (era) => {
   const stream = (options: Partial<SluiceOptions> = {}, talk: TalkOptions = {}) => {
-    const house = createHouse({ ...open, ...options });
+    const house = createHouse({ ...open, ...options } as Partial<SluiceOptions>);
     return talkTo(house.sluice)(era, "resources/stream", { params: { uri }, ...talk }).then(
       (exchange) => ({
         ...exchange,
@@ -223,6 +223,27 @@ describe.each(eras)("%s era", (era) => {
     expect(cancelled).toBe(1);
   });
 
+  test.each<[string, StorageBackend["presignOrigins"] | undefined, boolean]>([
+    ["names", async () => ["https://other.example", "https://store.example.com"], true],
+    ["does not name", async () => ["https://other.example"], false],
+    ["does not know", undefined, false],
+  ])(
+    'redirectOrigins "storage" leads to the origins that the storage names: one that it %s',
+    async (_, presignOrigins, isRedirect) => {
+      const plain = presigning("https://store.example.com/x");
+      const storage = presignOrigins ? { ...plain, presignOrigins } : plain;
+      const options = { delivery: "redirect", redirectOrigins: "storage" } as const;
+      for (const hooks of [{}, { describe: () => ({}) }]) {
+        const given = { ...options, ...hooks, storage };
+        const { slot, message } = await stream(given);
+        expect(slot.reply?.status).toBe(isRedirect ? 302 : undefined);
+        expect(message.result?.downloadUrl !== undefined).toBe(!isRedirect);
+        const perPrincipal = await stream({ ...given, storage: () => storage });
+        expect(perPrincipal.slot.reply?.status).toBe(isRedirect ? 302 : undefined);
+      }
+    },
+  );
+
   test("a resource that has changed since it was described has the type of its new bytes", async () => {
     const storage = createMemoryBackend({ notes: "some text" });
     const delivery = (): "direct" => {
@@ -358,7 +379,11 @@ test("redirect origins are exact origins", () => {
 test("redirects that can never happen are warned about", () => {
   const warningsOf = (options: Partial<SluiceOptions>): string[] => {
     const warnings: string[] = [];
-    createHouse({ ...open, ...options, onWarning: (warning) => warnings.push(warning) });
+    createHouse({
+      ...open,
+      ...options,
+      onWarning: (warning) => warnings.push(warning),
+    } as Partial<SluiceOptions>);
     return warnings.filter((warning) => warning.startsWith("delivery"));
   };
   const redirectOrigins = ["https://store.example.com"];
@@ -370,6 +395,14 @@ test("redirects that can never happen are warned about", () => {
     expect.stringContaining("signs no URLs"),
   ]);
   expect(warningsOf({ delivery: "redirect", redirectOrigins, storage })).toEqual([]);
+  expect(warningsOf({ delivery: "redirect", redirectOrigins: "storage", storage })).toEqual([
+    expect.stringContaining("does not know the origins of its URLs"),
+  ]);
+  const knowing = { ...storage, presignOrigins: async () => redirectOrigins };
+  for (const known of [knowing, () => storage])
+    expect(
+      warningsOf({ delivery: "redirect", redirectOrigins: "storage", storage: known }),
+    ).toEqual([]);
   expect(warningsOf({ delivery: "auto" })).toEqual([]);
 });
 

@@ -25,7 +25,11 @@ async function connect(
         }
       },
   });
-  const house = createHouse({ principal: () => alice, storage, ...options });
+  const house = createHouse({
+    principal: () => alice,
+    storage,
+    ...options,
+  } as Partial<SluiceOptions>);
   const mcp = new McpServer({ name: "test", version: "1.0.0" });
   register(mcp);
   house.sluice.attach(mcp, attach);
@@ -198,7 +202,7 @@ test("a slow client gets little of a flood of changes that was decided before it
     access: (_who, uri) => (isOpen || uri.endsWith("last") ? "allow" : "hide"),
   });
   const resourceSubscriptions = [...names, "last"].map((name) => `files://demo/${name}`);
-  const listening = await sluice.listen({
+  const listening = await sluice.host.listen({
     id: 1,
     params: { notifications: { resourceSubscriptions } },
     caller: { header: () => undefined },
@@ -221,7 +225,7 @@ test("a listen stream ends when the access token of its request does", async () 
   const { sluice } = createHouse({ principal: () => alice });
   const expiresAt = Math.floor(Date.now() / 1_000) + 60;
   const authInfo = { token: "t", clientId: "app", scopes: [], expiresAt };
-  const listening = await sluice.listen({
+  const listening = await sluice.host.listen({
     id: 1,
     params: { notifications: { resourceSubscriptions: ["files://demo/a.bin"] } },
     caller: { header: () => undefined, authInfo },

@@ -86,7 +86,7 @@ async function traceOfRescan(apart: boolean): Promise<string | undefined> {
     header: () => as(alice).authorization,
   };
   const notifications = { resourceSubscriptions: ["files://demo/a.bin"] };
-  const listening = await house.sluice.listen({ id: 1, params: { notifications }, caller });
+  const listening = await house.sluice.host.listen({ id: 1, params: { notifications }, caller });
   // a watch that begins looks at everything that is followed
   await expect.poll(() => seen).toHaveLength(2);
   if ("close" in listening) listening.close();
@@ -246,7 +246,7 @@ test("a resource that is listened to belongs to the trace of the request, and st
   const params = { notifications: { resourceSubscriptions: ["files://demo/a.bin"] } };
   const _meta = { traceparent };
   const caller = { header: (name: string) => as(alice)[name] };
-  const listening = await sluice.listen({ id: 1, params: { ...params, _meta }, caller });
+  const listening = await sluice.host.listen({ id: 1, params: { ...params, _meta }, caller });
   if ("close" in listening) listening.close();
   const [call] = spans("resources/subscribe");
   expect(call?.spanContext().traceId).toBe(traceId);

@@ -5,7 +5,8 @@ import {
   type AuthInfo,
 } from "@modelcontextprotocol/server";
 import { createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import type { SluiceOptions, ToolOptions } from "@sluice/server";
 import { describe, expect, test } from "vitest";
@@ -44,7 +45,7 @@ function tooled({
     ...(maxReadBytes !== undefined && { maxReadBytes }),
     ...(isUnresolved && { principal: undefined as never }),
     ...options,
-  });
+  } as Partial<SluiceOptions>);
   const handler = createMcpHandler(() => {
     const mcp = new McpServer({ name: "test", version: "1.0.0" });
     mcp.registerResource("own", own, {}, () => ({ contents: [] }));

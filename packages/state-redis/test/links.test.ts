@@ -42,7 +42,7 @@ describe.runIf(hasRedis)("links of servers that share a Redis", () => {
   const tokenOf = (url: string): string => url.slice(url.lastIndexOf("/") + 1);
   async function statusOf({ sluice }: House, url: string): Promise<number> {
     const request = { kind: "link", method: "GET", header: () => undefined } as const;
-    const { status, transfer } = await sluice.redeem({ ...request, token: tokenOf(url) });
+    const { status, transfer } = await sluice.host.redeem({ ...request, token: tokenOf(url) });
     transfer?.end({ outcome: "aborted", bytes: 0 });
     return status;
   }

@@ -13,10 +13,6 @@ export {
   type StateStore,
   type StateStoreLimits,
 } from "./contract/state-store.ts";
-export {
-  createMemoryStateStore,
-  type MemoryStateStoreOptions,
-} from "./memory/memory-state-store.ts";
 export type { Stores } from "./contract/stores.ts";
 export { createMemoryStores, type MemoryStoresOptions } from "./memory/memory-stores.ts";
 export { storeError, type StoreRefusal } from "./contract/store-error.ts";

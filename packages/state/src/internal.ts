@@ -11,4 +11,5 @@ export {
   type SealedRecordsOptions,
 } from "./tokens/sealed-records.ts";
 export { createMemoryEventStore } from "./memory/memory-event-store.ts";
+export { createMemoryStateStore } from "./memory/memory-state-store.ts";
 export { createMemoryUploadStore } from "./memory/memory-upload-store.ts";

@@ -2,7 +2,6 @@ import { SluiceError } from "@sluice/core";
 import { clockSkewMs } from "@sluice/core/internal";
 import {
   claimGrant,
-  createMemoryStateStore,
   refundGrant,
   type GrantClaim,
   type GrantRecord,
@@ -10,6 +9,7 @@ import {
   type StateStore,
   type StateStoreLimits,
 } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 
 type MakeBroken = (limits: StateStoreLimits) => StateStore;
 

@@ -1,7 +1,7 @@
 import { createKeyRing, generateKey } from "@sluice/core";
 import { createTextSealer } from "@sluice/core/internal";
-import { createMemoryStateStore, type StateStore } from "@sluice/state";
-import { createSealedRecords } from "@sluice/state/internal";
+import type { StateStore } from "@sluice/state";
+import { createSealedRecords, createMemoryStateStore } from "@sluice/state/internal";
 import { beforeEach, describe, expect, test } from "vitest";
 
 const secret = "s".repeat(32);

@@ -1,5 +1,6 @@
 import type { GrantUse } from "@sluice/core";
-import { createMemoryStateStore, type GrantTerms } from "@sluice/state";
+import type { GrantTerms } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { stateStoreCases } from "@sluice/state/conformance";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { brokenStateStores } from "./broken-state-stores.ts";

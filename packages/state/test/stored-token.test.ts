@@ -8,8 +8,8 @@ import {
   type TokenPurpose,
 } from "@sluice/core";
 import { clockSkewMs } from "@sluice/core/internal";
-import { createMemoryStateStore, createTokenStore, type StateStore } from "@sluice/state";
-import { isStoredToken } from "@sluice/state/internal";
+import { createTokenStore, type StateStore } from "@sluice/state";
+import { isStoredToken, createMemoryStateStore } from "@sluice/state/internal";
 import { createHash } from "node:crypto";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { makeStoredVector } from "../../core/test/vectors/make-vectors.ts";

@@ -37,14 +37,15 @@ describe("with the account key", { timeout: startMs }, () => {
     const { credential } = await (await sharedAzurite()).createContainer();
     const url = "https://account.blob.core.windows.net/docs";
     const backend = createAzureBlobBackend({ url, credential });
-    expect(paramsOf((await backend.presign!("a", { expiresInMs: minute }))!.url)["spr"]).toBe(
-      "https",
-    );
+    const presigned = (await backend.presign!("a", { expiresInMs: minute }))!;
+    expect(paramsOf(presigned.url)["spr"]).toBe("https");
+    expect(await backend.presignOrigins!()).toEqual([new URL(presigned.url).origin]);
   });
 
   test("a SAS cannot sign, so there is no presign", () => {
     const url = "https://account.blob.core.windows.net/docs?sp=r&sig=eA%3D%3D";
     expect(createAzureBlobBackend({ url })).not.toHaveProperty("presign");
+    expect(createAzureBlobBackend({ url })).not.toHaveProperty("presignOrigins");
     expect(createAzureBlobBackend({ client: new ContainerClient(url) })).not.toHaveProperty(
       "presign",
     );

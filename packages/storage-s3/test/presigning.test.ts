@@ -23,6 +23,19 @@ describe("a signed URL", () => {
     }
   });
 
+  test.each([
+    ["acme", "https://acme.s3.eu-west-1.amazonaws.com"],
+    // a name with a dot does not fit into a certificate
+    ["acme.files", "https://s3.eu-west-1.amazonaws.com"],
+  ])("has the origin that the backend names, for the bucket %s", async (bucket, origin) => {
+    const credentials = { accessKeyId: "id", secretAccessKey: "secret" };
+    const backend = createS3Backend({ bucket, region: "eu-west-1", credentials, prefix: "a" });
+    expect(await backend.presignOrigins?.()).toEqual([origin]);
+    const { url = "" } = (await backend.presign?.("a", { expiresInMs: minute })) ?? {};
+    expect(new URL(url).origin).toBe(origin);
+    await backend.close?.();
+  });
+
   test("lives seven days at most", async () => {
     await using bucket = await createBucket();
     const start = Date.now();

@@ -69,6 +69,7 @@ describe("every wrapper", () => {
         "name",
         "open",
         "presign",
+        "presignOrigins",
         "remove",
         "watch",
         "write",

@@ -243,6 +243,10 @@ function createReferenceBackend(store: MemoryBackend, state: ServiceState): Stor
       });
       return { url, expiresAt };
     },
+    async presignOrigins({ signal } = {}) {
+      signal?.throwIfAborted();
+      return [`https://${host}`];
+    },
   };
 }
 

@@ -32,7 +32,7 @@ function house(options: Partial<SluiceOptions> = {}) {
     access: (_who, uri) => (uri.includes("hidden") ? "hide" : "allow"),
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
   const mcp = createMcpHandler(() => sluice.attach(new McpServer({ name: "x", version: "1" })));
   const handler = withSluice(mcp, sluice);
 

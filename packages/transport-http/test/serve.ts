@@ -52,7 +52,7 @@ export async function serve(options: ServeOptions): Promise<Served> {
     onError: (error) => void errors.push(error),
     onWarning: () => {},
     ...options.sluice,
-  });
+  } as SluiceOptions);
   const mcp = createMcpHandler(() => {
     const mcpServer = new McpServer({ name: "test", version: "1.0.0" });
     options.register?.(mcpServer);

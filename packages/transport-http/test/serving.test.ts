@@ -17,7 +17,7 @@ async function start(
 ): Promise<Serving & { readonly sluice: Sluice }> {
   const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
   const storage = createMemoryBackend({ "a.txt": "hello" });
-  const sluice = createSluice({ storage, endpoint, ...options });
+  const sluice = createSluice({ storage, endpoint, ...options } as SluiceOptions);
   const serving = await serve(sluice, create(sluice), serveOptions);
   onTestFinished(() => void serving.close({ deadlineMs: 0 }));
   return { ...serving, sluice };

@@ -51,7 +51,7 @@ function createHost(
     delivery: "downloadUrl",
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
   const servers = { made: 0, closed: 0 };
   const heard: unknown[] = [];
   const create = (): McpServer => {
@@ -191,7 +191,7 @@ describe("sessions, which the recipe by hand does not keep", () => {
       vi.advanceTimersByTime(idleMs);
       expect(await ping("ann", session)).toBe(404);
       expect(result.downloadUrl).toContain(endpoint);
-      expect(await sluice.isSessionOver(session["mcp-session-id"])).toBe(true);
+      expect(await sluice.host.isSessionOver(session["mcp-session-id"])).toBe(true);
       expect(servers.closed).toBe(1);
     });
   });

@@ -17,7 +17,7 @@ function createSessionful(options: Partial<SluiceOptions> = {}) {
     keys: "ephemeral",
     onWarning: () => {},
     ...options,
-  });
+  } as SluiceOptions);
   const transports = new Map<string, WebStandardStreamableHTTPServerTransport>();
   const mcp = {
     async fetch(request: Request, mcpOptions?: { parsedBody?: unknown }): Promise<Response> {

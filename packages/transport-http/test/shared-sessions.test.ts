@@ -1,6 +1,7 @@
 import { McpServer } from "@modelcontextprotocol/server";
 import { generateKey, SluiceError } from "@sluice/core";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createSluice } from "@sluice/server";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions } from "@sluice/transport-http/internal";

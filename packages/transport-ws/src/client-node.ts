@@ -1,7 +1,7 @@
 import type { Secret } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
+import { bearerOf, definedMembers, valueOf } from "@sluice/core/internal";
 import { withDownloads } from "@sluice/client/internal";
-import { authorizationOf, readClientEndpoint, valueOf } from "./client/client-endpoint.ts";
+import { readClientEndpoint } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";
 import type { WebSocketTransportOptions } from "./client.ts";
 import { openNodeSocket } from "./client/node-socket.ts";
@@ -44,15 +44,15 @@ export function createWebSocketTransport(
   const open = openNodeSocket(endpoint.url, {
     maxMessageBytes,
     pingIntervalMs,
-    ticket: () => valueOf(ticket),
+    ticket: async () => (ticket === undefined ? undefined : valueOf(ticket)),
     headers: async () => {
-      const authorization = await authorizationOf(token);
+      const authorization = await bearerOf(token);
       return definedMembers({ ...headers, authorization });
     },
   });
   const transport = new WebSocketClientTransport(open, options);
   return withDownloads(transport, async () => {
-    const authorization = await authorizationOf(token);
+    const authorization = await bearerOf(token);
     const { address } = transport;
     return definedMembers({ origin: endpoint.downloads, authorization, address });
   });

@@ -1,7 +1,7 @@
 import type { Secret } from "@sluice/core";
-import { definedMembers } from "@sluice/core/internal";
+import { bearerOf, definedMembers, valueOf } from "@sluice/core/internal";
 import { withDownloads } from "@sluice/client/internal";
-import { authorizationOf, readClientEndpoint, valueOf } from "./client/client-endpoint.ts";
+import { readClientEndpoint } from "./client/client-endpoint.ts";
 import { WebSocketClientTransport } from "./client/client-transport.ts";
 import type { ClientTransportOptions } from "./client/transport-options.ts";
 import { openWebSocket } from "./client/web-socket.ts";
@@ -30,9 +30,11 @@ export function createWebSocketTransport(
   const { ticket, token, downloads } = options;
   const hasSecret = ticket !== undefined || token !== undefined;
   const endpoint = readClientEndpoint(url, { downloads, hasSecret });
-  const open = openWebSocket(endpoint.url, () => valueOf(ticket));
+  const open = openWebSocket(endpoint.url, async () =>
+    ticket === undefined ? undefined : valueOf(ticket),
+  );
   return withDownloads(new WebSocketClientTransport(open, options), async () => {
-    const authorization = await authorizationOf(token);
+    const authorization = await bearerOf(token);
     return definedMembers({ origin: endpoint.downloads, authorization });
   });
 }

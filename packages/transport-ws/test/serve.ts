@@ -77,7 +77,7 @@ export async function serve(options: ServeOptions = {}): Promise<Served> {
     onError,
     onWarning: () => {},
     ...options.sluice,
-  });
+  } as SluiceOptions);
   const factory = (): McpServer | Promise<McpServer> => {
     if (options.create) return options.create();
     const mcp = new McpServer({ name: "test", version: "1.0.0" });

@@ -1,6 +1,6 @@
 import { connect as connectSocket } from "node:net";
 import { createSealer, createKeyRing, generateKey } from "@sluice/core";
-import { createMemoryStateStore } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createTickets, createWebSocketHandler, listenWebSocket } from "@sluice/transport-ws";
 import { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, onTestFinished, test } from "vitest";

@@ -40,7 +40,7 @@ export function createPlainSluice(options: Partial<SluiceOptions> = {}): Sluice 
     },
     anonymous: true,
     ...options,
-  });
+  } as SluiceOptions);
 }
 
 /** A tool as the tests write it. */

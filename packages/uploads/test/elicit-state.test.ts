@@ -84,7 +84,10 @@ describe("the state that a client keeps for a question", () => {
 
   test("is not taken where the store cannot say whether it was used", async () => {
     const put = () => Promise.reject(new SluiceError("unavailable", "store: down"));
-    const cut = new QuestionStates({ ...host, state: { ...host.state, put } });
+    const cut = new QuestionStates({
+      ...host,
+      stores: { ...host.stores, state: { ...host.stores.state, put } },
+    });
     await expect(cut.open(cut.seal(state, context), context)).rejects.toEqual(
       refused("unavailable"),
     );

@@ -71,7 +71,7 @@ export async function startPageSite(
     onWarning: () => {},
     anonymous: true,
     ...options.sluice,
-  });
+  } as SluiceOptions);
   const backend = createFsBackend({ root, writable: true });
   const uploads = createUploads(sluice, {
     storage: backend,

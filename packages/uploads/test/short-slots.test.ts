@@ -5,7 +5,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
 import { createSluice } from "@sluice/server";
-import { createMemoryStateStore, createTokenStore, createMemoryStores } from "@sluice/state";
+import { createTokenStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { expect, onTestFinished, test } from "vitest";
 import { newId } from "../src/slots/slots.ts";
@@ -228,8 +229,8 @@ test("a bound slot lets no request in without its principal, wherever its token 
 
 test("a stored token that is bound to a principal opens no short slot", async () => {
   const { sluice, url } = await startUploadServer();
-  const { keys, state, endpoint } = sluice.host;
-  const store = createTokenStore({ keys, state, audience: endpoint.url });
+  const { keys, stores, endpoint } = sluice.host;
+  const store = createTokenStore({ keys, state: stores.state, audience: endpoint.url });
   const statusWith = async (claims: { principal?: typeof alice }): Promise<number> => {
     const key = JSON.stringify([newId(), "anonymous", 100, 1, ""]);
     const { token } = await store.issue("upload", { key, ...claims }, { owner: "" });

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import { createMemoryStateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { expect, test } from "vitest";
 import { alice, bearer, noise, startUploadServer } from "./upload-server.ts";
 

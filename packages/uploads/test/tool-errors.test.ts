@@ -1,7 +1,8 @@
 import { Client } from "@modelcontextprotocol/client";
 import type { McpServer } from "@modelcontextprotocol/server";
 import { SluiceError } from "@sluice/core";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import type { StorageBackend } from "@sluice/storage";
 import { wrapBackend } from "@sluice/storage";
 import { expect, test } from "vitest";

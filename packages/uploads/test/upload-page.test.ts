@@ -1,6 +1,7 @@
 import { request } from "node:http";
 import { createKeyRing, formatKey, generateKey } from "@sluice/core";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { bundle } from "../page/build.mjs";
 import { acceptText, type Fields, sizeText } from "../src/elicitation/fields.ts";
@@ -166,10 +167,10 @@ describe("a link", () => {
 
   test("works in another process with the same keys and the same store", async () => {
     const keys = createKeyRing(formatKey(generateKey()));
-    const state = createMemoryStateStore();
+    const stores = createMemoryStores();
     const endpoint = { url: "https://a.example/mcp", isLoopback: false };
-    const one = new UploadPageStore({ endpoint, keys, state });
-    const other = new UploadPageStore({ endpoint, keys, state });
+    const one = new UploadPageStore({ endpoint, keys, stores });
+    const other = new UploadPageStore({ endpoint, keys, stores });
     const pageId = "p".repeat(32);
     const question = { mode: "binary", message: "Files?", uploadEndpoints: {} } as never;
     const expiresAt = Date.now() + 60_000;
@@ -184,7 +185,7 @@ describe("a link", () => {
     const elsewhere = new UploadPageStore({
       endpoint: { url: "https://b.example/mcp", isLoopback: false },
       keys,
-      state,
+      stores,
     });
     await expect(elsewhere.open(url.slice(url.lastIndexOf("/") + 1))).rejects.toMatchObject({
       code: "not_found",

@@ -82,7 +82,7 @@ export async function startUploadServer(options: UploadServerOptions = {}): Prom
     onError: (error) => void errors.push(error),
     onWarning: () => {},
     ...options.sluice,
-  });
+  } as SluiceOptions);
   const backend = createFsBackend({ root, writable: true });
   const storage = options.wrap?.(backend) ?? backend;
   const uploads = createUploads(sluice, {

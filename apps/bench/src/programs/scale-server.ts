@@ -4,7 +4,8 @@
  */
 import { createSluice, type Sluice } from "@sluice/server";
 import { McpServer } from "@modelcontextprotocol/server";
-import { createMemoryStateStore, type StateStore, createMemoryStores } from "@sluice/state";
+import { type StateStore, createMemoryStores } from "@sluice/state";
+import { createMemoryStateStore } from "@sluice/state/internal";
 import { createMemoryBackend } from "@sluice/storage";
 import { createSessions } from "@sluice/transport-http/internal";
 import { createUploads } from "@sluice/uploads";

@@ -1,8 +1,9 @@
 import { Client } from "@modelcontextprotocol/client";
 import { ensureTrustedOrigins, streamingCapabilities } from "@sluice/client/internal";
-import type { FetchLike } from "@sluice/core";
+import type { FetchLike, Secret } from "@sluice/core";
+import { bearerOf, definedMembers } from "@sluice/core/internal";
 import { fetch as undiciFetch } from "undici";
-import { ensureServerUrl } from "../upstream/http-upstream.ts";
+import { readServerUrl } from "../upstream/http-upstream.ts";
 import {
   checkAccess,
   checkCapability,
@@ -47,8 +48,8 @@ import { pinnedConnections, type Visit } from "./probe/visit.ts";
 
 /** Options of {@link diagnose}. */
 export interface DiagnoseOptions {
-  /** Bearer token of every request. Default: none. */
-  readonly token?: string | undefined;
+  /** Bearer token of every request, or what gets one: it is asked once. Default: none. */
+  readonly token?: Secret | undefined;
   /** Headers of every request. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Origins beside the server's own that bytes may come from. Default: none. */
@@ -123,16 +124,19 @@ const stages: readonly Stage[] = [
 ];
 
 /**
- * Looks for what stands between this machine and the bytes of the server at `url`, as `diagnose` does, and says what it
+ * Looks for what stands between this machine and the bytes of the server at `endpoint`, as `diagnose` does, and says what it
  * saw of the server.
  */
-export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<Diagnosis> {
+export async function examine(
+  endpoint: string | URL,
+  options: DiagnoseOptions = {},
+): Promise<Diagnosis> {
   const { token, headers = {}, trustedOrigins = [], watchMs = 5_000, signal } = options;
   const { timeoutMs = Math.max(30_000, 25_000 + watchMs) } = options;
-  ensureServerUrl("doctor", { url, headers, token });
+  const url = readServerUrl("doctor", { endpoint, headers, token });
   ensureTrustedOrigins(trustedOrigins);
-  const sentHeaders =
-    token === undefined ? { ...headers } : { ...headers, authorization: `Bearer ${token}` };
+  const authorization = await bearerOf(token);
+  const sentHeaders = { ...headers, ...definedMembers({ authorization }) };
   const has = (name: string): boolean =>
     Object.keys(sentHeaders).some((header) => header.toLowerCase() === name);
   const evidence: Evidence = {
@@ -193,15 +197,15 @@ export async function examine(url: URL, options: DiagnoseOptions = {}): Promise<
 }
 
 /**
- * Looks for what stands between this machine and the bytes of the server at `url`: the causes, none of which another
+ * Looks for what stands between this machine and the bytes of the server at `endpoint`: the causes, none of which another
  * one explains. Changes nothing there, downloads at most 1 MiB, and follows no redirect. Rejects with
  * `invalid_argument`, or the abort's reason.
  */
 export async function diagnose(
-  url: URL,
+  endpoint: string | URL,
   options: DiagnoseOptions = {},
 ): Promise<TransferFinding[]> {
-  const { findings } = await examine(url, options);
+  const { findings } = await examine(endpoint, options);
   return [...findings];
 }
 

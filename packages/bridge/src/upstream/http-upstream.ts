@@ -4,8 +4,8 @@ import {
   type StreamableHTTPClientTransportOptions,
   type JSONRPCRequest,
 } from "@modelcontextprotocol/client";
-import { SluiceError, type FetchLike } from "@sluice/core";
-import { ensureConfidential } from "@sluice/core/internal";
+import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
+import { ensureConfidential, withBearer } from "@sluice/core/internal";
 import { boundedFetch } from "./bounded-fetch.ts";
 import { FallbackTransport } from "./fallback-transport.ts";
 import { SignIn, type SignInOptions, sendWithScope } from "./oauth/sign-in.ts";
@@ -18,11 +18,14 @@ import { envelopeOf } from "../messages/envelope.ts";
 /** Options of a server that is reached by its URL. */
 export interface HttpUpstreamOptions {
   /** The MCP endpoint: of Streamable HTTP, or else of HTTP with SSE (2024-11-05), whose messages go to its own origin. */
-  readonly url: URL;
+  readonly endpoint: string | URL;
   /** Headers of every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
-  /** Bearer token of every request. With one, the user is not asked to sign in. Default: none. */
-  readonly token?: string | undefined;
+  /**
+   * Bearer token, or what gets one before each request, for requests to the origin of the endpoint. With one, the user is not
+   * asked to sign in. Default: none.
+   */
+  readonly token?: Secret | undefined;
   /** Signs in with OAuth where the server asks for it. Default: it does not, and the server's 401 is the response. */
   readonly signIn?: SignInOptions | undefined;
   /** Largest message to take, in bytes. Default: 32 MiB. */
@@ -46,13 +49,11 @@ const reconnection = {
  * token or headers would go to another machine over plain http: there is no sign-in over it either.
  */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
-  const { url, headers = {}, token, maxMessageBytes = defaultMaxMessageBytes } = options;
-  ensureServerUrl("bridge", options);
-  const fetch = options.wrapFetch?.(serverFetch) ?? serverFetch;
+  const { headers = {}, token, maxMessageBytes = defaultMaxMessageBytes } = options;
+  const url = readServerUrl("bridge", options);
+  const fetch = withBearer(options.wrapFetch?.(serverFetch) ?? serverFetch, url, token);
   const signIn =
     options.signIn && token === undefined ? new SignIn(url, options.signIn) : undefined;
-  const sentHeaders =
-    token === undefined ? headers : { ...headers, Authorization: `Bearer ${token}` };
   const paramHeaders = new ParamHeaders();
   let isOlder = false;
 
@@ -63,7 +64,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     open: (flow) => {
       const common: StreamableHTTPClientTransportOptions & Omit<SseOptions, "signIn"> = {
         fetch: boundedFetch(fetch, maxMessageBytes, flow),
-        requestInit: { headers: sentHeaders },
+        requestInit: { headers },
       };
       if (signIn) common.authProvider = signIn.provider;
       const streamable = { ...common, reconnectionOptions: reconnection };
@@ -78,10 +79,14 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 }
 
 /** What is shown to a server, and where it is. */
-type ShownTo = Pick<HttpUpstreamOptions, "url" | "headers" | "token">;
+type ShownTo = Pick<HttpUpstreamOptions, "endpoint" | "headers" | "token">;
 
 /** Throws for a URL that no server may have, or that these credentials must not go to. `operation` begins the message. */
-export function ensureServerUrl(operation: string, { url, headers = {}, token }: ShownTo): void {
+export function readServerUrl(operation: string, { endpoint, headers = {}, token }: ShownTo): URL {
+  // never repeats it: it may hold credentials
+  if (!URL.canParse(String(endpoint)))
+    throw new SluiceError("invalid_argument", `${operation}: the endpoint is not a server URL`);
+  const url = new URL(endpoint);
   if (url.protocol !== "https:" && url.protocol !== "http:")
     throw new SluiceError("invalid_argument", `${operation}: ${url.protocol} is not a server URL`);
   // never repeats it
@@ -92,6 +97,7 @@ export function ensureServerUrl(operation: string, { url, headers = {}, token }:
     );
   // any header may be a secret
   if (token !== undefined || Object.keys(headers).length > 0) ensureConfidential(operation, url);
+  return url;
 }
 
 /** The SDK's transport with what a host over stdio cannot add: headers from arguments, and wider tokens. */

@@ -88,7 +88,7 @@ export function openBehind(
   around: AroundMessages | undefined,
 ): Upstream {
   if (server.kind === "http")
-    return createHttpUpstream({ ...access, url: server.url, wrapFetch: around?.wrapFetch });
+    return createHttpUpstream({ ...access, endpoint: server.url, wrapFetch: around?.wrapFetch });
   const { command, args } = server;
   return createProcessUpstream({ command, args, wrapOutput: around?.wrapOutput });
 }

@@ -47,14 +47,17 @@ export async function dropKeyCommand(path: string, kid: string): Promise<void> {
 }
 
 function whatNext({ step, kid }: Rotation): string {
+  // links live longer only where an author says so, which this command cannot know
+  const { link, ...others } = tokenLifetimes;
   const longest = Math.max(
-    ...Object.values(tokenLifetimes).flatMap((byAuth) =>
+    link.self.ttlMs,
+    ...Object.values(others).flatMap((byAuth) =>
       Object.values(byAuth).map(({ maxTtlMs }) => maxTtlMs),
     ),
   );
   const advice: Record<Rotation["step"], string> = {
     published: "is published: rotate again when every process has this file, to seal with it",
-    flipped: `seals now: rotate again in ${formatDuration(longest)}, when nothing that the old key sealed is in use`,
+    flipped: `seals now: rotate again in ${formatDuration(longest)}, or after links.maxTtlMs of the server if that is longer, when nothing that the old key sealed is in use`,
     retired: "is retired: the rotation is complete",
   };
   return `${kid} ${advice[step]}`;

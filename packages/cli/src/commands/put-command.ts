@@ -8,7 +8,7 @@ import {
   type FileSender,
   type UploadedReference,
 } from "@sluice/client/send";
-import { FILE_KEYWORD } from "@sluice/core/internal";
+import { definedMembers, FILE_KEYWORD } from "@sluice/core/internal";
 import { callServer } from "../server-calls/call-server.ts";
 import {
   connect,
@@ -73,7 +73,7 @@ export async function putCommand(
     endpoint: endpointOf(server),
     maxFileSize: Number.MAX_SAFE_INTEGER,
     trustedOrigins: trust,
-    authorization: () => (token === undefined ? undefined : `Bearer ${token}`),
+    ...definedMembers({ token }),
     onProgress({ bytes, totalBytes }) {
       askedFiles.sentBytes = bytes;
       bar.update(bytes, totalBytes);

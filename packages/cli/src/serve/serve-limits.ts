@@ -1,5 +1,5 @@
 import type { SluiceOptions } from "@sluice/server";
-import type { MemoryStateStoreOptions } from "@sluice/state";
+import type { MemoryStoresOptions } from "@sluice/state";
 import type { SessionsOptions } from "@sluice/transport-http";
 import type { UploadQuota } from "@sluice/uploads";
 
@@ -34,7 +34,7 @@ export const serveSessions: SessionsOptions = {
 };
 
 /** Room for links and slots of such a user: all that there is. */
-export const serveState: MemoryStateStoreOptions = { maxRecordsPerOwner: 100_000 };
+export const serveState: MemoryStoresOptions = { maxRecordsPerOwner: 100_000 };
 
 /** Quota for such a server: as many of the largest files as may come at the same time. */
 export function uploadQuota(maxBytes: number): UploadQuota {

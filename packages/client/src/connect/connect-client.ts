@@ -1,7 +1,13 @@
 /** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
 import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
-import { abortable, ensureConfidential, ensureKnownOptions, onAbort } from "@sluice/core/internal";
+import {
+  abortable,
+  ensureConfidential,
+  ensureKnownOptions,
+  onAbort,
+  withBearer,
+} from "@sluice/core/internal";
 import type { Streaming, StreamingOptions } from "../calls/streaming.ts";
 
 /** Options of {@link connect}. */
@@ -43,7 +49,7 @@ export async function connectClient(
   const streaming = streamingOf(fetch ? { fetch } : {});
   const { Client, StreamableHTTPClientTransport } = await loadSdk();
   const transport = new StreamableHTTPClientTransport(url, {
-    fetch: token === undefined ? streaming.fetch : withToken(streaming.fetch, url, token),
+    fetch: withBearer(streaming.fetch, url, token),
   });
   const client = new Client(
     { name, version },
@@ -85,14 +91,4 @@ async function loadSdk(): Promise<typeof import("@modelcontextprotocol/client")>
       { cause },
     );
   }
-}
-
-/** Adds the token of the moment to requests to the endpoint's origin. */
-function withToken(fetch: FetchLike, endpoint: URL, token: Secret): FetchLike {
-  return async (input, init) => {
-    if (new URL(input).origin !== endpoint.origin) return fetch(input, init);
-    const headers = new Headers(init?.headers);
-    headers.set("authorization", `Bearer ${typeof token === "function" ? await token() : token}`);
-    return fetch(input, { ...init, headers });
-  };
 }

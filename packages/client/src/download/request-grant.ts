@@ -128,9 +128,9 @@ async function sortAnswer(
   fallback: HopExchange,
 ): Promise<DownloadGrant> {
   if (answer?.failure) throw answer.failure;
-  const { trustedOrigins, redirects } = settings;
+  const { trustedOrigins, anyPublic } = settings;
   const credentials = answer?.credentials;
-  const policy = { endpoint: credentials?.endpoint, trustedOrigins, redirects };
+  const policy = { endpoint: credentials?.endpoint, trustedOrigins, anyPublic };
   const base = {
     exchange: answer?.exchange ?? fallback,
     credentials,

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { DeliveryMode } from "@sluice/core/internal";
-import { ensureTrustedOrigins } from "../trust/accept-url.ts";
+import { ensureTrustedOrigins, type UrlPolicy } from "../trust/accept-url.ts";
 import { fairMsOf, peerTimeouts, type PeerTimeouts } from "../net/timeouts.ts";
 
 /** Facts of a resource, known before its first byte is read. */
@@ -45,14 +45,10 @@ export interface StreamOptions {
   /**
    * Origins besides the MCP server's own that bytes may come from: `https://cdn.example.com`, or with one open label
    * `https://*.blob.core.windows.net`. They never see credentials. Anything else, such as a host without a scheme or an
-   * origin with a path, is `invalid_argument`.
+   * origin with a path, is `invalid_argument`. `"public-https"` follows redirects of the server to every HTTPS origin at
+   * a public address. At most two redirects follow each other on the way from a URL to its bytes; a third is `protocol`.
    */
-  readonly trustedOrigins?: readonly string[];
-  /**
-   * `any-public-https` also follows redirects to every HTTPS origin at a public address. Default: `trusted`. At most
-   * two redirects follow each other on the way from a URL to its bytes; a third is `protocol`.
-   */
-  readonly redirects?: "trusted" | "any-public-https";
+  readonly trustedOrigins?: readonly string[] | "public-https";
   /** Refuse a resource without a SHA-256 to check the bytes against. */
   readonly requireDigest?: boolean;
   /**
@@ -78,20 +74,26 @@ export interface TransferCount {
 export interface StreamSettings
   extends
     Pick<StreamOptions, "prefer" | "consent" | "onProgress">,
-    Required<Omit<StreamOptions, "prefer" | "consent" | "onProgress" | "timeouts">> {
+    Required<
+      Omit<StreamOptions, "prefer" | "consent" | "onProgress" | "timeouts" | "trustedOrigins">
+    >,
+    Pick<UrlPolicy, "trustedOrigins" | "anyPublic"> {
   readonly timeouts: TransferTimeouts;
 }
 
 /** Fills in the defaults. Throws `invalid_argument` for an invalid trusted origin. */
 export function settingsOf(options: StreamOptions): StreamSettings {
-  ensureTrustedOrigins(options.trustedOrigins ?? []);
+  const { trustedOrigins: trust = [] } = options;
+  const anyPublic = trust === "public-https";
+  const trustedOrigins = anyPublic ? [] : trust;
+  ensureTrustedOrigins(trustedOrigins);
   // in Workers neither a module nor another request may make it
   const { signal = new AbortController().signal, maxStreamSize = 2 ** 30, timeouts } = options;
   return {
-    trustedOrigins: [],
-    redirects: "trusted",
     requireDigest: false,
     ...options,
+    trustedOrigins,
+    anyPublic,
     signal,
     maxStreamSize,
     timeouts: { ...transferTimeouts, ...timeouts },

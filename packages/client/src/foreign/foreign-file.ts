@@ -83,7 +83,7 @@ function acceptForeign(
   const policy: UrlPolicy = {
     endpoint: trustedOrigins.map((origin) => new URL(origin)).find(isLoopbackHttp),
     trustedOrigins,
-    redirects: "any-public-https",
+    anyPublic: true,
   };
   return acceptUrl(text, policy, { base, redirect: true });
 }

@@ -10,8 +10,8 @@ export interface UrlPolicy {
    * (`https://*.blob.core.windows.net`).
    */
   readonly trustedOrigins: readonly string[];
-  /** `any-public-https`: a redirect may lead to any HTTPS origin at a public address, without credentials. */
-  readonly redirects: "trusted" | "any-public-https";
+  /** A redirect may lead to any HTTPS origin at a public address, without credentials. */
+  readonly anyPublic: boolean;
 }
 
 /** Where a URL stands. */
@@ -48,8 +48,7 @@ export function acceptUrl(text: string, policy: UrlPolicy, hop: UrlHop): Accepte
   if (url.origin === endpoint?.origin) return { url, standing: "own" };
   if (policy.trustedOrigins.some((trusted) => matchesOrigin(url, trusted)))
     return { url, standing: "trusted" };
-  if (hop.redirect && policy.redirects === "any-public-https" && isPlainHttps(url))
-    return { url, standing: "public" };
+  if (hop.redirect && policy.anyPublic && isPlainHttps(url)) return { url, standing: "public" };
   throw refusal(
     `leads to ${url.origin}, which is not the MCP server's origin; if you trust it, add it to trustedOrigins`,
     "foreign address",

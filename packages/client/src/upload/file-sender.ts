@@ -1,6 +1,6 @@
 /** @ts-ignore: in our declarations, users of SDK version 1 lack this package */
 import type { Client } from "@modelcontextprotocol/client";
-import { SluiceError, type FetchLike } from "@sluice/core";
+import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
 import { type BinaryElicitation, formatContentType } from "@sluice/core/internal";
 import { createLoader } from "../net/load-code.ts";
 import type { RequestingClient } from "../calls/stream-calls.ts";
@@ -37,8 +37,11 @@ export interface FileSenderOptions<Picked> {
   readonly accept?: readonly string[];
   /** Origins besides the endpoint's own that files may go to. They never see credentials. */
   readonly trustedOrigins?: readonly string[];
-  /** The current value of `Authorization`, if the transport has no {@link FileSender.fetch} or its own credentials. */
-  readonly authorization?: () => string | undefined | Promise<string | undefined>;
+  /**
+   * Bearer token for the server, or what gets one before each request, if the transport has no {@link FileSender.fetch}. It
+   * goes to the origin of the endpoint only. Default: the credentials of the last request that went through `fetch`.
+   */
+  readonly token?: Secret;
   /** Called as bytes go out. It must not throw. */
   readonly onProgress?: (count: UploadCount) => void;
   /** Deadlines other than the defaults of {@link SendTimeouts}. */
@@ -70,22 +73,30 @@ export interface FileSender<Picked> {
   ): Promise<UploadedReference>;
 }
 
+/** The server that a sender is for. */
+export function sessionOf({
+  endpoint,
+  token,
+}: Pick<FileSenderOptions<never>, "endpoint" | "token">): ClientSession {
+  return new ClientSession(new URL(endpoint), token);
+}
+
 /** A sender over functions of the platform: how requests go out, and how picked files are read. */
 export function assembleFileSender<Picked>(
-  options: FileSenderOptions<Picked>,
+  session: ClientSession,
+  options: Omit<FileSenderOptions<Picked>, "endpoint" | "token">,
   platform: {
     readonly sender: Sender;
     readonly sourceOf: (picked: Picked) => Promise<FileSource>;
   },
 ): FileSender<Picked> {
   const { onFilesRequested, onProgress, accept = ["*/*"], trustedOrigins = [] } = options;
-  const { maxFileSize = 2 ** 30, authorization } = options;
+  const { maxFileSize = 2 ** 30 } = options;
   if (!(Number.isSafeInteger(maxFileSize) && maxFileSize > 0))
     throw new RangeError(
       `client: maxFileSize ${maxFileSize} is not a byte count; pass an integer from 1`,
     );
   ensureTrustedOrigins(trustedOrigins);
-  const session = new ClientSession(new URL(options.endpoint), authorization);
   const answering: AnswerSettings<Picked> = {
     ...platform,
     trust: { session, trustedOrigins },

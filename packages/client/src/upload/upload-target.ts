@@ -1,4 +1,5 @@
-import { SluiceError, type FetchLike } from "@sluice/core";
+import { SluiceError, type FetchLike, type Secret } from "@sluice/core";
+import { bearerOf, definedMembers } from "@sluice/core/internal";
 import { acceptUrl, type UrlPolicy } from "../trust/accept-url.ts";
 import type { HopScope } from "../trust/classify-address.ts";
 import type { FormShape } from "./send/multipart.ts";
@@ -51,33 +52,28 @@ export function acceptLocation(location: string, { url }: UploadTarget, trust: T
 }
 
 function policyOf({ session, trustedOrigins }: Trust): UrlPolicy {
-  return { endpoint: session.endpoint, trustedOrigins, redirects: "trusted" };
+  return { endpoint: session.endpoint, trustedOrigins, anyPublic: false };
 }
 
 /**
  * The server that a client is connected to, with the credentials that its transport uses: it watches one connection.
- * `authorization` comes before what the requests carried.
+ * A token comes before what the requests carried.
  */
 export class ClientSession {
-  readonly #authorization: (() => string | undefined | Promise<string | undefined>) | undefined;
+  readonly #token: Secret | undefined;
   #lastCredentials: SessionCredentials;
   readonly endpoint: URL;
 
-  constructor(
-    endpoint: URL,
-    authorization?: () => string | undefined | Promise<string | undefined>,
-  ) {
-    this.#authorization = authorization;
+  constructor(endpoint: URL, token?: Secret) {
+    this.#token = token;
     this.#lastCredentials = { endpoint };
     this.endpoint = endpoint;
   }
 
   /** The credentials as they are now. */
   async credentials(): Promise<SessionCredentials> {
-    const now = await this.#authorization?.();
-    return now === undefined
-      ? this.#lastCredentials
-      : { ...this.#lastCredentials, authorization: now };
+    const authorization = await bearerOf(this.#token);
+    return { ...this.#lastCredentials, ...definedMembers({ authorization }) };
   }
 
   /** Gives every request to `fetch` as it is, and remembers the credentials of those to the endpoint. */

@@ -19,6 +19,12 @@ export interface TokenLifetime {
   readonly maxTtlMs: number;
 }
 
+/**
+ * The longest life of a link, for authors who ask for it: S3 signs URLs for as long, and a key stays in the ring until
+ * the last link that it sealed has ended.
+ */
+const maxLinkMs = 7 * 24 * 3_600_000;
+
 /** How long tokens live, by purpose and auth. */
 export const tokenLifetimes: Readonly<
   Record<TokenPurpose, Readonly<Record<TokenAuth, TokenLifetime>>>
@@ -28,8 +34,8 @@ export const tokenLifetimes: Readonly<
     self: { ttlMs: 60_000, maxTtlMs: 900_000 },
   },
   link: {
-    bound: { ttlMs: 900_000, maxTtlMs: 900_000 },
-    self: { ttlMs: 900_000, maxTtlMs: 900_000 },
+    bound: { ttlMs: 900_000, maxTtlMs: maxLinkMs },
+    self: { ttlMs: 900_000, maxTtlMs: maxLinkMs },
   },
   upload: {
     bound: { ttlMs: 900_000, maxTtlMs: 3_600_000 },

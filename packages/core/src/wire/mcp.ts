@@ -24,8 +24,5 @@ export const FIRST_MODERN_VERSION = "2026-07-28";
  */
 export type RevisionKind = "legacy" | "modern";
 
-/** A credential, or what gets one: it is asked each time that one is needed. */
-export type Secret = string | (() => string | Promise<string>);
-
 /** The shape of `fetch` as MCP SDKs call it. */
 export type FetchLike = (url: string | URL, init?: RequestInit) => Promise<Response>;

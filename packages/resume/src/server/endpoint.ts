@@ -86,7 +86,7 @@ async function goOn(
   await sluice.host.usage.admit(tagOf(member.principal), "request");
   const page = await store.read(streamId, { after: seq, now: Date.now(), maxEvents: 1 });
   if (!page || readRecord(page).owner !== ownerOf(member) || seq > page.lastSeq) return undefined;
-  if (await sluice.isSessionOver(sessionId)) return undefined;
+  if (await sluice.host.isSessionOver(sessionId)) return undefined;
   await sluice.host.bindSession(member);
   await takeOver(parts, { streamId, page, asked });
   const link = links.linkTo(member, position);
@@ -145,7 +145,7 @@ async function take(
   if (stream?.sessionId !== sessionId) return false;
   if (!member || ownerOf(member) !== stream.owner)
     throw new SluiceError("not_found", "resume: the question went to another principal");
-  if (!call && (await sluice.isSessionOver(sessionId)))
+  if (!call && (await sluice.host.isSessionOver(sessionId)))
     throw new SluiceError("not_found", "resume: the session has ended");
   const ask = questionName(response.id);
   const answer = answerText(response);

@@ -62,7 +62,7 @@ async function noteRead(
   const now = Date.now();
   try {
     const terms = { now, expiresAt: now + keptMs, owner };
-    await sluice.host.state.put(nameOf(position), new Uint8Array(), terms);
+    await sluice.host.stores.state.put(nameOf(position), new Uint8Array(), terms);
     return true;
   } catch (error) {
     const code = SluiceError.is(error) ? error.code : undefined;
@@ -73,7 +73,7 @@ async function noteRead(
 
 /** True where a process that shares the state store has noted the position. */
 export async function isRead({ sluice }: ResumeParts, position: StreamPosition): Promise<boolean> {
-  return (await sluice.host.state.get(nameOf(position), Date.now())) !== undefined;
+  return (await sluice.host.stores.state.get(nameOf(position), Date.now())) !== undefined;
 }
 
 /** The store has only the tag of a stream: its id is half of the content of its links. */

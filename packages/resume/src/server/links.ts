@@ -15,11 +15,11 @@ export interface LinkedPosition {
  * session they were made in.
  */
 export class StreamLinks {
-  readonly #sluice: Pick<Sluice, "host" | "isSessionOver">;
+  readonly #sluice: Pick<Sluice, "host">;
   readonly #ttlMs: number;
   readonly #sealer: Sealer;
 
-  constructor(sluice: Pick<Sluice, "host" | "isSessionOver">, ttlMs: number) {
+  constructor(sluice: Pick<Sluice, "host">, ttlMs: number) {
     this.#sluice = sluice;
     this.#ttlMs = ttlMs;
     const { endpoint, keys } = sluice.host;
@@ -53,7 +53,7 @@ export class StreamLinks {
     const { sessionId } = principal;
     if (!grant.matchesPrincipal(principal) || !grant.sessionBound || !sessionId)
       throw new SluiceError("not_found", "resume: the link belongs to another principal");
-    if (await this.#sluice.isSessionOver(sessionId))
+    if (await this.#sluice.host.isSessionOver(sessionId))
       throw new SluiceError("not_found", "resume: the session has ended");
     await this.#sluice.host.bindSession(member);
     const [streamId = "", seq] = grant.key.split(" ");

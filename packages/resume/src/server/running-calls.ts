@@ -8,7 +8,7 @@ export interface RunningCallsOptions {
   readonly store: EventStore;
   /** Milliseconds for which a silent process keeps its streams. */
   readonly leaseMs: number;
-  readonly sluice: Pick<Sluice, "host" | "isSessionOver">;
+  readonly sluice: Pick<Sluice, "host">;
   readonly onError: (error: unknown) => void;
 }
 
@@ -93,7 +93,7 @@ export class RunningCalls {
     this.#cancelLook = backgroundClock.schedule(() => {
       this.#scheduleLook();
       for (const call of this.#calls.values()) this.#lookAfter(call).catch(this.#options.onError);
-      if (!this.#options.sluice.host.state.shared) return;
+      if (!this.#options.sluice.host.stores.state.shared) return;
       for (const sessionId of this.#sessions.keys())
         this.#lookAfterSession(sessionId).catch(this.#options.onError);
     }, this.#options.leaseMs / 4);
@@ -114,7 +114,7 @@ export class RunningCalls {
 
   /** Any process that shares the state store may delete a session. */
   async #lookAfterSession(sessionId: string): Promise<void> {
-    if (await this.#options.sluice.isSessionOver(sessionId)) await this.end(sessionId);
+    if (await this.#options.sluice.host.isSessionOver(sessionId)) await this.end(sessionId);
   }
 
   async #deleteSession(sessionId: string, work: () => Promise<Response>): Promise<Response> {

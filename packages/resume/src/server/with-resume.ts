@@ -40,7 +40,7 @@ export function withResume(
   const { leaseMs, keepMs } = times;
   const terms = { store, keepMs, patienceMs: leaseMs, onError };
   const calls = new RunningCalls({ store, leaseMs, sluice, onError });
-  const reruns = options.rerun?.open({ state: sluice.host.state, onError });
+  const reruns = options.rerun?.open({ state: sluice.host.stores.state, onError });
   const parts: ResumeParts = {
     ...times,
     handler,

@@ -2,8 +2,14 @@ import { resourceTag, tokenLifetimes } from "@sluice/core";
 import type { StateStore } from "@sluice/state";
 import type { Identity } from "./principal.ts";
 
-/** Notes that something is bound to the session of an identity, if it has one. */
-export type BindSession = (identity: Pick<Identity, "principal" | "owner">) => Promise<void>;
+/**
+ * Notes that something is bound to the session of an identity, if it has one. `ttlMs` is its life, in milliseconds.
+ * Default and least: that of a download URL, an hour.
+ */
+export type BindSession = (
+  identity: Pick<Identity, "principal" | "owner">,
+  ttlMs?: number,
+) => Promise<void>;
 
 /** Binding again within this time asks the store nothing. */
 const knownMs = 600_000;
@@ -11,23 +17,33 @@ const maxKnown = 10_000;
 /** Beyond the longest life of what was bound while the session was known, for clocks that differ. */
 const marginMs = 60_000;
 
+/** What the store was told of a session, in unix milliseconds. */
+interface KnownSession {
+  /** From then on it is told again. */
+  readonly staleAt: number;
+  /** Until then it remembers the end of the session. */
+  readonly boundUntil: number;
+}
+
 /**
  * Makes the function that tells the store that something is bound to a session, so that its end will be remembered. A
- * process says so every ten minutes at most for each of the last 10,000 sessions. Rejects with errors of the store.
+ * process says so every ten minutes at most for each of the last 10,000 sessions, and at once for what lives longer. Rejects with errors of the store.
  */
 export function bindTo(state: StateStore): BindSession {
-  const knownUntil = new Map<string, number>();
-  return async ({ principal, owner = "" }) => {
+  const knownSessions = new Map<string, KnownSession>();
+  return async ({ principal, owner = "" }, ttlMs = 0) => {
     const { sessionId } = principal ?? {};
     if (sessionId === undefined) return;
     const session = sessionTag(sessionId);
     const now = Date.now();
-    if ((knownUntil.get(session) ?? 0) > now) return;
-    const expiresAt = now + knownMs + tokenLifetimes.download.bound.maxTtlMs + marginMs;
-    await state.bindSession(session, { now, expiresAt, owner });
-    knownUntil.delete(session);
-    if (knownUntil.size >= maxKnown) knownUntil.delete(knownUntil.keys().next().value!);
-    knownUntil.set(session, now + knownMs);
+    const lifeMs = Math.max(ttlMs, tokenLifetimes.download.bound.maxTtlMs) + marginMs;
+    const noted = knownSessions.get(session);
+    if (noted && noted.staleAt > now && noted.boundUntil >= now + lifeMs) return;
+    const boundUntil = now + knownMs + lifeMs;
+    await state.bindSession(session, { now, expiresAt: boundUntil, owner });
+    knownSessions.delete(session);
+    if (knownSessions.size >= maxKnown) knownSessions.delete(knownSessions.keys().next().value!);
+    knownSessions.set(session, { staleAt: now + knownMs, boundUntil });
   };
 }
 

@@ -1,5 +1,5 @@
 import type { AuthInfo } from "@modelcontextprotocol/server";
-import { SluiceError, principalTag, tokenLifetimes, type Principal } from "@sluice/core";
+import { SluiceError, principalTag, type Principal } from "@sluice/core";
 import { createSha256 } from "@sluice/core/internal";
 
 /** A caller, as the transport saw it. Nothing in it is verified but `authInfo`. */
@@ -38,7 +38,7 @@ export interface Identity {
   readonly principal?: Principal;
   /** A download URL may be made: bound to the principal, or self-authenticating for the anonymous. */
   readonly mayMint: boolean;
-  /** Longest life of a download URL in milliseconds. */
+  /** Longest life of what is made for the caller, in milliseconds: `Infinity` if its access token does not expire. */
   readonly maxTtlMs: number;
   /**
    * Opaque tag of the principal, without its session. Records in the state store count in its share.
@@ -85,17 +85,14 @@ export function createCallers({ address, onError, ...options }: CallersOptions):
 export function createIdentify(options: IdentifyOptions): Callers["identify"] {
   const { principal: resolve, isLoopback, onWarning } = options;
   const anonymous = options.anonymous ?? (resolve === undefined && isLoopback);
-  const unidentified: Identity = {
-    mayMint: anonymous,
-    maxTtlMs: tokenLifetimes.download.self.maxTtlMs,
-  };
+  const unidentified: Identity = { mayMint: anonymous, maxTtlMs: Infinity };
   let warned = false;
 
   function resolved(principal: Principal | undefined, caller: Caller): Identity {
     if (principal) {
       const token = isSubjectOf(principal, caller.authInfo) ? caller.authInfo : undefined;
       const whole = completed(principal, caller.sessionId, token);
-      return vouched(known(whole, caller, tokenLifetimes.download.bound.maxTtlMs), principal);
+      return vouched(known(whole, caller, Infinity), principal);
     }
     if (anonymous) return unidentified;
     throw new SluiceError("unauthenticated", "sluice: caller unknown to the principal resolver");

@@ -184,18 +184,17 @@ function attach(
   attachCompletion(mcp, parts);
   if (tools) attachTools(mcp, parts.tools, { tools: tools === true ? {} : tools, isOurs });
 
-  if (stream) {
-    server.setRequestHandler(
-      STREAM_METHOD,
-      { params: uriParams, result: anyResult },
-      async ({ uri }, ctx) => {
-        if (!isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
-        const call = { mcp, ctx, uri, isOurs, isAuthored, readOthers, withRegistered };
-        return streamResource(streaming, call);
-      },
-    );
-    declareStreaming(mcp);
-  }
+  // without streaming, too: it is how another Sluice sees that the server has one
+  server.setRequestHandler(
+    STREAM_METHOD,
+    { params: uriParams, result: anyResult },
+    async ({ uri }, ctx) => {
+      if (!stream || !isStreaming(mcp, ctx)) throw methodNotFound("Method not found");
+      const call = { mcp, ctx, uri, isOurs, isAuthored, readOthers, withRegistered };
+      return streamResource(streaming, call);
+    },
+  );
+  if (stream) declareStreaming(mcp);
   checkParams(server);
   return isOurs;
 }

@@ -139,7 +139,13 @@ export class DeliveryModes implements Readonly<Record<DeliveryMode, DeliverResou
     const presigned =
       (await storage.presign?.(key, { ...signOptions, ...headerOptions })) ??
       (await storage.presign?.(key, signOptions));
-    if (!presigned || !isRedirectTarget(presigned.url, mount.redirectOrigins)) return undefined;
+    if (!presigned) return undefined;
+    const { redirectOrigins } = mount;
+    const origins =
+      redirectOrigins === "storage"
+        ? ((await storage.presignOrigins?.(definedMembers({ signal }))) ?? [])
+        : redirectOrigins;
+    if (!isRedirectTarget(presigned.url, origins)) return undefined;
     await entry.conclude("issued");
     // the bytes do not pass this server: what may be fetched counts as fetched
     this.#options.transfers.charge(tagOf(identity.principal), info.size ?? 0);

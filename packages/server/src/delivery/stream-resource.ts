@@ -193,9 +193,13 @@ function modesFor(
   const { delivery: policy, redirectOrigins } = place.mount;
   const delivery =
     typeof policy === "function" ? policy({ uri, info, mimeType, principal, client }) : policy;
+  const hasOrigins =
+    redirectOrigins === "storage"
+      ? storage.presignOrigins !== undefined
+      : redirectOrigins.length > 0;
   const isPossible: Readonly<Record<DeliveryMode, boolean>> = {
     direct: takesReply && !isProtocolType(mimeType),
-    redirect: takesReply && storage.presign !== undefined && redirectOrigins.length > 0,
+    redirect: takesReply && storage.presign !== undefined && hasOrigins,
     downloadUrl: identity.mayMint,
   };
   return deliveryOrder(delivery, client.prefer).filter((mode) => isPossible[mode]);

@@ -103,9 +103,13 @@ export function redirectWarning(
   if (delivery !== "redirect") return undefined;
   const all = `every resource below ${mapper.baseUri} leaves by a download URL`;
   if (redirectOrigins.length === 0)
-    return `delivery is "redirect" and redirectOrigins is empty: ${all}; name the origins of your storage`;
-  if (typeof storage !== "function" && storage.presign === undefined)
+    return `delivery is "redirect" and redirectOrigins is empty: ${all}; pass "storage", or name the origins of your storage`;
+  // the storage of a principal is not there yet
+  if (typeof storage === "function") return undefined;
+  if (storage.presign === undefined)
     return `delivery is "redirect" and the storage signs no URLs: ${all}`;
+  if (redirectOrigins === "storage" && storage.presignOrigins === undefined)
+    return `delivery is "redirect" and the storage does not know the origins of its URLs: ${all}; name them in redirectOrigins`;
   return undefined;
 }
 

@@ -94,14 +94,15 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
   const bindSession = bindTo(state);
   const audience = endpoint.url;
   const linkRules = readLinks(options, endpoint);
-  const tokens = linkRules?.tokens ?? usualTokens(options);
+  const rules = linkRules ?? {};
+  const tokens = rules.tokens ?? usualTokens(options);
   const grants = new Grants({
     keys,
     state,
     bindSession,
     audience,
     grant,
-    links: linkRules ?? {},
+    links: rules,
     linkTokens: tokens,
     onWarning,
   });
@@ -161,6 +162,7 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     calls,
     mounts,
     grants: hasLinks ? grants : undefined,
+    rules,
     isOursOn: (mcp: McpServer) => attachments.isOursOn(mcp),
     onError,
   };
@@ -196,7 +198,6 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     host: {
       endpoint,
       keys,
-      state,
       stores,
       nameOf: (uri) => mounts.find(uri).name,
       usage,
@@ -213,7 +214,10 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
       tokens,
       isSelfAuthenticating: (token) => grants.isSelfAuthenticating(token),
       walk: (request) => walkFolder(mounts, request),
+      listen: (request) => listen(listening, request),
+      redeem: (request) => redemptions.redeem(request),
       bindSession,
+      isSessionOver: (sessionId) => isSessionOver(state, sessionId),
       beginAudit: (facts, carrier) => audit.begin(facts, carrier),
       ensureOwn: (mcp) => attachments.ensureOwn(mcp),
       markServed: () => grants.markServed(),
@@ -228,12 +232,9 @@ export function createSluice(options: SluiceOptions = {}): Sluice {
     },
     link,
     resourceLink: (uri, linkOptions) => createResourceLink(linking, uri, linkOptions),
-    listen: (request) => listen(listening, request),
-    redeem: (request) => redemptions.redeem(request),
     revoke: (revocation) =>
       revoke({ grants, mounts, state, revocable: grant.revocable }, revocation),
     endSession: (sessionId) => endSession(state, sessionId),
-    isSessionOver: (sessionId) => isSessionOver(state, sessionId),
     async close() {
       await audit.flush();
       const { keys: given } = options;

@@ -6,8 +6,13 @@ import type { AuditInput } from "../audit/audit-options.ts";
 import type { Telemetry } from "../audit/telemetry.ts";
 import type { WindowLimits } from "../limits/rate-limits.ts";
 import type { StreamLimits } from "../limits/stream-limiter.ts";
-import type { MountOptions, MountRules, PrincipalStorage } from "../storage/mount.ts";
-import type { GrantOptions, LinkRules } from "../urls/grant-options.ts";
+import type {
+  AccessRules,
+  MountOptions,
+  PrincipalStorage,
+  ServingRules,
+} from "../storage/mount.ts";
+import type { GrantOptions, LinkRules, RevocableGrantOptions } from "../urls/grant-options.ts";
 
 /** Keys that change where they are kept, such as those of `openKeyFile`. `close` of the Sluice closes them. */
 export interface FollowedKeys {
@@ -15,21 +20,45 @@ export interface FollowedKeys {
   close(): void;
 }
 
-/**
- * Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. An option that does not exist is a `TypeError`
- * that names the nearest one.
- */
-export interface SluiceOptions extends MountRules {
-  /**
-   * Where the bytes are: one backend for all, or the one of a principal (`undefined` for the anonymous). A principal for which
-   * it gives `undefined` has no resources. Each backend is put behind `protect` of @sluice/storage; do that yourself to set its
-   * options.
-   */
-  readonly storage?: PrincipalStorage;
-  /** Base of the resource URIs, ending in `/`. Goes with `storage`. Default `files://local/`. */
-  readonly baseUri?: string;
-  /** Several storages, each below its base URI, in the order of the lists; instead of `storage` and `baseUri`. */
-  readonly mounts?: readonly MountOptions[];
+/** Where the bytes are: one storage, or several as mounts. */
+type StorageChoice =
+  | {
+      /**
+       * Where the bytes are: one backend for all, or the one of a principal (`undefined` for the anonymous). A principal for which
+       * it gives `undefined` has no resources. Each backend is put behind `protect` of @sluice/storage; do that yourself to set its
+       * options.
+       */
+      readonly storage?: PrincipalStorage;
+      /** Base of the resource URIs, ending in `/`. Goes with `storage`. Default `files://local/`. */
+      readonly baseUri?: string;
+      readonly mounts?: never;
+    }
+  | {
+      /** Several storages, each below its base URI, in the order of the lists; instead of `storage` and `baseUri`. */
+      readonly mounts: readonly MountOptions[];
+      readonly storage?: never;
+      readonly baseUri?: never;
+    };
+
+/** Download URLs and links: what cannot be withdrawn makes no links. */
+type UrlChoice =
+  | {
+      /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
+      readonly grant?: GrantOptions;
+      readonly links?: false;
+    }
+  | {
+      readonly grant?: RevocableGrantOptions;
+      /**
+       * Allows links: URLs below `<endpoint>/d/` that work in every browser and program without credentials, and act for the
+       * principal that they were made for. Each redemption asks the access rules again, as that principal. `true` for links with
+       * the defaults of {@link LinkRules}. Default: `true` at a loopback endpoint, else `false`.
+       */
+      readonly links?: LinkRules | boolean;
+    };
+
+/** What every Sluice may be told, whatever it serves. */
+interface SluiceSettings extends ServingRules {
   /**
    * Public URL of the MCP endpoint; over WebSocket, that of the HTTP side beside it. Download URLs
    * are `<endpoint>/streams/<token>`, and tokens are good for this endpoint only. Always taken from
@@ -64,14 +93,6 @@ export interface SluiceOptions extends MountRules {
   readonly scopeChallenge?: ScopeChallengeHandler;
   /** URL of the protected resource metadata (RFC 9728), for the challenge of a 401 or 403. */
   readonly resourceMetadataUrl?: string;
-  /** Download URLs: how often they work (default `window` when bound, `lease` otherwise) and how long. */
-  readonly grant?: GrantOptions;
-  /**
-   * Allows links: URLs below `<endpoint>/d/` that work in every browser and program without credentials, and act for the
-   * principal that they were made for. Each redemption asks the access rules again, as that principal. `true` for links with
-   * the defaults of {@link LinkRules}. Default: `true` at a loopback endpoint, else `false`.
-   */
-  readonly links?: LinkRules | boolean;
   /** Download URLs send types that a browser may run, such as HTML, under their own name. Default false: as octets. */
   readonly exactTypes?: boolean;
   /**
@@ -109,3 +130,9 @@ export interface SluiceOptions extends MountRules {
    */
   readonly onWarning?: (message: string) => void;
 }
+
+/**
+ * Options of `createSluice`: one `storage` below one `baseUri`, or `mounts`. An option that does not exist is a `TypeError`
+ * that names the nearest one.
+ */
+export type SluiceOptions = StorageChoice & AccessRules & UrlChoice & SluiceSettings;

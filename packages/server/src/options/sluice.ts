@@ -1,6 +1,6 @@
 import type { McpServer } from "@modelcontextprotocol/server";
 import type { KeyRing } from "@sluice/core";
-import type { StateStore, Stores } from "@sluice/state";
+import type { Stores } from "@sluice/state";
 import type { BindSession } from "../access/bound-sessions.ts";
 import type { Caller, Identity } from "../access/principal.ts";
 import type { AttachOptions } from "../attach/attach.ts";
@@ -24,7 +24,10 @@ import type { Endpoint } from "./check-options.ts";
 export interface Sluice {
   /** The public endpoint that download URLs are made for. */
   readonly endpoint: Endpoint;
-  /** Identity, keys, limits and records, for other packages that serve under the same endpoint. */
+  /**
+   * For transports and other packages that serve under the same endpoint. Outside of the promise of versions: it changes in
+   * any release.
+   */
   readonly host: Host;
   /** Bases of the resource URIs, one for each mount, in the order of the lists. */
   readonly baseUris: readonly string[];
@@ -50,15 +53,11 @@ export interface Sluice {
   /**
    * A link to a resource: a short URL that works in every browser and program without credentials, until it is over.
    * It acts for the caller that it is made for, whose rules, limits and records count at each request. It ends with
-   * its time (at most 15 minutes), the caller's access token and session, its key, and `revoke`. Rejects with
+   * its time (15 minutes, or what `links.maxTtlMs` allows), the caller's access token and session, its key, and `revoke`. Rejects with
    * `not_found` for what the caller may not know, `permission_denied`, `unauthenticated`, `throttled`, and
    * `unsupported` where `links` is not set.
    */
   readonly link: CreateLink;
-  /** Takes part in a `subscriptions/listen` request over HTTP. For transports. */
-  readonly listen: Listen;
-  /** Answers a GET or HEAD to a download URL or a link. Never rejects. For transports. */
-  readonly redeem: Redeem;
   /**
    * Withdraws download URLs and links that were issued up to now, sealed or stored, in every process that shares the
    * state store. A transfer that runs is not ended. If the store is shared, clocks may differ: URLs made for that
@@ -70,11 +69,10 @@ export interface Sluice {
    * Ends a session of a session revision, in every process that shares the state store: download URLs and links that
    * are bound to it end. An end is kept only of sessions that something is bound to, so an invented id costs nothing.
    * One principal has a share of the store for its sessions (`maxRecordsPerOwner`); beyond it the end of its own
-   * oldest may be forgotten, whose URLs then live until they expire, at most an hour.
+   * oldest may be forgotten, whose URLs then live until they expire, at most an hour, and
+   * links as long as `links.maxTtlMs` allows.
    */
   endSession(sessionId: string): Promise<void>;
-  /** Whether a session was ended so, since something was bound to it. For transports. */
-  isSessionOver(sessionId: string): Promise<boolean>;
   /**
    * Writes the records of refusals that were counted in the last minute, and closes what the Sluice was given: its storages, a
    * key file and an audit file. Not the stores. Call it when the last request is answered. Idempotent.
@@ -95,12 +93,13 @@ interface AuthorizedResource {
   readonly storage: AuthorizedStorage;
 }
 
-/** What packages that serve under the same endpoint, such as uploads, share with a Sluice. Take the members that you use. */
+/**
+ * What transports, and packages that serve under the same endpoint, such as uploads, share with a Sluice. Take the members
+ * that you use.
+ */
 export interface Host {
   readonly endpoint: Endpoint;
   readonly keys: KeyRing;
-  /** That of `stores`. */
-  readonly state: StateStore;
   readonly stores: Stores;
   /**
    * Name of the resource of a URI, by which it is authorized and download URLs are minted. Throws `not_found` outside of the
@@ -137,8 +136,14 @@ export interface Host {
    * `not_found` for a folder of no storage.
    */
   readonly walk: (request: WalkRequest) => AsyncGenerator<WalkedObject>;
+  /** Takes part in a `subscriptions/listen` request over HTTP. */
+  readonly listen: Listen;
+  /** Answers a GET or HEAD to a download URL or a link. Never rejects. */
+  readonly redeem: Redeem;
   /** Notes that something is bound to the session of an identity. */
   readonly bindSession: BindSession;
+  /** Whether `endSession` ended a session, since something was bound to it. */
+  readonly isSessionOver: (sessionId: string) => Promise<boolean>;
   readonly beginAudit: BeginAudit;
   /** Throws a `TypeError` for a server that another Sluice is attached to. */
   readonly ensureOwn: (mcp: McpServer) => void;

@@ -26,7 +26,7 @@ import type { AskMetadata, ResourceMetadata } from "./resource-metadata.ts";
 
 /** What one principal may use of storage for one resource. Rejects with what a client may learn. */
 export interface AuthorizedStorage
-  extends Pick<StorageBackend, "describe" | "open" | "presign">, ContentHeads {
+  extends Pick<StorageBackend, "describe" | "open" | "presign" | "presignOrigins">, ContentHeads {
   /** What the author of the server knows about an object; absent if nothing was said. */
   readonly about?: AskMetadata;
   /** The whole object from memory, where it lies there as it is stored now; `undefined` if `open` has to be asked. */
@@ -128,6 +128,7 @@ function authorize(
  */
 class AllowedStorage implements AuthorizedStorage {
   declare readonly presign?: NonNullable<AuthorizedStorage["presign"]>;
+  declare readonly presignOrigins?: NonNullable<AuthorizedStorage["presignOrigins"]>;
   readonly #options: StorageAccessOptions;
   readonly #storage: StorageBackend;
   readonly #request: AuthorizationRequest;
@@ -141,6 +142,8 @@ class AllowedStorage implements AuthorizedStorage {
     this.#storage = storage;
     this.#request = request;
     if (storage.presign) this.presign = (key, asked) => this.#presign(key, asked);
+    if (storage.presignOrigins)
+      this.presignOrigins = (asked) => storage.presignOrigins!(asked).catch(rethrowStorageFault);
   }
 
   findKept(): KeptObject | undefined {
@@ -316,7 +319,7 @@ function withMetadata(
   ask: AskMetadata,
   action: AccessAction,
 ): AuthorizedStorage {
-  const { presign } = storage;
+  const { presign, presignOrigins } = storage;
   const byInfo = new WeakMap<ObjectInfo, Promise<ResourceMetadata>>();
   let last: { readonly version: string; readonly known: Promise<ResourceMetadata> } | undefined;
 
@@ -341,7 +344,7 @@ function withMetadata(
   }
 
   return {
-    ...definedMembers({ presign }),
+    ...definedMembers({ presign, presignOrigins }),
     about,
     describe: async (key, options) =>
       described(await storage.describe(key, options), options?.signal),

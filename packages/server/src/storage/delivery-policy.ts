@@ -27,9 +27,12 @@ export interface DeliverySubject {
   readonly client: ClientStreaming;
 }
 
+/** Origins that redirects may lead to; `storage`: those of the URLs that the storage signs. */
+export type RedirectOrigins = readonly string[] | "storage";
+
 interface DeliveryRules {
   readonly delivery?: DeliveryPolicy;
-  readonly redirectOrigins?: readonly string[];
+  readonly redirectOrigins?: RedirectOrigins;
 }
 
 /** Throws a `TypeError` for a delivery that does not exist, and for a redirect origin that no URL has. */
@@ -38,12 +41,13 @@ export function ensureDeliveryOptions({
   redirectOrigins = [],
 }: DeliveryRules): void {
   if (typeof delivery !== "function") ensureDelivery(delivery);
-  const wrong = redirectOrigins.find(
-    (origin) => !URL.canParse(origin) || new URL(origin).origin !== origin,
-  );
+  if (redirectOrigins === "storage") return;
+  const wrong = [redirectOrigins]
+    .flat()
+    .find((origin) => !URL.canParse(origin) || new URL(origin).origin !== origin);
   if (wrong !== undefined)
     throw new TypeError(
-      `sluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end; one is ${withoutCredentials(wrong)}`,
+      `sluice: redirectOrigins are exact origins, such as "https://acme.s3.eu-west-1.amazonaws.com", without a path or a slash at the end, or "storage"; one is ${withoutCredentials(wrong)}`,
     );
 }
 

@@ -14,32 +14,44 @@ import {
   describedStorages,
   type StorageAccess,
 } from "./authorized-storage.ts";
-import type { DeliveryPolicy } from "./delivery-policy.ts";
+import type { DeliveryPolicy, RedirectOrigins } from "./delivery-policy.ts";
 import {
   createResourceEntries,
   type ResourceEntries,
   type DescribeResource,
 } from "./resource-metadata.ts";
 
-/** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
-export interface MountRules {
-  /**
-   * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
-   * A mount with a rule of its own is not under the rule of the Sluice.
-   */
-  readonly access?: AccessRule;
-  /**
-   * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. Needs `access`
-   * beside it: a mount that has either is under neither rule of the Sluice.
-   */
-  readonly accessPage?: AccessPageRule;
+/** Who may do what. A rule for pages needs one for single resources beside it. */
+export type AccessRules =
+  | {
+      /**
+       * Decides what a principal may do, also by its `scopes` and `claims`. Asked at list, read, subscribe and stream, and again at each redemption. Default: all.
+       * A mount with a rule of its own is not under the rule of the Sluice.
+       */
+      readonly access?: AccessRule;
+      readonly accessPage?: never;
+    }
+  | {
+      readonly access: AccessRule;
+      /**
+       * The same for a whole page of a list in one call. Without it `access` is asked for each entry, 16 at a time. Needs `access`
+       * beside it: a mount that has either is under neither rule of the Sluice.
+       */
+      readonly accessPage?: AccessPageRule;
+    };
+
+/** How the resources of a mount are served. */
+export interface ServingRules {
   /**
    * How bytes travel: `"auto"`, `"direct"`, `"redirect"`, `"downloadUrl"`, or a function of `{ uri, info, mimeType, principal,
    * client }` that returns one of these. Default `"auto"`. A mode that is impossible for a resource gives way to a download URL.
    */
   readonly delivery?: DeliveryPolicy;
-  /** Exact origins, without a path or a slash at the end, that redirects may lead to, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: none. */
-  readonly redirectOrigins?: readonly string[];
+  /**
+   * Where redirects may lead: `"storage"`, the origins of the URLs that the storage signs, if it knows them, as S3 and Azure do; or
+   * exact origins, without a path or a slash at the end, such as `https://acme.s3.eu-west-1.amazonaws.com`. Default: nowhere.
+   */
+  readonly redirectOrigins?: RedirectOrigins;
   /**
    * What an author knows of a resource beside what storage knows: title, description, media type, audience, priority,
    * and whether it is streamed. Asked for every entry of a page, and once for a version in a read, link, stream or
@@ -50,8 +62,11 @@ export interface MountRules {
   readonly maxReadBytes?: number;
 }
 
-/** One storage below its base URI; what it leaves out is as the options of the Sluice say. */
-export interface MountOptions extends MountRules {
+/** What a mount may decide for itself. Of a Sluice, these are the defaults of its mounts. */
+export type MountRules = ServingRules & AccessRules;
+
+/** What a mount is. */
+interface MountPlace {
   /** Base of its resource URIs, ending in `/`, such as `files://demo/`. No mount lies below another one. */
   readonly baseUri: string;
   /**
@@ -62,6 +77,9 @@ export interface MountOptions extends MountRules {
   /** Maximum streams of this mount at once, counted beside `limits` of the Sluice. Default: no limits of its own. */
   readonly limits?: MountLimits;
 }
+
+/** One storage below its base URI; what it leaves out is as the options of the Sluice say. */
+export type MountOptions = MountPlace & MountRules;
 
 /** Maximum streams of one mount at once; more are answered as those above `limits` of the Sluice are. */
 export interface MountLimits {
@@ -93,7 +111,7 @@ export interface Mount {
   readonly storages: StorageAccess;
   readonly entries: ResourceEntries;
   readonly delivery: DeliveryPolicy;
-  readonly redirectOrigins: readonly string[];
+  readonly redirectOrigins: RedirectOrigins;
   readonly maxReadBytes: number;
   /** Its own places among the streams, where it has limits. */
   readonly limiter: StreamLimiter | undefined;
@@ -123,7 +141,7 @@ export function namePrefixOf(baseUri: string): string {
 }
 
 /** True where both rules are to be taken: a page is not listed by another rule than its entries are read by. */
-export function hasAccessRules(rules: Pick<MountRules, "access" | "accessPage">): boolean {
+export function hasAccessRules(rules: AccessRules): boolean {
   return rules.access !== undefined || rules.accessPage !== undefined;
 }
 

@@ -11,17 +11,20 @@ import {
   defaultMaxReadBytes,
   hasAccessRules,
   namePrefixOf,
-  type MountRules,
+  type AccessRules,
   type MountSetting,
+  type ServingRules,
 } from "./mount.ts";
 import type { ProviderMount } from "./mounts.ts";
 import { createResourceEntries } from "./resource-metadata.ts";
 
 /** A provider, and its rules; what it leaves out is as the options of the Sluice say. */
-export interface ProviderOptions
-  extends
-    Provider,
-    Pick<MountRules, "access" | "accessPage" | "delivery" | "redirectOrigins" | "maxReadBytes"> {}
+export type ProviderOptions = Provider &
+  AccessRules &
+  Pick<ServingRules, "delivery" | "maxReadBytes"> & {
+    /** Exact origins that its URLs may be of, without a path or a slash at the end. Default: those that the Sluice names. */
+    readonly redirectOrigins?: readonly string[];
+  };
 
 /** Makes a mount of a provider; a function is its `open`. Throws a `TypeError` or `RangeError` that says what to give. */
 export function providerMount(
@@ -31,6 +34,10 @@ export function providerMount(
 ): ProviderMount {
   const provider: ProviderOptions = toProvider(uriOrTemplate, given);
   ensureDeliveryOptions(provider);
+  if (provider.redirectOrigins === ("storage" as never))
+    throw new TypeError(
+      'sluice.provide: redirectOrigins is "storage", which a provider does not have: name the origins of its URLs',
+    );
   const route = createProviderRoute(uriOrTemplate);
   const { mapper } = route;
   const { access: rule, accessPage } = hasAccessRules(provider) ? provider : rules;

@@ -58,10 +58,9 @@ export function linkAnswer(link: IssuedLink, preface = ""): LinkAnswer {
     ...(size === undefined ? [] : [`${size} bytes`]),
     ...(sha256 === undefined ? [] : [`sha-256 ${sha256}`]),
   ].join(", ");
-  const minutes = Math.max(1, Math.round((link.expiresAt - Date.now()) / 60_000));
   const times = use === "once" ? "once, " : "";
   const text =
-    `${preface}${facts}. Open or fetch it ${times}within ${minutes} min, no Authorization header:\n${url}\n` +
+    `${preface}${facts}. Open or fetch it ${times}within ${lifeOf(link)}, no Authorization header:\n${url}\n` +
     `${curlLine(url, name)}\n` +
     "Your sandbox cannot reach that host? Allow it, or give the user the link.";
   return {
@@ -85,4 +84,11 @@ export function linkAnswer(link: IssuedLink, preface = ""): LinkAnswer {
       ...definedMembers({ size, sha256 }),
     },
   };
+}
+
+/** The life that a link has left, in the largest unit that says it well. */
+function lifeOf({ expiresAt }: IssuedLink): string {
+  const minutes = Math.max(1, Math.round((expiresAt - Date.now()) / 60_000));
+  if (minutes < 120) return `${minutes} min`;
+  return minutes < 2_880 ? `${Math.floor(minutes / 60)} h` : `${Math.floor(minutes / 1_440)} days`;
 }

@@ -8,13 +8,18 @@ import { ensureReadScopes } from "../calls/sdk-handlers.ts";
 import { callInV2, type AnyCall } from "../calls/sdk-v1.ts";
 import { advised, toolError } from "../faults/advice.ts";
 import type { Mounts } from "../storage/mounts.ts";
-import { ensureLinkRules, type LinkDisposition, type LinkUse } from "./grant-options.ts";
+import {
+  ensureLinkTerms,
+  type LinkDisposition,
+  type LinkRules,
+  type LinkUse,
+} from "./grant-options.ts";
 import type { Grants } from "./grants.ts";
 
 /** How a link is made; what is left out is as `links` of the Sluice says. */
 export interface LinkOptions {
   readonly use?: LinkUse;
-  /** Life in milliseconds, at least 1,000 and at most 15 minutes. */
+  /** Life in milliseconds, from 1,000 to `links.maxTtlMs`. Default: `links.ttlMs`. Never longer than the access token of the caller. */
   readonly ttlMs?: number;
   /** Default `attachment`. Types that a browser may run, such as HTML, are never shown. */
   readonly disposition?: LinkDisposition;
@@ -52,6 +57,7 @@ interface LinkParts {
   readonly mounts: Mounts;
   /** `undefined` if the author wants no links. */
   readonly grants: Grants | undefined;
+  readonly rules: LinkRules;
   /** The test for resources of this Sluice on a server; a `TypeError` for a server without them. */
   readonly isOursOn: (mcp: McpServer) => AnswersFor;
   readonly onError: (error: unknown) => void;
@@ -73,7 +79,7 @@ export async function createLink(
     );
   const call = "caller" in given ? given : callInV2(given);
   const { ttlMs, use } = given;
-  ensureLinkRules(definedMembers({ ttlMs, use }));
+  ensureLinkTerms(definedMembers({ ttlMs, use }), parts.rules);
   const counted = { action: "link", uri, kind: "request" } as const;
   try {
     if ("caller" in call) {

@@ -21,6 +21,7 @@ import { advised } from "../faults/advice.ts";
 import {
   ensureGrantOptions,
   ensureLinkRules,
+  linkTtlMs,
   type GrantOptions,
   type LinkRules,
   type LinkTerms,
@@ -78,7 +79,7 @@ export class Grants {
   constructor(parts: GrantParts) {
     const { keys, state, audience, grant, links, linkTokens } = parts;
     ensureGrantOptions(grant);
-    ensureLinkRules(links);
+    ensureLinkRules(links, { tokens: linkTokens, isShared: (state.shared as unknown) !== false });
     this.#parts = parts;
     this.#sealer = createSealer({ keys, audience });
     this.#stored = createTokenStore({ keys, audience, state });
@@ -179,7 +180,7 @@ export class Grants {
         "too_large",
         `The claims of this principal do not fit into a link: at most ${limit} bytes`,
       );
-    const claims = { key, use, ttlMs: ttlMs ?? links.ttlMs, etag };
+    const claims = { key, use, ttlMs: ttlMs ?? linkTtlMs(links), etag };
     const minted = await this.#issue("link", identity, claims);
     return minted && { ...minted, use };
   }
@@ -196,7 +197,7 @@ export class Grants {
     if (!mayMint || ttlMs < 1_000) return undefined;
     const claims = { ...asked, ttlMs, etag: asked.etag ?? unversioned };
     // the end of a session withdraws its URLs, except those that are not revocable
-    if (this.#isRevocable || kind === "link") await bindSession(identity);
+    if (this.#isRevocable || kind === "link") await bindSession(identity, ttlMs);
     const minted =
       this.#forms[kind] === "stored"
         ? await this.#stored.issue(kind, claims, { owner })

@@ -46,7 +46,7 @@ interface ProvidedTarget {
 export function providedTarget({ mapper, redirectOrigins }: Mount, error: unknown): ProvidedTarget {
   if (!(error instanceof RedirectError)) throw error;
   const { url, info } = error;
-  if (isRedirectTarget(url, redirectOrigins)) return { url, info };
+  if (redirectOrigins !== "storage" && isRedirectTarget(url, redirectOrigins)) return { url, info };
   throw new SluiceError(
     "internal",
     `sluice: a provider below ${mapper.baseUri} sends clients to ${new URL(url).origin}; name that origin in redirectOrigins, over https`,

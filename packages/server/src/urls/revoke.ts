@@ -41,9 +41,15 @@ export async function revoke(options: RevokeOptions, revocation: Revocation): Pr
   await state.revoke(selector, {
     // covers URLs of another process whose clock is ahead; an id names one URL, so a later time withdraws no other
     now: shared === false && !("id" in selector) ? now : now + clockSkewMs,
-    ttlMs: tokenLifetimes.download.bound.maxTtlMs,
+    ttlMs: longestMs,
   });
 }
+
+/** The longest life of any grant, whatever the options of this process are: another one may have made it. */
+const longestMs: number = Math.max(
+  tokenLifetimes.download.bound.maxTtlMs,
+  tokenLifetimes.link.self.maxTtlMs,
+);
 
 async function selectorOf(
   { grants, mounts }: RevokeOptions,

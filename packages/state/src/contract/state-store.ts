@@ -54,7 +54,7 @@ export interface StateStore {
   claim(terms: GrantTerms, now: number, body?: ClaimedBody): Promise<GrantClaim>;
   /** Gives bytes back to a lease that were claimed and not sent. Other grants and unknown ids are ignored. */
   refund(id: string, bytes: number, now: number): Promise<void>;
-  /** Withdraws grants issued up to `now`; kept for `ttlMs`, the longest life of any grant. */
+  /** Withdraws grants issued up to `now`; kept for `ttlMs`, the longest life of those that it is about. */
   revoke(
     selector: GrantSelector,
     options: { readonly now: number; readonly ttlMs: number },

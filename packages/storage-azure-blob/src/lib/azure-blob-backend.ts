@@ -68,7 +68,10 @@ export function createAzureBlobBackend(options: AzureBlobBackendOptions): Storag
 
     list: (listOptions = {}) => listBlobs(root, listOptions),
 
-    ...(signUrl && { presign: signUrl }),
+    ...(signUrl && {
+      presign: signUrl,
+      presignOrigins: async () => [new URL(root.container.url).origin],
+    }),
 
     ...(watches && { watch: (watchOptions) => watches.watch(watchOptions) }),
 

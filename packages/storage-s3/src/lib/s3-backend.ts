@@ -8,6 +8,7 @@ import { getSignedUrl } from "@aws-sdk/s3-request-presigner";
 import { definedMembers } from "@sluice/core/internal";
 import { createInletAgents } from "@sluice/core/node";
 import type {
+  CallOptions,
   PresignedUrl,
   PresignOptions,
   StorageBackend,
@@ -79,6 +80,8 @@ export function createS3Backend(options: S3BackendOptions): StorageBackend {
     list: (listOptions = {}) => listObjects(calls, root, listOptions),
 
     presign: (key, presignOptions) => presignObject(calls, root, key, presignOptions),
+
+    presignOrigins: (callOptions = {}) => presignOrigins(calls, root, callOptions),
 
     async close() {
       watches?.close();
@@ -160,6 +163,19 @@ async function presignObject(
     signal?.throwIfAborted();
     throw toSluiceError(error, operation);
   }
+}
+
+/**
+ * The origin of all URLs, which depends on bucket, region and settings of the client: that of a URL for any object. None while
+ * the credentials are about to expire.
+ */
+async function presignOrigins(
+  calls: Calls,
+  root: S3Root,
+  options: CallOptions,
+): Promise<readonly string[]> {
+  const presigned = await presignObject(calls, root, "any", { ...options, expiresInMs: 60_000 });
+  return presigned ? [new URL(presigned.url).origin] : [];
 }
 
 function isHeaderText(text: string | undefined): boolean {

@@ -23,6 +23,7 @@ export function recordCalls(backend: StorageBackend): StorageBackend {
     open: (open) => recorded("open", open),
     list: (list) => recorded("list", list),
     presign: (presign) => recorded("presign", presign),
+    presignOrigins: (presignOrigins) => recorded("presignOrigins", presignOrigins),
     remove: (remove) => recorded("remove", remove),
     close: (close) => recorded("close", close),
     write: (write) => {

@@ -25,6 +25,11 @@ export interface StorageBackend {
   list(options?: ListOptions): Promise<ListPage>;
   /** A self-authenticating URL, or `undefined` when one that does all that was asked cannot be made (presign-overrides). */
   presign?(key: string, options: PresignOptions): Promise<PresignedUrl | undefined>;
+  /**
+   * Exact origins of all URLs of `presign`, such as `https://acme.s3.eu-west-1.amazonaws.com` (presign-origins). Absent if
+   * the service may name another one with each URL.
+   */
+  presignOrigins?(options?: CallOptions): Promise<readonly string[]>;
   /** Hints that objects changed. At least once, unordered across keys, possibly coalesced (watch-burst). */
   watch?(options: WatchOptions): AsyncIterable<ChangeBatch>;
   /**
@@ -289,6 +294,7 @@ export const backendOperations: Readonly<Record<BackendOperation, true>> = {
   open: true,
   list: true,
   presign: true,
+  presignOrigins: true,
   watch: true,
   write: true,
   writeInSteps: true,

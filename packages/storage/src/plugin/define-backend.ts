@@ -39,6 +39,9 @@ export interface BackendDefinition {
   /** `listPage` does the rest: limit and cursor. */
   readonly list: (call: BackendCall<ListOptions>) => ListPage | Promise<ListPage>;
   readonly presign?: Operate<PresignOptions, PresignedUrl | undefined> | undefined;
+  readonly presignOrigins?:
+    | ((call: BackendCall) => readonly string[] | Promise<readonly string[]>)
+    | undefined;
   readonly watch?: ((call: BackendCall<WatchOptions>) => AsyncIterable<ChangeBatch>) | undefined;
   readonly write?: Operate<WriteOptions, ObjectWriter> | undefined;
   readonly writeInSteps?: Operate<StepOptions, StepWriter> | undefined;
@@ -102,6 +105,7 @@ export function defineBackend<Definition extends BackendDefinition>(
     list: keyless("list", definition.list)!,
     ...definedMembers({
       presign: keyed("presign", definition.presign),
+      presignOrigins: keyless("presign origins", definition.presignOrigins),
       watch:
         watch &&
         ((options: WatchOptions) =>

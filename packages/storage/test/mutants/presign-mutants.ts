@@ -67,6 +67,10 @@ export const presignMutants: Mutants = {
     flaw: "signs for every key",
     breaks: () => presigns((presigned, key) => resigned(key, presigned, { key: "*" })),
   },
+  "presign-origins": {
+    flaw: "names the origin of another service",
+    breaks: () => ({ presignOrigins: () => async () => ["https://other.invalid"] }),
+  },
   "presign-missing": {
     flaw: "fails when there is no object",
     breaks: () => ({

@@ -118,7 +118,7 @@ export function composeParts(caller: string, options: HandlerOptions): ComposedP
     uploads,
     ...endpoint
   } = options;
-  if (typeof (sluice as Partial<Sluice> | undefined)?.redeem !== "function")
+  if (typeof (sluice as Partial<Sluice> | undefined)?.host?.redeem !== "function")
     throw new TypeError(`${caller}: sluice must be what createSluice gave`);
   if (behind !== undefined && behind !== "app") ensureHandler(`${caller}: behind`, behind);
   if (create && behind) throw new TypeError(`${caller}: pass create or behind, and not both`);

@@ -66,7 +66,7 @@ export function withSluice(
     mcpOptions: McpHandlerRequestOptions | undefined,
     exchange: HttpExchange,
   ): Promise<Response> {
-    const listening = await sluice.listen({
+    const listening = await sluice.host.listen({
       id: call.id,
       params: call.params,
       caller: {

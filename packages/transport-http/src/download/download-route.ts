@@ -14,7 +14,7 @@ export function createDownloadRoutes(sluice: Sluice, base: string): Routes {
     const { method } = request;
     if (method !== "GET" && method !== "HEAD")
       return Promise.resolve(problem(405, { headers: ["Allow", "GET, HEAD, OPTIONS"] }));
-    return sluice.redeem({
+    return sluice.host.redeem({
       method,
       token,
       kind,

@@ -68,7 +68,7 @@ export function createSessions(
 ): SessionsHandler {
   const { host } = sluice;
   const stateless = createMcpHandler(create, { legacy: "reject" });
-  const shared = host.state.shared ? new SharedOpenings(host.state) : undefined;
+  const shared = host.stores.state.shared ? new SharedOpenings(host.stores.state) : undefined;
   const table = createSessionTable<Promise<Live>>(readBounds(options), (entry) => {
     void close(entry);
     // elsewhere it may go on

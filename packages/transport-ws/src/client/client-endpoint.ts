@@ -1,4 +1,3 @@
-import type { Secret } from "@sluice/core";
 import { isClearUrl } from "@sluice/core/internal";
 
 /** The facts of a server before anything is sent to it. */
@@ -14,7 +13,7 @@ interface ClientEndpoint {
  */
 export function readClientEndpoint(
   url: string | URL,
-  { downloads, hasSecret }: { downloads: string | undefined; hasSecret: boolean },
+  { downloads, hasSecret }: { downloads: string | URL | undefined; hasSecret: boolean },
 ): ClientEndpoint {
   const socketUrl = new URL(url);
   if (!/^wss?:$/.test(socketUrl.protocol) || socketUrl.hash)
@@ -26,15 +25,4 @@ export function readClientEndpoint(
         `ws: credentials do not go to ${each.hostname} in the clear; use wss: and https:`,
       );
   return { url: socketUrl, downloads: new URL(httpUrl.origin) };
-}
-
-/** The secret of the moment. */
-export async function valueOf(secret: Secret | undefined): Promise<string | undefined> {
-  return typeof secret === "function" ? secret() : secret;
-}
-
-/** As an `Authorization` header. */
-export async function authorizationOf(token: Secret | undefined): Promise<string | undefined> {
-  const value = await valueOf(token);
-  return value === undefined ? undefined : `Bearer ${value}`;
 }

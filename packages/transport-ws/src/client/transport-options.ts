@@ -24,7 +24,7 @@ export interface ClientTransportOptions {
    * Base URL of the server's HTTP side, where its downloads are: bytes are taken from its origin, and `token`
    * goes there. Default: the origin of `url`, as `https:` for `wss:`.
    */
-  readonly downloads?: string;
+  readonly downloads?: string | URL;
   /**
    * What to do when the connection breaks: connect again after a random pause, or with `false`
    * close. Requests that wait for a response are rejected at once either way

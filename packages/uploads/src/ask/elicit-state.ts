@@ -29,10 +29,10 @@ export interface QuestionContext {
 
 /** Seals and opens the states of questions. That each is used once is settled in the state store of the server. */
 export class QuestionStates {
-  readonly #host: Pick<Host, "endpoint" | "keys" | "state">;
+  readonly #host: Pick<Host, "endpoint" | "keys" | "stores">;
   readonly #sealer: TextSealer;
 
-  constructor(host: Pick<Host, "endpoint" | "keys" | "state">) {
+  constructor(host: Pick<Host, "endpoint" | "keys" | "stores">) {
     this.#host = host;
     this.#sealer = createTextSealer({ keys: host.keys, purpose: "elicitation" });
   }
@@ -54,7 +54,7 @@ export class QuestionStates {
       throw uploadError("expired", "the question has expired; call the tool again");
     const { owner = "" } = context;
     const times = { now, expiresAt: state.expiresAt, owner };
-    if (!(await isPut(this.#host.state, `elicitation-${id}`, new Uint8Array(), times)))
+    if (!(await isPut(this.#host.stores.state, `elicitation-${id}`, new Uint8Array(), times)))
       throw foreign();
     return { ...state, ...definedMembers({ pageId }) };
   }

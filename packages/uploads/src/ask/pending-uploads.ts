@@ -52,7 +52,7 @@ export class PendingUploads {
   readonly #taken: SealedRecords;
   readonly #outcomes: SealedRecords;
 
-  constructor({ endpoint, keys, state }: Pick<Host, "endpoint" | "keys" | "state">) {
+  constructor({ endpoint, keys, stores: { state } }: Pick<Host, "endpoint" | "keys" | "stores">) {
     const sealer = createTextSealer({ keys, purpose: "upload-pending" });
     this.#endpointUrl = endpoint.url;
     this.#records = createSealedRecords({ state, sealer, kind: "upload-pending" });

@@ -48,9 +48,9 @@ export interface FileUris {
 export function createFileUris({
   endpoint,
   keys,
-  state,
+  stores: { state },
   tokens,
-}: Pick<Host, "endpoint" | "keys" | "state" | "tokens">): FileUris {
+}: Pick<Host, "endpoint" | "keys" | "stores" | "tokens">): FileUris {
   const sealer = createTextSealer({ keys, purpose: "file" });
   const records = createSealedRecords({ state, sealer, kind: "file-uri" });
   const base = `${FILE_URI_SCHEME}//${new URL(endpoint.url).host}/`;

@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { createTextSealer, definedMembers, type TextSealer } from "@sluice/core/internal";
 import type { Host } from "@sluice/server/internal";
+import type { StateStore } from "@sluice/state";
 import type { BinaryQuestion } from "../elicitation/fields.ts";
 import { isPut, type PutTimes } from "../slots/put-once.ts";
 import { isId } from "../slots/slots.ts";
@@ -71,11 +72,11 @@ const outcomeMs = 300_000;
  */
 export class UploadPageStore {
   readonly #url: string;
-  readonly #state: Host["state"];
+  readonly #state: StateStore;
   readonly #sealer: TextSealer;
   readonly #places: OpenPages;
 
-  constructor({ endpoint, keys, state }: Pick<Host, "endpoint" | "keys" | "state">) {
+  constructor({ endpoint, keys, stores: { state } }: Pick<Host, "endpoint" | "keys" | "stores">) {
     this.#url = endpoint.url;
     this.#state = state;
     this.#sealer = createTextSealer({ keys, purpose: "upload-page", maxLength: 512 });
@@ -282,9 +283,9 @@ const anonymousShares = 16;
 
 /** Bounds the pages that are open for one owner, in all processes of a state store: each place is a record whose id is free or taken. */
 export class OpenPages {
-  readonly #state: Host["state"];
+  readonly #state: StateStore;
 
-  constructor(state: Host["state"]) {
+  constructor(state: StateStore) {
     this.#state = state;
   }
 

@@ -1,4 +1,4 @@
-import type { Host } from "@sluice/server/internal";
+import type { StateStore } from "@sluice/state";
 import { codeOf } from "./upload-error.ts";
 
 export interface PutTimes {
@@ -10,7 +10,7 @@ export interface PutTimes {
 
 /** Puts a record; false when its id is taken. */
 export async function isPut(
-  state: Host["state"],
+  state: StateStore,
   id: string,
   record: Uint8Array,
   times: PutTimes & { readonly owner: string },

@@ -42,12 +42,12 @@ export class SlotTokens {
   readonly #maxBytes: number;
 
   constructor(
-    { keys, state, tokens, endpoint }: Pick<Host, "keys" | "state" | "tokens" | "endpoint">,
+    { keys, stores, tokens, endpoint }: Pick<Host, "keys" | "stores" | "tokens" | "endpoint">,
     maxBytes: number,
   ) {
     this.#audience = endpoint.url;
     this.#sealer = createSealer({ keys, audience: endpoint.url });
-    this.#store = createTokenStore({ keys, audience: endpoint.url, state });
+    this.#store = createTokenStore({ keys, audience: endpoint.url, state: stores.state });
     this.#isStored = tokens === "stored";
     this.#maxBytes = maxBytes;
   }

@@ -161,7 +161,7 @@ async function chooseResource({ client, budget, signal }: Visit): Promise<string
 
 /** What the trust rules of the client make of an address that the server named. */
 function acceptNamed(text: string, { evidence, trustedOrigins }: Visit): SeenGrant["accepted"] {
-  const policy = { endpoint: evidence.endpoint, trustedOrigins, redirects: "trusted" } as const;
+  const policy = { endpoint: evidence.endpoint, trustedOrigins, anyPublic: false };
   try {
     return acceptUrl(text, policy, { base: evidence.endpoint, redirect: false });
   } catch (error) {

@@ -1,4 +1,5 @@
-import { createFileSender, type FallbackClient, type FileSender } from "@sluice/client/send";
+import { ClientSession, createSessionSender } from "@sluice/client/internal";
+import type { FallbackClient, FileSender } from "@sluice/client/send";
 import type { FetchLike } from "@sluice/core";
 import { loopbackOf } from "../../confine/named-loopback.ts";
 import type { SendableFile } from "../../confine/send-folders.ts";
@@ -9,19 +10,20 @@ import type { ToolContext } from "../tool-context.ts";
 /** Answers a server that asks for files (SEP-1306) in place of a host that cannot. */
 export class FileAnswers {
   readonly #context: ToolContext;
-  #authorization: string | undefined;
+  /** Its credentials go to the server's own origin. A process has none. */
+  readonly #session: ClientSession | undefined;
 
   constructor(context: ToolContext) {
     this.#context = context;
+    this.#session = context.server.url && new ClientSession(context.server.url);
   }
 
   /** Sender for files to an address that the server named. `file` is what requests for files are answered with. */
   senderTo(address: unknown, file?: SendableFile): FileSender<SendableFile> {
-    return createFileSender({
-      endpoint: this.#context.server.url ?? loopbackOf(address) ?? placeholder,
+    const session = this.#session ?? new ClientSession(loopbackOf(address) ?? placeholder);
+    return createSessionSender(session, {
       trustedOrigins: this.#context.trustedOrigins,
       maxFileSize: Number.MAX_SAFE_INTEGER,
-      authorization: () => this.#authorization,
       onFilesRequested({ fields, requiredValues }) {
         const [field] = fields;
         const isMore = fields.filter(({ required }) => required).length > 1;
@@ -43,13 +45,9 @@ export class FileAnswers {
     return membersOf(answer);
   }
 
-  /** Watches the connection, whose credentials go to the server's own origin. */
+  /** Watches the connection. */
   watch(fetch: FetchLike): FetchLike {
-    return (input, init) => {
-      if (new URL(input).href === this.#context.server.url?.href)
-        this.#authorization = new Headers(init?.headers).get("authorization") ?? undefined;
-      return fetch(input, init);
-    };
+    return this.#session?.watch(fetch) ?? fetch;
   }
 }
 

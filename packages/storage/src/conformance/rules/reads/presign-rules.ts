@@ -128,6 +128,22 @@ export const presignRules: readonly Rule[] = [
     },
   }),
   rule({
+    id: "presign-origins",
+    sentence: "every URL is of an origin that presignOrigins names",
+    needs: ["backend.presign", "backend.presignOrigins"],
+    async check(fixture) {
+      const origins = await fixture.backend.presignOrigins();
+      for (const origin of origins)
+        assert.equal(URL.canParse(origin) && new URL(origin).origin, origin, "not an exact origin");
+      for (const key of ["origins.bin", "origins/a b.bin"]) {
+        if (fixture.traits?.refuses?.(key)) continue;
+        await fixture.put(key, content);
+        const { origin } = new URL((await urlFor(fixture, key)).url);
+        assert.ok(origins.includes(origin), `${origin} is not among ${origins.join(", ")}`);
+      }
+    },
+  }),
+  rule({
     id: "presign-missing",
     sentence: "for a missing object there is not_found, or a URL that is answered with 404",
     needs: ["backend.presign"],
