@@ -63,6 +63,7 @@ export { linkWith } from "./headers/link-header.ts";
 export {
   clearOrigin,
   ensureConfidential,
+  groupsOfV6,
   isClearUrl,
   isLoopbackHost,
 } from "./headers/loopback-host.ts";
@@ -111,6 +112,7 @@ export {
   NAME_HEADER,
   type RevisionKind,
 } from "./wire/mcp.ts";
+export { bearerOf, valueOf, withBearer } from "./wire/secret.ts";
 export {
   type ClientStreaming,
   type DeliveryMode,
